@@ -1,0 +1,1 @@
+//! Pure decisions: a rule, a state, the time. No clock, no I/O.

@@ -1,0 +1,8 @@
+//! Deciding whether a request may pass: [rules](rule), [verdicts](verdict), [algorithms](algorithm) and the
+//! [stores](store) that keep their state. No HTTP in here.
+
+pub mod algorithm;
+pub mod key;
+pub mod rule;
+pub mod store;
+pub mod verdict;
