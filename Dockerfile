@@ -1,0 +1,24 @@
+# docker build -t tollgate .
+# docker run --rm -p 8080:8080 tollgate                                                    the demo
+# docker run --rm -p 8080:8080 -v "$PWD/my.yaml:/etc/tollgate/tollgate.yaml:ro" tollgate    your gateway
+# docker run --rm -v "$PWD/my.yaml:/my.yaml:ro" tollgate check /my.yaml                     any other command
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /build
+COPY . .
+RUN cargo build --release --locked --bin tollgate
+
+FROM debian:bookworm-slim
+# For https upstreams; the build image carries the bundle already.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /build/target/release/tollgate /usr/local/bin/tollgate
+COPY config /etc/tollgate
+
+# A number, so that Kubernetes can see that it is not root.
+USER 10001:10001
+# The admin port listens on loopback, in here as elsewhere: to publish it, set management.server.address.
+EXPOSE 8080 9090
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["tollgate", "health"]
+ENTRYPOINT ["tollgate"]
+CMD ["--config", "/etc/tollgate/tollgate.yaml"]
