@@ -1,0 +1,239 @@
+"""What both benches share: the proxies, their processes, the load, and what the kernel says they used.
+
+Everything runs on 127.0.0.1. Proxies are pinned to PROXY_CORE; backend and load generator to LOAD_CORE.
+"""
+
+import atexit
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROXY_CORE, LOAD_CORE = 0, 1
+PACKAGES = ["gcc", "libc6-dev", "nginx-light", "haproxy", "valgrind", "strace"]
+
+# limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from.
+SCENARIOS = {
+    "plain": {},
+    "access-log": {"access_log": True},
+    "limiter-allowed": {"limit": 1000, "keys": 100_000},
+    "limiter-denied": {"limit": 1, "keys": 10},
+    "down100k": {"target": "/bytes/102400", "connections": 32},
+    "down10m": {"target": "/bytes/10485760", "connections": 8},
+    "up100k": {"body": 102_400, "connections": 32},
+    "up10m": {"body": 10_485_760, "connections": 8},
+    "idle": {"idle": 2000},
+}
+
+_started = []
+work = Path(tempfile.mkdtemp(prefix="tollgate-bench-"))
+work.chmod(0o711)  # started as root, nginx spools large answers as another user
+
+
+def stop(process):
+    """Ends a process of ours: SIGTERM, and SIGKILL five seconds later."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@atexit.register
+def _clean_up():
+    for process in reversed(_started):
+        stop(process)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def prepare():
+    """Compiles the backend and the load generator, and raises the limit of open files for all that is started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit("bench: needs two cores: one for the proxy, one for the load")
+    for tool in ("gcc", "taskset", "setpriv"):
+        if not shutil.which(tool):
+            sys.exit(f"bench: {tool} is missing: run `bench/run --install`, or install it by hand")
+    for name in ("backend", "loadgen"):
+        subprocess.run(["gcc", "-O2", "-o", work / name, HERE / f"{name}.c"], check=True)
+
+
+def free_port():
+    """A port that was free a moment ago."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(name, command, core, **options):
+    """Starts a command on a core. It is ended with this program, however this program ends."""
+    pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", str(core), *map(str, command)]
+    with open(work / f"{name}.out", "ab") as log:
+        options = {"stdin": subprocess.DEVNULL, "stdout": log, **options}
+        process = subprocess.Popen(pinned, stderr=log, cwd=work, **options)
+    _started.append(process)
+    return process
+
+
+def wait_for_port(name, process, port, secs=15):
+    """Waits until the process listens, or ends this program with the tail of what it wrote."""
+    end = time.monotonic() + secs
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.3).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    tail = (work / f"{name}.out").read_text(errors="replace")[-2000:]
+    sys.exit(f"bench: {name} does not listen on {port} (exit status {process.poll()})\n{tail}")
+
+
+def start_backend():
+    """Starts the backend and returns its port."""
+    port = free_port()
+    wait_for_port("backend", start("backend", [work / "backend", port], LOAD_CORE), port)
+    return port
+
+
+class Proxy:
+    """A proxy set up for one scenario."""
+
+    def __init__(self, name, scenario, upstream, binary=None, access_log=False, one_process=False):
+        self.name, self.port = name, free_port()
+        kind = "tollgate" if binary else name
+        limit = scenario.get("limit")
+        values = {
+            "PORT": self.port,
+            "ADMIN_PORT": free_port(),
+            "UPSTREAM": upstream,
+            "WORK": work,
+            "RATE": limit or 1,
+            "MASTER": "off" if one_process else "on",
+            "ACCESS_LOG": work / "access.log" if access_log else "off",
+            "LIMIT": _limits(limit)[kind] if limit else "",
+        }
+        template = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "tollgate": "tollgate.yaml"}[kind]
+        text = (HERE / template).read_text()
+        for key, value in values.items():
+            text = text.replace(f"@{key}@", str(value))
+        config = work / f"{name}-{template}"
+        config.write_text(text)
+        self.command = {
+            "nginx": ["nginx", "-e", work / "nginx.log", "-p", work, "-c", config],
+            "haproxy": ["haproxy", "-db", "-f", config],
+            "tollgate": [binary, "--config", config],
+        }[kind]
+
+    def start(self, under=(), secs=15):
+        """Starts it, under another command if one is given."""
+        self.process = start(self.name, [*under, *self.command], PROXY_CORE)
+        wait_for_port(self.name, self.process, self.port, secs)
+        return self
+
+
+def _limits(rate):
+    """Each proxy's own in-memory limit of so many requests a second, and as many at once, for each x-key."""
+    tollgate = f'replenish-rate: {rate}, burst-capacity: {rate}, key-resolver: "header:x-key"'
+    return {
+        "nginx": f"limit_req zone=keys burst={rate} nodelay;",
+        "haproxy": "stick-table type string len 32 size 1m expire 10s store http_req_rate(1s)\n"
+        "  http-request track-sc0 req.hdr(x-key)\n"
+        f"  http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {rate} }}",
+        "tollgate": f"{{name: RequestRateLimiter, args: {{{tollgate}}}}}",
+    }
+
+
+def load(port, scenario, *options):
+    """Runs the load generator to its end and returns what it counted."""
+    command = ["taskset", "-c", str(LOAD_CORE), work / "loadgen", str(port), *map(str, options)]
+    for flag, key in (("-k", "keys"), ("-b", "body"), ("-p", "target")):
+        if key in scenario:
+            command += [flag, str(scenario[key])]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        sys.exit(f"bench: the load generator failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def family(pid):
+    """The process and all that descend from it."""
+    found, todo = [], [pid]
+    while todo:
+        found.append(pid := todo.pop())
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            todo += map(int, task.read_text().split())
+    return found
+
+
+def cpu_us(pid):
+    """User and system time of a process, its threads and its children, in microseconds."""
+    tasks = (task for p in family(pid) for task in Path(f"/proc/{p}/task").glob("*/schedstat"))
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1000
+
+
+def rss_kb(pid):
+    """Resident memory of a process and its children, in KiB. Pages that they share count for each."""
+    lines = (line for p in family(pid) for line in Path(f"/proc/{p}/status").read_text().splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def steal():
+    """What the host took from the proxy's core, and all of its time, in ticks."""
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name == f"cpu{PROXY_CORE}":
+            return int(ticks[7]), sum(map(int, ticks[:8]))
+    return 0, 1
+
+
+def proxies_here(tollgates, only):
+    """Names and binaries of what can be measured; what is missing is named on standard error."""
+    found = []
+    for name, binary in [("nginx", None), ("haproxy", None), *tollgates]:
+        if only and name not in only:
+            continue
+        path = shutil.which(str(binary or name), path=None if binary else os.environ["PATH"] + ":/usr/sbin")
+        if path:
+            found.append((name, Path(path).resolve() if binary else None))
+        else:
+            print(f"bench: {binary or name} is not here: {name} is left out", file=sys.stderr)
+    return found
+
+
+def add_arguments(parser):
+    """The arguments that both benches take."""
+    default = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release" / "tollgate"
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again; all without it")
+    parser.add_argument("--only", metavar="NAME,…", help="only these proxies")
+    parser.add_argument(
+        "--tollgate",
+        action="append",
+        metavar="[NAME=]BINARY",
+        help=f"may be given again, to compare builds (default: {default})",
+    )
+    parser.set_defaults(default_tollgate=default)
+
+
+def read_arguments(arguments, scenarios):
+    """The proxies and the scenarios that were asked for."""
+    tollgates = []
+    for text in arguments.tollgate or [str(arguments.default_tollgate)]:
+        name, _, binary = text.rpartition("=")
+        tollgates.append((name or "tollgate", binary))
+    for name in arguments.scenario or []:
+        if name not in scenarios:
+            sys.exit(f"bench: no scenario is called {name}: there are {', '.join(scenarios)}")
+    proxies = proxies_here(tollgates, set(arguments.only.split(",")) if arguments.only else None)
+    return proxies, arguments.scenario or scenarios
