@@ -1,3 +1,4 @@
+//! Which route takes a request: Spring Cloud Gateway's predicates, in order, first match first served.
 //!
 //! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
 //! start as the request's does.
@@ -7,6 +8,7 @@ mod java_regex;
 mod normal;
 mod path;
 mod pattern_error;
+mod predicate;
 mod request;
 mod segment;
 
@@ -15,4 +17,5 @@ pub use self::java_regex::RegexError;
 pub use self::normal::{PathProblem, normalize};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
+pub use self::predicate::{AllOf, Predicate, PredicateError};
 pub use self::request::{RequestView, Variables};
