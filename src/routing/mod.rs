@@ -1,6 +1,7 @@
 //! Which route takes a request: Spring Cloud Gateway's predicates, in order, first match first served.
 //!
 //! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
+//! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at those whose paths
 //! start as the request's does.
 
 mod host;
@@ -11,6 +12,7 @@ mod pattern_error;
 mod predicate;
 mod request;
 mod segment;
+mod table;
 
 pub use self::host::HostPattern;
 pub use self::java_regex::RegexError;
@@ -19,3 +21,4 @@ pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::{AllOf, Predicate, PredicateError};
 pub use self::request::{RequestView, Variables};
+pub use self::table::{Found, RouteTable};
