@@ -1,0 +1,24 @@
+//! Which route takes a request: Spring Cloud Gateway's predicates, in order, first match first served.
+//!
+//! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
+//! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at those whose paths
+//! start as the request's does.
+
+mod host;
+mod java_regex;
+mod normal;
+mod path;
+mod pattern_error;
+mod predicate;
+mod request;
+mod segment;
+mod table;
+
+pub use self::host::HostPattern;
+pub use self::java_regex::RegexError;
+pub use self::normal::{PathProblem, normalize};
+pub use self::path::PathPattern;
+pub use self::pattern_error::PatternError;
+pub use self::predicate::{AllOf, Predicate, PredicateError};
+pub use self::request::{RequestView, Variables};
+pub use self::table::{Found, RouteTable};

@@ -1,0 +1,50 @@
+//! The networks of `RemoteAddr`.
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use super::PredicateError;
+
+/// Where IPv4 addresses start in `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
+const MAPPED_PREFIX: u8 = 96;
+
+#[derive(Clone, Debug)]
+pub(super) struct Networks {
+    sources: Box<[String]>,
+    networks: Box<[IpNet]>,
+}
+
+// === impl Networks ===
+
+impl Networks {
+    pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
+        let networks = super::each(sources, "network", |text| {
+            parse(text).ok_or_else(|| PredicateError::Network { source_text: text.to_owned() })
+        })?;
+        Ok(Self { sources: sources.into(), networks })
+    }
+
+    pub(super) fn contain(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.networks.iter().any(|network| network.contains(&peer))
+    }
+
+    pub(super) fn sources(&self) -> &[String] {
+        &self.sources
+    }
+}
+
+fn parse(text: &str) -> Option<IpNet> {
+    let network = match text.parse::<IpNet>() {
+        Ok(network) => network,
+        Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
+    };
+    // Peers are compared as IPv4, so must a network of mapped addresses be.
+    match (network.addr().to_canonical(), network.prefix_len().checked_sub(MAPPED_PREFIX)) {
+        (IpAddr::V4(address), Some(prefix)) if network.addr().is_ipv6() => {
+            Ipv4Net::new(address, prefix).ok().map(IpNet::from)
+        }
+        _ => Some(network),
+    }
+}

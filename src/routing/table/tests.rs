@@ -1,0 +1,119 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::{HeaderMap, Method};
+use proptest::prelude::*;
+
+use super::RouteTable;
+use crate::routing::{Predicate, RequestView};
+
+fn path(patterns: &[&str]) -> Predicate {
+    let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+    Predicate::path(&patterns, false).unwrap()
+}
+
+fn request<'a>(path: &'a str, host: Option<&'a str>, headers: &'a HeaderMap) -> RequestView<'a> {
+    RequestView {
+        method: &Method::GET,
+        path,
+        query: None,
+        headers,
+        host,
+        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        now_ms: || 0,
+    }
+}
+
+#[test]
+fn the_first_route_that_matches_takes_the_request() {
+    let table = RouteTable::new(vec![
+        (vec![path(&["/a/b"]), Predicate::method(&["POST".into()]).unwrap()], "post"),
+        (vec![path(&["/a/**"])], "prefix"),
+        (vec![path(&["/a/b"])], "exact, too late"),
+        (vec![], "rest"),
+    ]);
+    let headers = HeaderMap::new();
+    let take = |path| table.find(&request(path, None, &headers)).map(|found| (*found.value, found.index));
+    assert_eq!(take("/a/b"), Some(("prefix", 1)));
+    assert_eq!(take("/a"), Some(("prefix", 1)));
+    assert_eq!(take("/%61x"), Some(("rest", 3)));
+    assert_eq!(table.len(), 4);
+}
+
+#[test]
+fn no_route_is_no_route() {
+    let headers = HeaderMap::new();
+    let table = RouteTable::new(vec![(vec![path(&["/a"])], ())]);
+    assert!(table.find(&request("/b", None, &headers)).is_none());
+    assert!(RouteTable::<()>::new(Vec::new()).find(&request("/", None, &headers)).is_none());
+}
+
+#[test]
+fn an_encoded_or_parametrised_first_segment_finds_its_route() {
+    let headers = HeaderMap::new();
+    let table = RouteTable::new(vec![(vec![path(&["/a b/c"])], 0), (vec![path(&["/x/**"])], 1)]);
+    assert_eq!(table.find(&request("/a%20b/c", None, &headers)).unwrap().index, 0);
+    assert_eq!(table.find(&request("/a%20b;v=1/c;w", None, &headers)).unwrap().index, 0);
+    assert_eq!(table.find(&request("/x;v=1", None, &headers)).unwrap().index, 1);
+}
+
+#[test]
+fn variables_of_later_predicates_replace_those_of_earlier_ones() {
+    let headers = HeaderMap::new();
+    let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()]).unwrap();
+    let table = RouteTable::new(vec![(vec![path(&["/none", "/{tenant}/{id}"]), host], ())]);
+    let request = request("/a/1", Some("b.org"), &headers);
+    let variables = table.find(&request).unwrap().variables(&request);
+    let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+    assert_eq!(pairs, [("tenant", "b"), ("id", "1")]);
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    let other = prop::sample::select(vec!["*", "**", "{v}", "a b"]).prop_map(str::to_owned);
+    let part = prop_oneof![1 => "[abc]", 1 => other];
+    (prop::collection::vec(part, 0..6), any::<bool>()).prop_map(|(mut parts, slash)| {
+        let mut seen = false;
+        parts.retain(|part| part != "{v}" || !std::mem::replace(&mut seen, true));
+        if slash && !parts.is_empty() {
+            parts.push(String::new());
+        }
+        format!("/{}", parts.join("/"))
+    })
+}
+
+fn predicates() -> impl Strategy<Value = Vec<Predicate>> {
+    let path = (prop::collection::vec(pattern(), 1..4), any::<bool>())
+        .prop_map(|(patterns, slash)| Predicate::path(&patterns, slash).unwrap());
+    let host = Just(Predicate::host(&["x".into()]).unwrap());
+    prop::collection::vec(prop_oneof![4 => path, 1 => host], 0..3)
+}
+
+fn request_path() -> impl Strategy<Value = String> {
+    let segment =
+        prop_oneof![6 => "[abc]", 1 => "[abc];[ab]?", 1 => Just("a%20b".to_owned()), 1 => Just(";x".to_owned())];
+    (prop::collection::vec(segment, 0..6), any::<bool>()).prop_map(|(segments, slash)| {
+        let joined = format!("/{}", segments.join("/"));
+        if slash && !joined.ends_with('/') { joined + "/" } else { joined }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn the_index_finds_what_a_scan_of_all_routes_finds(
+        routes in prop::collection::vec(predicates(), 0..12),
+        paths in prop::collection::vec(request_path(), 1..12),
+        host in prop::sample::select(vec![None, Some("x")]),
+    ) {
+        let headers = HeaderMap::new();
+        let table = RouteTable::new(routes.iter().cloned().map(|predicates| (predicates, ())).collect());
+        for path in &paths {
+            let request = request(path, host, &headers);
+            let all_match = |predicates: &Vec<Predicate>| predicates.iter().all(|predicate| predicate.matches(&request));
+            let scan = routes.iter().position(all_match);
+            prop_assert_eq!(table.find(&request).map(|found| found.index), scan, "{}", path);
+        }
+    }
+}
