@@ -220,6 +220,17 @@ fn path() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn any_text_is_a_pattern_or_an_error(text in "([/{}*?:a.ü()\\[\\]+]|\\\\){0,14}") {
+        if let Ok(pattern) = PathPattern::parse(&text) {
+            let mut variables = Variables::new();
+            pattern.captures("/a/%C3%BC;x/", true, &mut variables);
+            prop_assert!(variables.is_empty() || pattern.matches("/a/%C3%BC;x/", true));
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
