@@ -1,8 +1,8 @@
 //! Which route takes a request: Spring Cloud Gateway's predicates, in order, first match first served.
 //!
 //! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
-//! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at those whose paths
-//! start as the request's does.
+//! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at
+//! those whose paths start as the request's does.
 
 mod host;
 mod java_regex;

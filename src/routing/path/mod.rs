@@ -1,7 +1,6 @@
 //! Path patterns: the grammar of Spring's `PathPattern`.
 
 use std::fmt;
-use std::iter;
 
 use super::pattern_error::PatternError;
 use super::request::{Variables, set_variable};
@@ -21,8 +20,8 @@ const DIALECT: Dialect = Dialect { separator: '/', is_path: true };
 ///
 /// Other text stands for itself; `v{major}-*.json` mixes them. A segment is compared after its matrix parameters
 /// (`;a=b`) are taken off and its escapes are decoded, so a pattern is written decoded: `/a b`, not `/a%20b`. An
-/// encoded slash (`%2F`) is a character of its segment. A last `*` also matches an empty segment: `/a/*` matches `/a/`, as in
-/// Spring. Unlike Spring's, `**` and `{*name}` may stand anywhere; each then takes as few segments as it can.
+/// encoded slash (`%2F`) is a character of its segment. A last `*` also matches an empty segment, as in Spring: `/a/*`
+/// matches `/a/`. Unlike Spring's, `**` and `{*name}` may stand anywhere; each then takes as few segments as it can.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     text: Box<str>,
@@ -87,11 +86,12 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// The segments of a path: what follows its first `/`, and without the last `/` when that may be ignored.
+/// The segments of a path: what follows its first `/`, and without the last `/` when that may be ignored. What does not
+/// start with `/` (the `*` of OPTIONS) has none and matches nothing.
 fn forms(path: &str, trailing_slash: bool) -> impl Iterator<Item = &str> {
-    let segments = path.strip_prefix('/').unwrap_or(path);
-    let without_slash = segments.strip_suffix('/').filter(|_| trailing_slash);
-    iter::once(segments).chain(without_slash)
+    let segments = path.strip_prefix('/');
+    let without_slash = segments.and_then(|segments| segments.strip_suffix('/')).filter(|_| trailing_slash);
+    segments.into_iter().chain(without_slash)
 }
 
 fn segment_matches(segment: &Segment, text: &str, is_last: bool) -> bool {

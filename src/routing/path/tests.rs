@@ -82,6 +82,8 @@ fn paths_that_do_not_match() {
         ("/a/b", "/a%2Fb"),
         ("/a%20b", "/a%20b"),
         ("/**/b", "/a/bx"),
+        ("/**", "*"),
+        ("/a", "a"),
     ] {
         assert!(!pattern(text).matches(path, false), "{text} {path}");
     }
@@ -215,6 +217,17 @@ fn path() -> impl Strategy<Value = String> {
         let joined = format!("/{}", segments.join("/"));
         if slash && !joined.ends_with('/') { joined + "/" } else { joined }
     })
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_pattern_or_an_error(text in "([/{}*?:a.ü()\\[\\]+]|\\\\){0,14}") {
+        if let Ok(pattern) = PathPattern::parse(&text) {
+            let mut variables = Variables::new();
+            pattern.captures("/a/%C3%BC;x/", true, &mut variables);
+            prop_assert!(variables.is_empty() || pattern.matches("/a/%C3%BC;x/", true));
+        }
+    }
 }
 
 proptest! {

@@ -10,8 +10,8 @@ use super::super::segment::{Text, cut};
 const MAX_DEPTH: usize = 4;
 
 /// A tree over the literal segments that path patterns start with. A route stands where the literal start of each of
-/// its patterns ends; one without a `Path` predicate stands at the root. The routes along a path's way down are therefore
-/// all that could match.
+/// its patterns ends; one without a `Path` predicate stands at the root. The routes along a path's way down are
+/// therefore all that could match.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,

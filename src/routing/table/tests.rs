@@ -111,7 +111,7 @@ proptest! {
         let table = RouteTable::new(routes.iter().cloned().map(|predicates| (predicates, ())).collect());
         for path in &paths {
             let request = request(path, host, &headers);
-            let all_match = |predicates: &Vec<Predicate>| predicates.iter().all(|predicate| predicate.matches(&request));
+            let all_match = |all: &Vec<Predicate>| all.iter().all(|predicate| predicate.matches(&request));
             let scan = routes.iter().position(all_match);
             prop_assert_eq!(table.find(&request).map(|found| found.index), scan, "{}", path);
         }
