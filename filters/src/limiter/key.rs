@@ -1,5 +1,8 @@
 //! What a request is counted under.
 
+#[cfg(feature = "redis")]
+pub mod redis_text;
+
 /// The bucket of one key id under one limiter: two different pairs never share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BucketKey<'a> {

@@ -1,1 +1,3 @@
 //! Pure decisions: a rule, a state, the time. No clock, no I/O.
+
+pub mod token_bucket;

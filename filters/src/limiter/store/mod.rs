@@ -1,6 +1,8 @@
 //! Where buckets are kept: in this process ([`memory`]) or in Redis.
 
 pub mod memory;
+#[cfg(feature = "redis")]
+pub mod redis;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,4 +25,16 @@ pub enum Decision {
     Ready(Verdict),
     /// Being decided elsewhere; resolves within the store's own deadline.
     Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
+}
+
+/// What to do with a request when the store cannot be asked in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnStoreFailure {
+    /// Decide by the same rule in the memory of this process: each gateway then admits the whole rule.
+    #[default]
+    Local,
+    /// Let it pass unseen, as Spring Cloud Gateway does.
+    Allow,
+    /// Refuse it unseen: 503, since the client did nothing wrong.
+    Deny,
 }

@@ -1,0 +1,139 @@
+//! A bucket's name in Redis: `request_rate_limiter.{<scope>.<key id>}.`, as Spring Cloud Gateway names it.
+//!
+//! Spring writes both parts as they come, so route `a.b` with key `c` meets route `a` with key `b.c`, and a `}` in
+//! either moves the hash slot. Here the name is injective: `.` is percent-encoded in the scope, so the first one ends
+//! it; everything but ASCII letters, digits and `-._~:@/` is percent-encoded in both; what is long or secret becomes
+//! `#` and a hash, and `#` is written by nothing else. Ordinary names come out exactly as Spring writes them, dots in
+//! addresses and all: `request_rate_limiter.{orders.10.0.0.1}.`.
+
+use sha2::{Digest, Sha256};
+
+use super::BucketKey;
+
+/// What every name begins with.
+pub const PREFIX: &[u8] = b"request_rate_limiter.{";
+
+/// The longest part that is written readably, in bytes. A longer one is hashed: keys cost Redis memory, and clients
+/// choose their length.
+pub const MAX_READABLE: usize = 128;
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Appends the common beginning of the bucket's keys, up to and with the `.` behind the hash tag, to `out`.
+///
+/// `hash_id` hides the key id behind a hash, for ids that are secrets. (A hash hides nothing that can be guessed: short
+/// numbers, for instance.)
+pub fn write(key: BucketKey<'_>, hash_id: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(PREFIX);
+    write_part(key.scope.as_bytes(), false, is_plain_in_scope, out);
+    out.push(b'.');
+    write_part(key.id, hash_id, is_plain, out);
+    out.extend_from_slice(b"}.");
+}
+
+fn write_part(part: &[u8], hash: bool, plain: fn(u8) -> bool, out: &mut Vec<u8>) {
+    if hash || part.len() > MAX_READABLE {
+        return write_hash(part, out);
+    }
+    for &byte in part {
+        if plain(byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+/// `#` and the first 128 bits of the SHA-256: every gateway must find the same bucket, so there is no secret key in it,
+/// and so it has to be a hash in which nobody finds another's value.
+fn write_hash(part: &[u8], out: &mut Vec<u8>) {
+    out.push(b'#');
+    for byte in &Sha256::digest(part)[..16] {
+        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':' | b'@' | b'/')
+}
+
+fn is_plain_in_scope(byte: u8) -> bool {
+    byte != b'.' && is_plain(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(scope: &str, id: &[u8]) -> String {
+        let mut out = Vec::new();
+        write(BucketKey { scope, id }, false, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn ordinary_names_are_springs() {
+        assert_eq!(name("orders", b"10.0.0.1"), "request_rate_limiter.{orders.10.0.0.1}.");
+        assert_eq!(name("user-service_2", b"alice@example.com"), "request_rate_limiter.{user-service_2.alice@example.com}.");
+        assert_eq!(name("v6", b"2001:db8::/64"), "request_rate_limiter.{v6.2001:db8::/64}.");
+    }
+
+    #[test]
+    fn a_dot_in_the_scope_does_not_move_the_border() {
+        assert_eq!(name("a.b", b"c"), "request_rate_limiter.{a%2Eb.c}.");
+        assert_ne!(name("a.b", b"c"), name("a", b"b.c"));
+    }
+
+    #[test]
+    fn unsafe_bytes_are_encoded() {
+        assert_eq!(name("a", b"{}%#\0\n \xff"), "request_rate_limiter.{a.%7B%7D%25%23%00%0A%20%FF}.");
+        assert_eq!(name("", b""), "request_rate_limiter.{.}.");
+    }
+
+    #[test]
+    fn a_long_part_is_hashed_and_a_short_one_cannot_pretend_to_be() {
+        let longest = [b'a'; MAX_READABLE];
+        assert!(name("r", &longest).contains("aaaa"));
+        let hashed = name("r", &[b'a'; 1_000_000]);
+        assert_eq!(hashed.len(), "request_rate_limiter.{r.#}.".len() + 32);
+        let text = hashed.trim_start_matches("request_rate_limiter.{r.").trim_end_matches("}.");
+        assert_ne!(name("r", text.as_bytes()), hashed);
+    }
+
+    #[test]
+    fn a_secret_key_id_does_not_appear() {
+        let mut out = Vec::new();
+        write(BucketKey { scope: "r", id: b"s3cret" }, true, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        // printf s3cret | sha256sum
+        assert_eq!(text, "request_rate_limiter.{r.#1EC1C26B50D5D3C58D9583181AF80766}.");
+    }
+
+    fn tricky() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![prop::sample::select(b"ab.{}%#:\0\n2E".to_vec()), any::<u8>()];
+        prop::collection::vec(byte, 0..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn two_different_pairs_never_share_a_name(a in "[ab.{}%#:]{0,4}", b in tricky(), c in "[ab.{}%#:]{0,4}", d in tricky()) {
+            prop_assert_eq!(name(&a, &b) == name(&c, &d), a == c && b == d);
+        }
+
+        #[test]
+        fn a_name_is_printable_and_has_one_hash_tag_around_both_parts(scope in ".{0,200}", id in prop::collection::vec(any::<u8>(), 0..300)) {
+            let name = name(&scope, &id);
+            prop_assert!(name.bytes().all(|b| b.is_ascii_graphic()));
+            prop_assert_eq!(name.find('{'), Some(PREFIX.len() - 1));
+            prop_assert_eq!(name.find('}'), Some(name.len() - 2));
+            prop_assert_eq!(name.matches(['{', '}']).count(), 2);
+            prop_assert!(name.len() < 900);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! In Redis, shared by all gateways: one script call a decision, on few multiplexed connections.
+//!
+//! Every step has a bound. A decision waits for at most [`RedisSettings::timeout`], whatever Redis does: then, and at
+//! once while no connection is live or the [`Breaker`] is open, the store's [`OnStoreFailure`](super::OnStoreFailure)
+//! decides. A call that timed out is never sent again, since it may have taken its tokens. Connections are replaced in
+//! the background, so recovery needs no request to wait for it.
+//!
+//! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SET`), one boxed future.
+
+mod breaker;
+mod client;
+mod connection;
+mod error;
+mod script;
+mod settings;
+mod status;
+mod store;
+mod supervisor;
+
+pub use self::breaker::{Breaker, BreakerState};
+pub use self::client::RedisClient;
+pub use self::error::StoreError;
+pub use self::settings::{RedisSettings, RedisSettingsError};
+pub use self::status::RedisStatus;
+pub use self::store::RedisStore;

@@ -1,0 +1,225 @@
+//! Calls Redis within a deadline.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use redis::{Cmd, ConnectionInfo, ErrorKind, RedisError, ServerErrorKind, Value};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Duration, Instant, timeout_at};
+
+use super::breaker::Breaker;
+use super::connection::{Live, Slot};
+use super::error::StoreError;
+use super::settings::{RedisSettings, RedisSettingsError};
+use super::status::{Counters, RedisStatus};
+use super::{script, supervisor};
+use crate::limiter::algorithm::token_bucket::Answer;
+use crate::limiter::store::memory::{Clock, MonotonicClock};
+
+/// Connections to one Redis, kept alive in the background until it is dropped or shut down.
+pub struct RedisClient {
+    shared: Arc<Shared>,
+    supervisors: Vec<AbortHandle>,
+}
+
+/// What calls and supervisors share.
+pub(super) struct Shared {
+    pub(super) info: ConnectionInfo,
+    pub(super) slots: Box<[Slot]>,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) counters: Counters,
+    pub(super) live: watch::Sender<usize>,
+    pub(super) last_error: Mutex<Option<(StoreError, String)>>,
+    timeout: Duration,
+    next_slot: AtomicUsize,
+    clock: MonotonicClock,
+    warned_at_us: AtomicU64,
+}
+
+/// Leave to make one call: a connection and the time by which it must have answered.
+pub(super) struct Ticket {
+    shared: Arc<Shared>,
+    slot: usize,
+    live: Live,
+    deadline: Instant,
+}
+
+// === impl RedisClient ===
+
+impl RedisClient {
+    /// Starts connecting, in tasks of the tokio runtime that it is called in. A Redis that is down is no error: the
+    /// client tries again until it is there, and fails every call meanwhile.
+    ///
+    /// # Errors
+    /// A URL or a timeout that cannot work, or no runtime.
+    pub fn start(settings: RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_with(settings, Arc::default())
+    }
+
+    /// The same with a breaker that other clients of the same Redis know too, such as those of other worker threads.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(settings: RedisSettings, breaker: Arc<Breaker>) -> Result<Arc<Self>, RedisSettingsError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let shared = Arc::new(Shared {
+            info: settings.connection_info()?,
+            slots: (0..settings.connections.get()).map(|_| Slot::default()).collect(),
+            breaker,
+            counters: Counters::default(),
+            live: watch::Sender::new(0),
+            last_error: Mutex::default(),
+            timeout: settings.timeout,
+            next_slot: AtomicUsize::new(0),
+            clock: MonotonicClock::default(),
+            warned_at_us: AtomicU64::new(0),
+        });
+        let supervise = |slot| runtime.spawn(supervisor::run(Arc::clone(&shared), slot)).abort_handle();
+        let supervisors = (0..shared.slots.len()).map(supervise).collect();
+        Ok(Arc::new(Self { shared, supervisors }))
+    }
+
+    /// Waits until a connection is live, `at_most` so long; returns whether one is.
+    pub async fn wait_connected(&self, at_most: Duration) -> bool {
+        let mut live = self.shared.live.subscribe();
+        tokio::time::timeout(at_most, live.wait_for(|&live| live > 0)).await.is_ok_and(|found| found.is_ok())
+    }
+
+    /// How it is doing.
+    #[must_use]
+    pub fn status(&self) -> RedisStatus {
+        let shared = &*self.shared;
+        let live_connections = *shared.live.borrow();
+        RedisStatus {
+            connected: live_connections > 0,
+            live_connections,
+            breaker: shared.breaker.state(),
+            failures: shared.counters.failures(),
+            script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
+            connects: shared.counters.connects.load(Ordering::Relaxed),
+            last_error: shared.last_error.lock().as_ref().map(|(_, text)| text.clone()),
+        }
+    }
+
+    /// Closes the connections and makes no more; calls fail from now on.
+    pub fn shutdown(&self) {
+        self.supervisors.iter().for_each(AbortHandle::abort);
+        for slot in &self.shared.slots {
+            if let Some(live) = slot.get() {
+                self.shared.lose(slot, live.number);
+            }
+        }
+    }
+
+    /// Leave to call Redis, or at once the reason why not. The time that a call may take runs from here.
+    pub(super) fn ticket(&self) -> Result<Ticket, StoreError> {
+        let leave = self.shared.find_live().ok_or(StoreError::Disconnected).and_then(|(slot, live)| {
+            if self.shared.breaker.admits() { Ok((slot, live)) } else { Err(StoreError::BreakerOpen) }
+        });
+        let (slot, live) = leave.inspect_err(|&kind| self.shared.degraded(kind))?;
+        let deadline = Instant::now() + self.shared.timeout;
+        Ok(Ticket { shared: Arc::clone(&self.shared), slot, live, deadline })
+    }
+}
+
+impl Drop for RedisClient {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for RedisClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisClient").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// A live connection, the next one in turn.
+    fn find_live(&self) -> Option<(usize, Live)> {
+        let slots = self.slots.len();
+        let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };
+        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.slots[slot].get()?)))
+    }
+
+    /// Gives up a connection. Without any, the breaker need not find out by itself.
+    pub(super) fn lose(&self, slot: &Slot, number: u64) {
+        if slot.drop_connection(number) {
+            self.live.send_modify(|live| *live = live.saturating_sub(1));
+            if !self.slots.iter().any(Slot::is_live) {
+                self.breaker.open();
+            }
+        }
+    }
+
+    /// Counts a decision that Redis did not make, and says so once a second at most.
+    fn degraded(&self, kind: StoreError) {
+        self.counters.failed(kind);
+        let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
+        let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
+        if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "deciding without redis: {kind}");
+        }
+    }
+}
+
+// === impl Ticket ===
+
+impl Ticket {
+    /// Sends `cmd` and waits for its answer until the deadline.
+    pub(super) async fn call(mut self, cmd: &Cmd) -> Result<Answer, StoreError> {
+        let result = timeout_at(self.deadline, self.send(cmd)).await;
+        let slot = &self.shared.slots[self.slot];
+        let kind = match result {
+            Ok(Ok(reply)) => match script::answer(&reply) {
+                Some(answer) => {
+                    slot.answered();
+                    self.shared.breaker.succeeded();
+                    return Ok(answer);
+                }
+                // Whatever speaks there is not the script: start over.
+                None => {
+                    self.shared.lose(slot, self.live.number);
+                    StoreError::Other
+                }
+            },
+            Ok(Err(error)) => {
+                let kind = StoreError::of(&error);
+                if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+                    self.shared.lose(slot, self.live.number);
+                } else {
+                    slot.answered();
+                }
+                kind
+            }
+            // It may have been decided: never sent again.
+            Err(_) => {
+                if slot.timed_out() {
+                    self.shared.lose(slot, self.live.number);
+                }
+                StoreError::Timeout
+            }
+        };
+        self.shared.breaker.failed();
+        self.shared.degraded(kind);
+        Err(kind)
+    }
+
+    async fn send(&mut self, cmd: &Cmd) -> Result<Value, RedisError> {
+        let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+        match reply {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
+                self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
+                self.live.connection.send_packed_command(&script::load()).await?.extract_error()?;
+                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
+            }
+            reply => reply,
+        }
+    }
+}
