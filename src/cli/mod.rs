@@ -1,0 +1,3 @@
+//! The commands of `tollgate`, one file each.
+
+pub mod check;

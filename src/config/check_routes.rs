@@ -1,0 +1,204 @@
+//! Routes and default-filters.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::check::Nodes;
+use super::check_limiter::Limits;
+use super::de::{self, canonical};
+use super::definition::{self, Written, flatten};
+use super::model::{Definition, Filter, Route};
+use super::problem::Sink;
+use super::raw::RawConfig;
+use super::raw_route::RawRoute;
+use super::spot::{Spot, Whole};
+use super::units::parse_time;
+use super::yaml::{Kind, Node, Origin};
+use super::{check_filters, check_predicates, check_target};
+
+/// Every enabled route in the order in which they are tried.
+pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Vec<Route> {
+    let defaults = filters(&raw.default_filters, nodes, limits, sink);
+    let mut seen: HashMap<String, ()> = HashMap::new();
+    let mut routes = Vec::with_capacity(raw.routes.len());
+    for (position, whole) in raw.routes.iter().enumerate() {
+        let Some(node) = nodes.get(*whole) else { continue };
+        let reading = Reading { node, nodes, limits, defaults: &defaults };
+        let (route, enabled) = match &node.kind {
+            Kind::Scalar(line) => (reading.one_line(line, position, sink), true),
+            _ => reading.full(position, sink),
+        };
+        let Some((route, id_at)) = route else { continue };
+        if !enabled {
+            continue;
+        }
+        if seen.insert(route.id.to_string(), ()).is_some() {
+            sink.error(id_at, format!("a route with the id `{}` stands above", route.id)).help("limits are counted by id: give each route its own");
+        }
+        routes.push(route);
+    }
+    if raw.routes.is_empty() && !sink.has_errors() {
+        sink.warn(Origin { place: 0, key: false }, "no routes: every request is answered 404")
+            .help("a smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
+    }
+    routes.sort_by_key(|route| route.order);
+    routes
+}
+
+/// Filters as they run, with their texts.
+type Filters = Vec<(Filter, String)>;
+
+fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Filters {
+    let mut list = Vec::with_capacity(wholes.len());
+    for node in wholes.iter().filter_map(|whole| nodes.get(*whole)) {
+        if let Some(written) = definition::parse(node, "filter", sink)
+            && let Some(filter) = check_filters::check(&written, limits, sink)
+        {
+            list.push((filter, written.text));
+        }
+    }
+    list
+}
+
+/// Spring numbers each list from 1 and merges them by number, the default filter first: d1 r1 d2 r2 …
+fn interleave(defaults: &Filters, own: Filters) -> Filters {
+    let mut merged = Vec::with_capacity(defaults.len() + own.len());
+    let mut defaults = defaults.iter().cloned();
+    for filter in own {
+        merged.extend(defaults.next());
+        merged.push(filter);
+    }
+    merged.extend(defaults);
+    merged
+}
+
+struct Reading<'r> {
+    node: &'r Node,
+    nodes: &'r Nodes<'r>,
+    limits: &'r Limits<'r>,
+    defaults: &'r Filters,
+}
+
+/// A route and the place of its id.
+type Read = Option<(Route, Origin)>;
+
+impl Reading<'_> {
+    fn full(&self, position: usize, sink: &mut Sink) -> (Read, bool) {
+        let (raw, unknown) = de::read::<RawRoute>(self.node, sink);
+        for unknown in &unknown {
+            de::report_unknown(unknown, sink);
+        }
+        let predicates = match raw.predicates.as_deref() {
+            None | Some([]) => {
+                sink.error(self.node.origin, "route without predicates").help("`predicates: [Path=/**]` matches every request");
+                None
+            }
+            Some(wholes) => {
+                let written: Vec<Written> = wholes
+                    .iter()
+                    .filter_map(|whole| self.nodes.get(*whole))
+                    .filter_map(|node| definition::parse(node, "predicate", sink))
+                    .collect();
+                Some(written)
+            }
+        };
+        let own = filters(&raw.filters, self.nodes, self.limits, sink);
+        let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
+        let read = read.map(|(mut route, at)| {
+            route.order = raw.order;
+            if let Some(metadata) = raw.metadata.and_then(|whole| self.nodes.get(whole)) {
+                self::metadata(metadata, &mut route, sink);
+            }
+            (route, at)
+        });
+        (read, raw.enabled.unwrap_or(true))
+    }
+
+    /// `id=uri,Predicate=arg,Predicate=arg`: Spring's route on one line.
+    fn one_line(&self, line: &str, position: usize, sink: &mut Sink) -> Read {
+        let at = self.node.origin;
+        let Some((id, rest)) = line.split_once('=') else {
+            sink.error(at, format!("expected a route, found `{line}`")).help("write `id`, `uri` and `predicates`, or on one line `id=uri,Path=/**`");
+            return None;
+        };
+        let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
+        let uri = tokens.next().map(|uri| Spot { value: uri.to_owned(), origin: at });
+        let written: Vec<Written> = tokens.filter_map(|token| definition::shortcut(token, at, "predicate", sink)).collect();
+        if written.is_empty() {
+            sink.error(at, "route without predicates").help("`id=uri,Path=/**` matches every request");
+            return None;
+        }
+        let id = Spot { value: id.trim().to_owned(), origin: at };
+        self.route(Some(&id), uri.as_ref(), &written, Vec::new(), position, sink)
+    }
+
+    fn route(&self, id: Option<&Spot<String>>, uri: Option<&Spot<String>>, predicates: &[Written], own: Filters, position: usize, sink: &mut Sink) -> Read {
+        let id_at = id.map_or(self.node.origin, |id| id.origin);
+        let target = match uri {
+            Some(uri) => check_target::check(uri, sink),
+            None => {
+                sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
+                None
+            }
+        };
+        let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
+        let merged = interleave(self.defaults, own);
+        let limiters = merged.iter().filter(|(filter, _)| matches!(filter, Filter::RequestRateLimiter(_))).count();
+        let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
+            Some(id) => id.into(),
+            None => {
+                let derived = format!("route-{position}");
+                if limiters > 0 {
+                    sink.warn(self.node.origin, format!("a limited route without `id` is counted as `{derived}`, by its position in the file"))
+                        .help("give it an id: moving it would otherwise swap its limits with another route's");
+                }
+                derived.into()
+            }
+        };
+        if limiters > 1 && sink.is_spring {
+            sink.info(id_at, format!("route `{id}` has {limiters} limiters: each has its own bucket here, in Spring the last one's settings hold for all"));
+        }
+        let (filters, texts): (Vec<_>, Vec<_>) = merged.into_iter().unzip();
+        let definition = Definition {
+            uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
+            predicates: predicates.iter().map(|written| written.text.clone()).collect(),
+            filters: texts,
+            metadata: BTreeMap::new(),
+        };
+        let route = Route { id, uri: target?, predicates: checked, filters, order: 0, connect_timeout: None, response_timeout: None, definition };
+        Some((route, id_at))
+    }
+}
+
+/// The keys of `metadata` that mean something: timeouts in milliseconds, looked up as they are written.
+fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
+    if !matches!(node.kind, Kind::Map(_)) {
+        sink.error(node.origin, format!("expected a map, found {}", node.describe()));
+        return;
+    }
+    let mut entries = Vec::new();
+    flatten("", node, &mut entries);
+    for entry in entries {
+        let name = entry.name.unwrap_or_default();
+        match name.as_str() {
+            "connect-timeout" => match parse_time(&entry.value) {
+                Ok(time) if time > Duration::ZERO => route.connect_timeout = Some(time),
+                _ => sink.mistake(entry.origin, format!("`{name}` must be a time above 0 in milliseconds, found `{}`", entry.value)).help("the gateway's own `httpclient.connect-timeout` holds"),
+            },
+            "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => route.response_timeout = Some(None),
+            "response-timeout" => match parse_time(&entry.value) {
+                Ok(time) if time > Duration::ZERO => route.response_timeout = Some(Some(time)),
+                _ => sink.mistake(entry.origin, format!("`{name}` must be a time in milliseconds, negative for none, found `{}`", entry.value)).help("the gateway's own `httpclient.response-timeout` holds"),
+            },
+            _ if ["connecttimeout", "responsetimeout"].contains(&canonical(&name).as_str()) => {
+                sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing")).help("metadata is looked up literally: write it with `-` in lower case");
+            }
+            _ if name == "cors" || name.starts_with("cors.") => {
+                sink.mistake(entry.origin.key(), "`metadata.cors` is not supported yet").help("remove it");
+            }
+            _ => {}
+        }
+        route.definition.metadata.insert(name, entry.value);
+    }
+}

@@ -1,0 +1,343 @@
+//! A serde `Deserializer` over [`Node`]s that finds every problem in one go.
+//!
+//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as whatever type is wanted. A key nobody knows is
+//! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
+//! again, so that the next problem comes to light too.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::value::{StrDeserializer, U32Deserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
+
+use super::problem::{Sink, suggest};
+use super::yaml::{Kind, Node, Origin};
+
+/// Name of the newtype that asks for a value together with its origin: see [`super::spot::Spot`].
+pub(crate) const SPOT: &str = "$tollgate::Spot";
+/// Name of the newtype that asks for a node's origin alone: see [`super::spot::Whole`].
+pub(crate) const WHOLE: &str = "$tollgate::Whole";
+
+/// Values that do not fit are looked for this often before reading is given up.
+const MAX_PROBLEMS: usize = 100;
+
+/// What `kebab-case`, `camelCase` and `snake_case` spellings of one name have in common.
+pub(crate) fn canonical(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// A key that the wanted struct does not have.
+pub(crate) struct Unknown {
+    pub(crate) origin: Origin,
+    /// Path of keys that leads to it, itself last.
+    pub(crate) path: Vec<String>,
+    pub(crate) fields: &'static [&'static str],
+}
+
+/// Reads `node` as a `T`, its problems into `sink`, the keys that nobody knows beside it.
+pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, sink: &mut Sink) -> (T, Vec<Unknown>) {
+    let mut blank = HashSet::new();
+    for _ in 0..MAX_PROBLEMS {
+        let context = Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
+        match T::deserialize(De { node, context: &context }) {
+            Ok(value) => {
+                for (origin, message) in context.found.take() {
+                    sink.error(origin, message);
+                }
+                return (value, context.unknown.take());
+            }
+            Err(error) => {
+                let origin = error.origin.unwrap_or(node.origin);
+                sink.error(origin, error.message);
+                if origin == node.origin || !blank.insert(origin.place) {
+                    break;
+                }
+            }
+        }
+    }
+    (T::default(), Vec::new())
+}
+
+/// Reports `unknown` keys with the nearest known one.
+pub(crate) fn report_unknown(unknown: &Unknown, sink: &mut Sink) {
+    let name = unknown.path.last().map_or("", String::as_str);
+    sink.mistake(unknown.origin.key(), format!("unknown key `{name}`")).help(suggest(name, unknown.fields));
+}
+
+struct Context<'c> {
+    blank: &'c HashSet<u32>,
+    unknown: RefCell<Vec<Unknown>>,
+    found: RefCell<Vec<(Origin, String)>>,
+    path: RefCell<Vec<String>>,
+}
+
+/// A value that does not fit, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    message: String,
+    origin: Option<Origin>,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+impl serde::de::Error for Misfit {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { message: message.to_string(), origin: None }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct De<'n, 'c> {
+    node: &'n Node,
+    context: &'c Context<'c>,
+}
+
+impl De<'_, '_> {
+    fn misfit<T>(self, wanted: &str) -> Result<T, Misfit> {
+        Err(Misfit { message: format!("expected {wanted}, found {}", self.node.describe()), origin: Some(self.node.origin) })
+    }
+
+    /// Marks an error that does not know its place yet as this node's.
+    fn here<T>(self, result: Result<T, Misfit>) -> Result<T, Misfit> {
+        result.map_err(|e| Misfit { origin: e.origin.or(Some(self.node.origin)), ..e })
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident $visit:ident $type:ty;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+            match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
+                Some(number) => self.here(visitor.$visit(number)),
+                None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
+            }
+        }
+    )*};
+}
+
+impl<'de> serde::Deserializer<'de> for De<'_, '_> {
+    type Error = Misfit;
+
+    whole_numbers! {
+        deserialize_i8 visit_i8 i8; deserialize_i16 visit_i16 i16; deserialize_i32 visit_i32 i32; deserialize_i64 visit_i64 i64;
+        deserialize_u8 visit_u8 u8; deserialize_u16 visit_u16 u16; deserialize_u32 visit_u32 u32; deserialize_u64 visit_u64 u64;
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match &self.node.kind {
+            Kind::Null => self.here(visitor.visit_unit()),
+            Kind::Scalar(text) => self.here(visitor.visit_str(text)),
+            Kind::Seq(_) => self.deserialize_seq(visitor),
+            Kind::Map(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "on") => self.here(visitor.visit_bool(true)),
+            Some("false" | "no" | "off") => self.here(visitor.visit_bool(false)),
+            _ => self.misfit("true or false"),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.node.scalar() {
+            Some(text) => self.here(visitor.visit_str(text)),
+            None => self.misfit("a text"),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.node.kind {
+            Kind::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Misfit> {
+        match name {
+            SPOT => visitor.visit_seq(SpotAccess { de: self, step: 0 }),
+            WHOLE => visitor.visit_u32(self.node.origin.place),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match &self.node.kind {
+            Kind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
+            // Spring reads `a, b` as a list of two.
+            Kind::Scalar(text) => {
+                let parts: Vec<Node> = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .map(|part| Node { origin: self.node.origin, kind: Kind::Scalar(part.to_owned()) })
+                    .collect();
+                visitor.visit_seq(Items { items: parts.iter(), context: self.context })
+            }
+            Kind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
+            Kind::Map(_) => self.misfit("a list"),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match &self.node.kind {
+            Kind::Map(entries) => visitor.visit_map(Entries { entries: entries.iter(), value: None, fields: None, seen: HashSet::new(), context: self.context }),
+            _ => self.misfit("a map"),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Misfit> {
+        match &self.node.kind {
+            Kind::Map(entries) => visitor.visit_map(Entries { entries: entries.iter(), value: None, fields: Some(fields), seen: HashSet::new(), context: self.context }),
+            Kind::Null => visitor.visit_map(Entries { entries: [].iter(), value: None, fields: Some(fields), seen: HashSet::new(), context: self.context }),
+            _ => self.misfit(&format!("a map with {}", fields.join(", "))),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Misfit> {
+        let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
+        match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
+            Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
+            None => self.misfit(&format!("one of {}", variants.join(", "))),
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}
+
+struct Items<'n, 'c> {
+    items: std::slice::Iter<'n, Node>,
+    context: &'c Context<'c>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'_, '_> {
+    type Error = Misfit;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
+        match self.items.by_ref().find(|item| !self.context.blank.contains(&item.origin.place)) {
+            Some(node) => seed.deserialize(De { node, context: self.context }).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+struct Entries<'n, 'c> {
+    entries: std::slice::Iter<'n, (String, Node)>,
+    value: Option<&'n (String, Node)>,
+    /// The names a struct has; a map takes every key as it is.
+    fields: Option<&'static [&'static str]>,
+    seen: HashSet<&'static str>,
+    context: &'c Context<'c>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_> {
+    type Error = Misfit;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Misfit> {
+        for entry in self.entries.by_ref() {
+            let (key, node) = entry;
+            if self.context.blank.contains(&node.origin.place) {
+                continue;
+            }
+            let name: &str = match self.fields {
+                None => key,
+                Some(fields) => match fields.iter().find(|field| canonical(field) == canonical(key)) {
+                    None => {
+                        let mut path = self.context.path.borrow().clone();
+                        path.push(key.clone());
+                        self.context.unknown.borrow_mut().push(Unknown { origin: node.origin, path, fields });
+                        continue;
+                    }
+                    Some(_) if matches!(node.kind, Kind::Null) => continue,
+                    Some(field) if !self.seen.insert(field) => {
+                        let message = format!("`{key}` is the same key as one above");
+                        self.context.found.borrow_mut().push((node.origin.key(), message));
+                        continue;
+                    }
+                    Some(field) => field,
+                },
+            };
+            self.value = Some(entry);
+            return seed.deserialize(StrDeserializer::<Misfit>::new(name)).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+        let Some((key, node)) = self.value.take() else {
+            return Err(serde::de::Error::custom("a value without a key"));
+        };
+        self.context.path.borrow_mut().push(key.clone());
+        let value = seed.deserialize(De { node, context: self.context });
+        self.context.path.borrow_mut().pop();
+        value
+    }
+}
+
+/// A value and its place, as a sequence of two.
+struct SpotAccess<'n, 'c> {
+    de: De<'n, 'c>,
+    step: u8,
+}
+
+impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
+    type Error = Misfit;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
+        self.step += 1;
+        match self.step {
+            1 => {
+                let place: U32Deserializer<Misfit> = self.de.node.origin.place.into_deserializer();
+                seed.deserialize(place).map(Some)
+            }
+            2 => seed.deserialize(self.de).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The name of an enum's variant that carries nothing.
+struct Variant(&'static str);
+
+impl<'de> EnumAccess<'de> for Variant {
+    type Error = Misfit;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Misfit> {
+        let value = seed.deserialize(StrDeserializer::<Misfit>::new(self.0))?;
+        Ok((value, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant {
+    type Error = Misfit;
+
+    fn unit_variant(self) -> Result<(), Misfit> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Misfit> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Misfit> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Misfit> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+}

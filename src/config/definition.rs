@@ -1,0 +1,165 @@
+//! Predicates and filters as written: `Name=a,b`, or a name and named arguments.
+
+use super::de::canonical;
+use super::problem::{Sink, suggest};
+use super::yaml::{Kind, Node, Origin};
+
+/// One predicate or filter, its arguments as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
+    pub(crate) args: Vec<Arg>,
+    /// As its author wrote it, on one line.
+    pub(crate) text: String,
+}
+
+/// One argument. In the shortcut form it has no name, only a position.
+#[derive(Clone, Debug)]
+pub(crate) struct Arg {
+    pub(crate) name: Option<String>,
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+}
+
+/// Reads one definition; `kind` is "predicate" or "filter". `None` when it is beyond reading, which `sink` then knows.
+pub(crate) fn parse(node: &Node, kind: &str, sink: &mut Sink) -> Option<Written> {
+    match &node.kind {
+        Kind::Scalar(text) => shortcut(text, node.origin, kind, sink),
+        Kind::Map(entries) => named(node, entries, kind, sink),
+        _ => {
+            sink.error(node.origin, format!("expected a {kind} such as `{}`, found {}", example(kind), node.describe()));
+            None
+        }
+    }
+}
+
+fn example(kind: &str) -> &'static str {
+    if kind == "predicate" { "Path=/api/**" } else { "StripPrefix=1" }
+}
+
+/// `Name=a,b`: split at the first `=`, then at commas; tokens are trimmed, empty ones dropped.
+pub(crate) fn shortcut(text: &str, origin: Origin, kind: &str, sink: &mut Sink) -> Option<Written> {
+    let (name, args) = match text.split_once('=') {
+        Some((name, args)) => (name.trim(), args),
+        None if kind == "filter" => (text.trim(), ""),
+        None => {
+            sink.error(origin, format!("expected `Name=args`, found `{text}`"))
+                .help(format!("a predicate is written like `{}`; within `[…]` quote it when it holds a comma", example(kind)));
+            return None;
+        }
+    };
+    let args = args
+        .split(',')
+        .map(str::trim)
+        .filter(|arg| !arg.is_empty())
+        .map(|arg| Arg { name: None, value: arg.to_owned(), origin })
+        .collect();
+    Some(Written { name: name.to_owned(), origin, args, text: text.trim().to_owned() })
+}
+
+fn named(node: &Node, entries: &[(String, Node)], kind: &str, sink: &mut Sink) -> Option<Written> {
+    let mut name = None;
+    let mut args = Vec::new();
+    for (key, value) in entries {
+        match canonical(key).as_str() {
+            "name" => name = value.scalar().map(|text| (text.trim().to_owned(), value.origin)),
+            "args" => match &value.kind {
+                Kind::Map(_) | Kind::Null => flatten("", value, &mut args),
+                _ => {
+                    sink.error(value.origin, format!("expected a map of arguments, found {}", value.describe()));
+                }
+            },
+            _ => sink.mistake(value.origin.key(), format!("unknown key `{key}`")).help(suggest(key, &["name", "args"])),
+        }
+    }
+    let Some((name, origin)) = name else {
+        sink.error(node.origin, format!("{kind} without a name"))
+            .help(format!("write `{}`, or `name:` and `args:`", example(kind)));
+        return None;
+    };
+    let listed: Vec<String> =
+        args.iter().map(|arg| format!("{}={}", arg.name.as_deref().unwrap_or_default(), arg.value)).collect();
+    let text = format!("{name}{{{}}}", listed.join(", "));
+    Some(Written { name, origin, args, text })
+}
+
+/// Nested maps and lists as `a.b` and `a[0]`, as Spring names them.
+pub(crate) fn flatten(prefix: &str, node: &Node, into: &mut Vec<Arg>) {
+    match &node.kind {
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            into.push(Arg { name: Some(prefix.to_owned()), value: text.clone(), origin: node.origin });
+        }
+        Kind::Seq(items) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&format!("{prefix}[{index}]"), item, into);
+            }
+        }
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten(&name, value, into);
+            }
+        }
+    }
+}
+
+impl Written {
+    /// Arguments by field, positional ones by the order of `fields`. What belongs to no field goes to `sink`.
+    pub(crate) fn bind<'w, const N: usize>(&'w self, fields: [&str; N], sink: &mut Sink) -> [Option<&'w Arg>; N] {
+        let mut bound = [None; N];
+        for (position, arg) in self.args.iter().enumerate() {
+            let field = match &arg.name {
+                None => (position < N).then_some(position),
+                Some(name) => fields.iter().position(|field| canonical(field) == canonical(name)),
+            };
+            match (field, &arg.name) {
+                (Some(field), _) => bound[field] = Some(arg),
+                (None, Some(name)) => {
+                    let fields: Vec<&str> = fields.iter().copied().filter(|f| !f.is_empty()).collect();
+                    sink.mistake(arg.origin.key(), format!("`{}` has no argument `{name}`", self.name)).help(
+                        if fields.is_empty() { "it takes none".to_owned() } else { suggest(name, &fields) },
+                    );
+                }
+                (None, None) => {
+                    sink.mistake(arg.origin, format!("`{}` takes {N} {}, `{}` is one too many", self.name, if N == 1 { "argument" } else { "arguments" }, arg.value))
+                        .help("a value that holds a comma needs the long form: `name:` and `args:`");
+                    return bound;
+                }
+            }
+        }
+        bound
+    }
+
+    /// Every argument's value, whatever its name: Spring's GATHER_LIST.
+    pub(crate) fn gather(&self, sink: &mut Sink) -> Option<Vec<String>> {
+        if self.args.is_empty() {
+            sink.error(self.origin, format!("`{}` needs at least one argument", self.name));
+            return None;
+        }
+        Some(self.args.iter().map(|arg| arg.value.clone()).collect())
+    }
+
+    /// [`Written::gather`], with a last `true` or `false` as a flag: Spring's GATHER_LIST_TAIL_FLAG.
+    pub(crate) fn gather_with_flag(&self, sink: &mut Sink) -> Option<(Vec<String>, Option<bool>)> {
+        let mut values = self.gather(sink)?;
+        let flag = values.last().and_then(|last| last.parse::<bool>().ok());
+        if flag.is_some() {
+            values.pop();
+        }
+        if values.is_empty() {
+            sink.error(self.origin, format!("`{}` needs at least one argument besides the flag", self.name));
+            return None;
+        }
+        Some((values, flag))
+    }
+
+    /// The argument, or a problem that it is missing.
+    pub(crate) fn required<'w>(&self, arg: Option<&'w Arg>, field: &str, sink: &mut Sink) -> Option<&'w Arg> {
+        if arg.is_none() {
+            sink.error(self.origin, format!("`{}` needs the argument `{field}`", self.name));
+        }
+        arg
+    }
+}

@@ -1,0 +1,137 @@
+//! Configuration: YAML text to a checked [`Config`], with every problem at its line and column.
+//!
+//! The way of a file: `yaml` reads its text into nodes that remember their places, `unfold` brings Spring's shapes to
+//! ours, `placeholder` resolves `${NAME}`, `de` fills the raw structs of `raw`, and `check` turns them into [`Config`].
+//! Every step notes what is wrong and goes on, so that one run tells everything.
+
+mod check;
+mod check_filters;
+mod check_limiter;
+mod check_predicates;
+mod check_redis;
+mod check_routes;
+mod check_target;
+mod check_trusted;
+mod de;
+mod definition;
+mod dotted;
+mod locate;
+mod model;
+mod names;
+mod placeholder;
+mod problem;
+mod raw;
+mod raw_route;
+mod spot;
+mod status;
+#[cfg(test)]
+mod tests;
+mod unfold;
+mod units;
+mod yaml;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub use model::*;
+pub use problem::{Problem, Problems, Severity};
+
+use names::LATER_SETTINGS;
+use problem::Sink;
+use yaml::Node;
+
+/// A configuration that can be used, and what its author should know of it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Warnings and infos.
+    pub notes: Problems,
+}
+
+/// Why a file gave no configuration.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It could not be read.
+    #[error("cannot read {path}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has errors.
+    #[error("{0}")]
+    Invalid(Problems),
+}
+
+/// Reads and checks the file at `path`, with placeholders from the environment.
+///
+/// # Errors
+/// The file cannot be read as UTF-8 text, or has errors.
+pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    let text = std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    parse(&path.display().to_string(), &text, &|name| std::env::var(name).ok()).map_err(LoadError::Invalid)
+}
+
+/// Checks `text`, which problems call `file_name`, with placeholders, `SERVER_PORT`, `MANAGEMENT_SERVER_PORT` and
+/// `SPRING_PROFILES_ACTIVE` from `env`.
+///
+/// # Errors
+/// Every problem of the text, when at least one is an error.
+pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+    // A byte order mark is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut sink = Sink::default();
+    let (documents, mut places) = yaml::parse(text, &mut sink);
+    if sink.has_errors() {
+        return Err(sink.finish(file_name, text, &places));
+    }
+    sink.is_spring = unfold::is_spring(&documents);
+    let profiles: Vec<String> =
+        env("SPRING_PROFILES_ACTIVE").unwrap_or_default().split(',').map(|name| name.trim().to_owned()).collect();
+    let whole = unfold::join(documents, &profiles, &mut places, &mut sink);
+    let properties = whole.clone();
+    let mut root = unfold::unfold(whole, &mut sink);
+    let lookup = |name: &str| placeholder::in_environment(name, env).or_else(|| property(&properties, name));
+    placeholder::resolve(&mut root, &lookup, &mut sink);
+
+    let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
+    report_unknown(&unknown, &mut sink);
+    let config = check::check(&raw, &check::Nodes::new(&root), env, &mut sink);
+    let failed = sink.has_errors();
+    let problems = sink.finish(file_name, text, &places);
+    if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }
+}
+
+/// The JSON Schema of the YAML, in our own form.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(raw::RawConfig).to_value()
+}
+
+/// A property of the file itself, as Spring's placeholders may name one.
+fn property(properties: &Node, name: &str) -> Option<String> {
+    name.split('.').try_fold(properties, |node, key| node.get(key))?.scalar().map(str::to_owned)
+}
+
+/// Keys that nobody knows: our mistakes, Spring's that will come, and those of Spring's that have nothing to do with us.
+fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
+    let mut skipped = Vec::new();
+    for unknown in unknown {
+        let path: Vec<String> = unknown.path.iter().map(|key| key.to_ascii_lowercase()).collect();
+        let path = path.join(".");
+        let is_later = LATER_SETTINGS.iter().any(|later| path == *later || path.strip_prefix(later).is_some_and(|rest| rest.starts_with('.')));
+        if is_later {
+            sink.mistake(unknown.origin.key(), format!("`{}` is not supported yet and has no effect", unknown.path.join("."))).help("remove it");
+        } else if sink.is_spring && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default()) {
+            skipped.push((unknown.path.join("."), unknown.origin));
+        } else {
+            de::report_unknown(unknown, sink);
+        }
+    }
+    unfold::report_skipped(&skipped, sink);
+}

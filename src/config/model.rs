@@ -1,0 +1,314 @@
+//! The checked configuration: plain data, every value valid.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue};
+use ipnet::IpNet;
+use regex::Regex;
+use tollgate_filters::edit::Edit;
+use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::store::OnStoreFailure;
+use tollgate_filters::{redirect_to, request_rate_limiter, set_status};
+
+use crate::routing::Predicate;
+
+/// Everything the gateway runs by.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The listener for traffic.
+    pub server: Server,
+    /// The listener for health, metrics and the API.
+    pub management: Management,
+    /// Where limits are kept; `None`: in memory.
+    pub redis: Option<Redis>,
+    /// Limits kept in memory.
+    pub memory: Memory,
+    /// One line a request.
+    pub access_log: AccessLog,
+    /// The gateway's own log.
+    pub logging: Logging,
+    /// Which headers are believed, kept and added.
+    pub forwarding: Forwarding,
+    /// Connections to upstreams.
+    pub http_client: HttpClient,
+    /// Enabled routes in the order in which they are tried.
+    pub routes: Vec<Route>,
+    /// Whether the file is an application.yml of Spring's.
+    pub is_spring: bool,
+}
+
+/// The listener for traffic.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Address to listen on.
+    pub address: IpAddr,
+    /// Port to listen on; 0 lets the system choose.
+    pub port: u16,
+    /// Threads that serve, each with its own runtime.
+    pub workers: NonZeroUsize,
+    /// Whether HTTP/2 without TLS (prior knowledge) is served.
+    pub http2: bool,
+    /// Bytes that a request's head may have.
+    pub max_header_bytes: usize,
+    /// Header fields that a request may have.
+    pub max_headers: usize,
+    /// Bytes that a request's body may have; `None`: no limit.
+    pub max_body_bytes: Option<u64>,
+    /// Connections that the gateway holds at once.
+    pub max_connections: usize,
+    /// Time in which a request's head must arrive.
+    pub header_timeout: Duration,
+    /// Time for which an idle connection is kept.
+    pub idle_timeout: Duration,
+    /// Time within which the next piece of a request's body must arrive.
+    pub body_timeout: Duration,
+    /// Time within which the client must take the next piece of a response.
+    pub write_timeout: Duration,
+    /// Time that requests in flight have to end when the gateway stops.
+    pub shutdown_timeout: Duration,
+}
+
+/// The listener for health, metrics and the API.
+#[derive(Clone, Debug)]
+pub struct Management {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Address to listen on.
+    pub address: IpAddr,
+    /// Port to listen on; 0 lets the system choose.
+    pub port: u16,
+    /// Whether the gateway is unready while Redis is out of reach.
+    pub readiness_needs_redis: bool,
+}
+
+/// Where limits are kept across gateways.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    /// `redis://[user:password@]host[:port][/database]`.
+    pub url: Secret,
+    /// Time that one decision may take, connecting and queueing included.
+    pub timeout: Duration,
+    /// Connections that each worker shares among its requests.
+    pub connections: NonZeroUsize,
+}
+
+/// A text that holds a password: its `Debug` shows none of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps `text`.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself. Do not log it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Limits kept in memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Keys that are told apart at most.
+    pub max_keys: NonZeroUsize,
+}
+
+/// One line a request.
+#[derive(Clone, Debug)]
+pub struct AccessLog {
+    /// Where to.
+    pub output: LogOutput,
+    /// How.
+    pub format: AccessLogFormat,
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Standard output.
+    Stdout,
+    /// Nowhere.
+    Off,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// How a line of the access log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessLogFormat {
+    /// Apache's combined log format.
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
+/// The gateway's own log, on standard error.
+#[derive(Clone, Debug)]
+pub struct Logging {
+    /// How a line looks.
+    pub format: LogFormat,
+    /// The least severe level that is logged.
+    pub level: tracing::Level,
+}
+
+/// How a line of the gateway's own log looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Which headers are believed, kept and added.
+#[derive(Clone, Debug)]
+pub struct Forwarding {
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// What happens to header names with an underscore.
+    pub underscores: Underscores,
+    /// The `Via` field that is added (RFC 9110 §7.6.3); `None`: none.
+    pub via: Option<HeaderValue>,
+    /// Replaces the list of hop-by-hop headers that are removed.
+    pub remove_hop_by_hop: Option<Vec<HeaderName>>,
+}
+
+/// Peers whose forwarding headers are believed.
+#[derive(Clone, Debug)]
+pub enum TrustedProxies {
+    /// None.
+    Nobody,
+    /// Those in one of these networks.
+    Networks(Vec<IpNet>),
+    /// Those whose address, as text, this matches; the expression is anchored.
+    Pattern(Regex),
+}
+
+/// What happens to header names with an underscore, which many upstreams cannot tell from a hyphen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Underscores {
+    /// The header is removed.
+    Drop,
+    /// The header passes.
+    Allow,
+    /// The request is refused with 400.
+    Reject,
+}
+
+/// Connections to upstreams.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    /// Time in which a connection must stand.
+    pub connect_timeout: Duration,
+    /// Time in which a response's head must arrive; `None`: no limit.
+    pub response_timeout: Option<Duration>,
+    /// Time within which the next piece of a response's body must arrive.
+    pub read_timeout: Duration,
+    /// Time for which an idle connection is kept.
+    pub max_idle_time: Duration,
+    /// Idle connections kept, for each worker and target.
+    pub max_idle: usize,
+}
+
+/// Which requests go where, and what happens to them on the way.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its unique name.
+    pub id: Arc<str>,
+    /// Where it leads.
+    pub uri: Target,
+    /// Conditions that must all hold.
+    pub predicates: Vec<Predicate>,
+    /// Filters in the order in which a request meets them, default-filters among them.
+    pub filters: Vec<Filter>,
+    /// Routes are tried in this order, lower first.
+    pub order: i32,
+    /// Replaces [`HttpClient::connect_timeout`].
+    pub connect_timeout: Option<Duration>,
+    /// Replaces [`HttpClient::response_timeout`]; `Some(None)`: no limit.
+    pub response_timeout: Option<Option<Duration>>,
+    /// The route as its author wrote it.
+    pub definition: Definition,
+}
+
+/// A route as its author wrote it, for `/actuator/gateway/routes`.
+#[derive(Clone, Debug, Default)]
+pub struct Definition {
+    /// The `uri`.
+    pub uri: String,
+    /// The predicates.
+    pub predicates: Vec<String>,
+    /// The filters in the order in which they apply, default-filters among them.
+    pub filters: Vec<String>,
+    /// The metadata, flattened.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The upstream within the gateway that answers with what it received.
+    Echo,
+    /// An HTTP server.
+    Http {
+        /// Its name or address, an IPv6 address without brackets.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// `host[:port]` for the `Host` header; without the port when that is 80.
+        authority: HeaderValue,
+    },
+}
+
+/// One filter of a route.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// A change of path or headers.
+    Edit(Edit),
+    /// Answers with a redirect.
+    RedirectTo(redirect_to::Settings),
+    /// Replaces the response's status.
+    SetStatus(set_status::Settings),
+    /// Refuses bodies of more bytes.
+    RequestSize(u64),
+    /// Limits the rate of requests.
+    RequestRateLimiter(Box<RateLimiter>),
+}
+
+/// One limiter of a route.
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    /// How much.
+    pub rule: TokenBucket,
+    /// Of whom, and what the client is told.
+    pub settings: request_rate_limiter::Settings,
+    /// Where its buckets are kept; `None`: in Redis when there is one.
+    pub store: Option<StoreKind>,
+    /// What happens when Redis cannot be asked.
+    pub on_store_failure: OnStoreFailure,
+}
+
+/// Where buckets are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In this process.
+    Memory,
+    /// In Redis.
+    Redis,
+}

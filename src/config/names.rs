@@ -1,0 +1,118 @@
+//! Names of Spring Cloud Gateway that Tollgate does not take, and why.
+
+/// Predicates that can be used.
+pub(crate) const PREDICATES: [&str; 10] =
+    ["Path", "Method", "Host", "Header", "Query", "Cookie", "After", "Before", "Between", "RemoteAddr"];
+
+/// Filters that can be used.
+pub(crate) const FILTERS: [&str; 15] = [
+    "AddRequestHeader",
+    "AddResponseHeader",
+    "PrefixPath",
+    "PreserveHostHeader",
+    "RedirectTo",
+    "RemoveRequestHeader",
+    "RemoveResponseHeader",
+    "RequestRateLimiter",
+    "RequestSize",
+    "RewritePath",
+    "SetPath",
+    "SetRequestHeader",
+    "SetResponseHeader",
+    "SetStatus",
+    "StripPrefix",
+];
+
+/// Predicates of Spring's that will come.
+const LATER_PREDICATES: [&str; 4] = ["XForwardedRemoteAddr", "Weight", "Version", "CloudFoundryRouteService"];
+
+/// Filters of Spring's that will come.
+const LATER_FILTERS: [&str; 18] = [
+    "AddRequestHeadersIfNotPresent",
+    "AddRequestParameter",
+    "CircuitBreaker",
+    "Cors",
+    "DedupeResponseHeader",
+    "FallbackHeaders",
+    "MapRequestHeader",
+    "RemoveJsonAttributesResponseBody",
+    "RemoveRequestParameter",
+    "RequestHeaderSize",
+    "RequestHeaderToRequestUri",
+    "Retry",
+    "RewriteLocationResponseHeader",
+    "RewriteRequestParameter",
+    "RewriteResponseHeader",
+    "SecureHeaders",
+    "SetRequestHostHeader",
+    "SetRequestUri",
+];
+
+/// What Spring does with a Java class or another system, and what to do instead.
+const REFUSED: [(&str, &str, &str); 8] = [
+    ("ReadBody", "it needs a Java predicate", "match on a header, the query or the path instead"),
+    ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
+    ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
+    ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
+    ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
+    ("LocalResponseCache", "it needs a response cache", "put a caching proxy before or behind the gateway"),
+    ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
+    ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
+];
+
+/// Where a name stands that is neither a predicate nor a filter we can use.
+pub(crate) enum Known {
+    /// Spring has it, we will.
+    Later,
+    /// Spring has it, we won't: why, and what to use instead.
+    Refused(&'static str, &'static str),
+    /// Nobody has it.
+    No,
+}
+
+/// Looks up a predicate's or a filter's name that cannot be used.
+pub(crate) fn look_up(name: &str) -> Known {
+    if let Some((_, why, instead)) = REFUSED.iter().find(|(refused, ..)| *refused == name) {
+        return Known::Refused(why, instead);
+    }
+    if LATER_PREDICATES.contains(&name) || LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
+}
+
+/// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
+pub(crate) const LATER_SETTINGS: [&str; 25] = [
+    "globalcors",
+    "x-forwarded",
+    "forwarded",
+    "discovery",
+    "metrics",
+    "streaming-media-types",
+    "fail-on-route-definition-error",
+    "route-filter-cache-enabled",
+    "handler-mapping",
+    "httpserver",
+    "loadbalancer",
+    "predicate",
+    "global-filter",
+    "actuator",
+    "restrictive-property-accessor",
+    "redis-route-definition-repository",
+    "observability",
+    "httpclient.ssl",
+    "httpclient.proxy",
+    "httpclient.websocket",
+    "httpclient.max-header-size",
+    "httpclient.wiretap",
+    "filter.secure-headers",
+    "filter.local-response-cache",
+    "upstreams",
+];
+
+/// Settings of a limiter that are not read yet.
+pub(crate) const LATER_LIMITER: [&str; 16] = [
+    "limits", "mode", "enforce-percent", "plans", "plan-resolver", "exempt", "block", "cost", "headers", "period", "limit", "window", "lease",
+    "atomicity", "max-wait", "throw-on-limit",
+];
+
+/// Algorithms that will come.
+pub(crate) const LATER_ALGORITHMS: [&str; 7] =
+    ["fixed-window", "sliding-window-log", "sliding-window-counter", "gcra", "leaky-bucket", "quota", "concurrency"];

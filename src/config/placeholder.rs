@@ -1,0 +1,122 @@
+//! `${NAME}` and `${NAME:default}` in values, as Spring resolves them.
+//!
+//! They are resolved in scalars after parsing, so no value can inject YAML. A default may hold placeholders again.
+
+use super::problem::Sink;
+use super::yaml::{Kind, Node};
+
+/// Nesting at which a default that leads back to itself is given up.
+const MAX_DEPTH: usize = 16;
+
+/// Resolves every placeholder below `node`; one that is unset and has no default goes to `sink`.
+pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) {
+    match &mut node.kind {
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            if text.contains("${") {
+                match expand(text, lookup, 0) {
+                    Ok(resolved) => *text = resolved,
+                    Err(message) => {
+                        sink.error(node.origin, message)
+                            .help("set it in the environment, or write a default: `${NAME:default}`");
+                        // The value is unknown: whoever wants it must not complain a second time.
+                        node.kind = Kind::Null;
+                    }
+                }
+            }
+        }
+        Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, sink)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, sink)),
+    }
+}
+
+fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>, depth: usize) -> Result<String, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("placeholder in `{text}` leads back to itself"));
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let inside = &from[2..];
+        let Some(end) = closing_brace(inside) else {
+            return Err(format!("placeholder `{from}` is never closed"));
+        };
+        let (name, default) = match inside[..end].split_once(':') {
+            Some((name, default)) => (name, Some(default)),
+            None => (&inside[..end], None),
+        };
+        match (lookup(name.trim()), default) {
+            (Some(value), _) => out.push_str(&expand(&value, lookup, depth + 1)?),
+            (None, Some(default)) => out.push_str(&expand(default, lookup, depth + 1)?),
+            (None, None) => return Err(format!("`${{{}}}` is not set and has no default", name.trim())),
+        }
+        rest = &inside[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The brace that closes a placeholder whose inside begins `text`.
+fn closing_brace(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' if open == 0 => return Some(at),
+            b'}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Finds `name` in the environment as Spring does: as written, then in capitals with `_` for `.` and without `-`.
+pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(name).or_else(|| {
+        let relaxed: String =
+            name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c.to_ascii_uppercase() }).collect();
+        if relaxed == name { None } else { env(&relaxed) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn env(name: &str) -> Option<String> {
+        match name {
+            "HOST" => Some("example.org".to_owned()),
+            "SERVER_PORT" => Some("9000".to_owned()),
+            "LOOP" => Some("${LOOP}".to_owned()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_placeholder_takes_the_value_or_its_default() {
+        assert_eq!(expand("http://${HOST}:${PORT:80}/", &env, 0).unwrap(), "http://example.org:80/");
+        assert_eq!(expand("${A:${B:x}y}", &env, 0).unwrap(), "xy");
+        assert_eq!(expand("${A:}", &env, 0).unwrap(), "");
+    }
+
+    #[test]
+    fn a_rewrite_replacement_is_no_placeholder() {
+        assert_eq!(expand(r"/$\{segment}", &env, 0).unwrap(), r"/$\{segment}");
+    }
+
+    #[test]
+    fn unset_unclosed_and_circular_placeholders_are_refused() {
+        assert!(expand("${NOPE}", &env, 0).unwrap_err().contains("not set"));
+        assert!(expand("${HOST", &env, 0).unwrap_err().contains("never closed"));
+        assert!(expand("${LOOP}", &env, 0).unwrap_err().contains("leads back"));
+    }
+
+    #[test]
+    fn a_property_name_is_found_in_the_environment_in_capitals() {
+        assert_eq!(in_environment("server.port", &env).as_deref(), Some("9000"));
+        assert_eq!(in_environment("absent", &env), None);
+    }
+}

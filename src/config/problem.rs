@@ -1,0 +1,218 @@
+//! What is wrong with a configuration, where, and what to do about it.
+
+use std::fmt::{self, Write as _};
+
+use super::locate::locate;
+use super::yaml::{Origin, Places};
+
+/// How bad a [`Problem`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// It can be used, but likely does not do what its author meant.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+/// One finding about a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Line in the file, from 1; 0 when it belongs to no place in it (an environment variable).
+    pub line: usize,
+    /// Column in that line in characters, from 1; 0 like `line`.
+    pub column: usize,
+    /// What is wrong: lowercase, without a full stop.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// Every finding about one file, sorted by place.
+#[derive(Clone, Debug)]
+pub struct Problems {
+    file: String,
+    text: String,
+    list: Vec<Problem>,
+}
+
+impl Problems {
+    /// The findings, sorted by place.
+    #[must_use]
+    pub fn list(&self) -> &[Problem] {
+        &self.list
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether one of them makes the configuration unusable.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|p| p.severity == Severity::Error)
+    }
+
+    /// Every finding as `file:line:column: error: message`, the line it is about with a caret below, and its help.
+    /// `color` adds ANSI colours.
+    #[must_use]
+    pub fn render(&self, color: bool) -> String {
+        let mut out = String::new();
+        for problem in &self.list {
+            // Writing to a String cannot fail.
+            let _ = self.render_one(&mut out, problem, color);
+        }
+        out
+    }
+
+    fn render_one(&self, out: &mut String, problem: &Problem, color: bool) -> fmt::Result {
+        let (word, paint) = match problem.severity {
+            Severity::Error => ("error", "\x1b[1;31m"),
+            Severity::Warning => ("warning", "\x1b[1;33m"),
+            Severity::Info => ("info", "\x1b[1;36m"),
+        };
+        let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
+        write!(out, "{}:", self.file)?;
+        if problem.line > 0 {
+            write!(out, "{}:{}:", problem.line, problem.column)?;
+        }
+        writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
+        if let Some(line) = problem.line.checked_sub(1).and_then(|above| self.text.lines().nth(above)) {
+            let number = problem.line.to_string();
+            let gutter = " ".repeat(number.len());
+            // Tabs stay tabs, so that the caret stands below what it means.
+            let indent: String =
+                line.chars().take(problem.column.saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            writeln!(out, "  {number} | {line}")?;
+            writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
+        }
+        if let Some(help) = &problem.help {
+            writeln!(out, "  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// Gathers findings while a configuration is read.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    /// Whether the file is an application.yml of Spring's: what Spring silently ignores is then a warning.
+    pub(crate) is_spring: bool,
+    found: Vec<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    severity: Severity,
+    at: At,
+    message: String,
+    help: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum At {
+    Nowhere,
+    Origin(Origin),
+    LineColumn(usize, usize),
+}
+
+impl Sink {
+    pub(crate) fn error(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, At::Origin(at), message.into())
+    }
+
+    pub(crate) fn warn(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Warning, At::Origin(at), message.into())
+    }
+
+    pub(crate) fn info(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Info, At::Origin(at), message.into())
+    }
+
+    /// What Spring would silently ignore: an error in our own form, a warning in a Spring file.
+    pub(crate) fn mistake(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
+        let severity = if self.is_spring { Severity::Warning } else { Severity::Error };
+        self.push(severity, At::Origin(at), message.into())
+    }
+
+    /// An error that belongs to no place in the file.
+    pub(crate) fn error_nowhere(&mut self, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, At::Nowhere, message.into())
+    }
+
+    /// An error whose place the YAML parser itself knows.
+    pub(crate) fn error_at(&mut self, line: usize, column: usize, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, At::LineColumn(line, column), message.into())
+    }
+
+    fn push(&mut self, severity: Severity, at: At, message: String) -> Help<'_> {
+        self.found.push(Found { severity, at, message, help: None });
+        Help(self.found.last_mut())
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Finds the line and column of each finding and sorts them.
+    pub(crate) fn finish(self, file: &str, text: &str, places: &Places) -> Problems {
+        let mut list: Vec<Problem> = self
+            .found
+            .into_iter()
+            .map(|found| {
+                let (line, column) = match found.at {
+                    At::Nowhere => (0, 0),
+                    At::LineColumn(line, column) => (line, column),
+                    At::Origin(origin) => locate(text, places, origin).unwrap_or((0, 0)),
+                };
+                Problem { severity: found.severity, line, column, message: found.message, help: found.help }
+            })
+            .collect();
+        list.sort_by_key(|p| (p.line, p.column, p.severity));
+        list.dedup();
+        Problems { file: file.to_owned(), text: text.to_owned(), list }
+    }
+}
+
+/// The finding just recorded, to say what to do about it.
+pub(crate) struct Help<'s>(Option<&'s mut Found>);
+
+impl Help<'_> {
+    pub(crate) fn help(self, help: impl Into<String>) {
+        if let Some(found) = self.0 {
+            found.help = Some(help.into());
+        }
+    }
+}
+
+/// The candidate most like `typed`, when one is close enough to be a slip of the finger.
+pub(crate) fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let wanted = typed.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_ascii_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= 1.max(candidate.len().min(wanted.len()) / 3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// ``did you mean `x`?`` for [`closest`], or the whole list when nothing is close.
+pub(crate) fn suggest(typed: &str, candidates: &[&str]) -> String {
+    match closest(typed, candidates.iter().copied()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => format!("known here: {}", candidates.join(", ")),
+    }
+}

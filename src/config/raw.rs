@@ -1,0 +1,361 @@
+//! The YAML as typed, after [`super::unfold`]: our sections at the top level, each default beside its key.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::raw_route::{RawDefinition, RawRouteEntry};
+use super::spot::{Spot, Whole};
+use super::units::{Size, Time};
+
+/// Tollgate's configuration.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(title = "Tollgate")]
+pub(crate) struct RawConfig {
+    /// The listener for traffic.
+    pub(crate) server: RawServer,
+    /// The listener for health, metrics and the API.
+    pub(crate) management: RawManagement,
+    /// Where limits are kept across gateways; absent: in memory.
+    pub(crate) redis: Option<Spot<RawRedis>>,
+    /// Limits kept in memory.
+    pub(crate) memory: RawMemory,
+    /// One line a request.
+    pub(crate) access_log: RawAccessLog,
+    /// The gateway's own log, on standard error.
+    pub(crate) log: RawLog,
+    /// Header names.
+    pub(crate) headers: RawHeaders,
+    /// `Via` field added to what is forwarded: a name, or `false` for none. Default: `tollgate`.
+    pub(crate) via: Option<Spot<String>>,
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
+    #[schemars(with = "StringOrList")]
+    pub(crate) trusted_proxies: Option<Whole>,
+    /// Connections to upstreams.
+    pub(crate) httpclient: RawHttpClient,
+    /// Settings of filters wherever they stand.
+    pub(crate) filter: RawFilterSettings,
+    /// What `RequestRateLimiter` tells the client, wherever it stands.
+    pub(crate) redis_rate_limiter: RawLimiterHeaders,
+    /// What `SetStatus` tells the client, wherever it stands.
+    pub(crate) set_status: RawSetStatus,
+    /// Key resolvers by name: what `"#{@name}"` refers to.
+    #[schemars(with = "BTreeMap<String, StringOrList>")]
+    pub(crate) key_resolvers: BTreeMap<String, Whole>,
+    /// Filters for every route.
+    #[schemars(with = "Vec<RawDefinition>")]
+    pub(crate) default_filters: Vec<Whole>,
+    /// Which requests go where.
+    #[schemars(with = "Vec<RawRouteEntry>")]
+    pub(crate) routes: Vec<Whole>,
+    /// Whether the gateway is on: only `true` makes sense here.
+    pub(crate) enabled: Option<Spot<bool>>,
+}
+
+/// One text or a list of them.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum StringOrList {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// The listener for traffic.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawServer {
+    /// Address to listen on. Default `0.0.0.0`: a gateway is there to be reached.
+    pub(crate) address: Option<IpAddr>,
+    /// Port to listen on. Default 8080, as Spring Boot's; SERVER_PORT overrides it.
+    pub(crate) port: Option<u16>,
+    /// Threads that serve. Default: one for each core.
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// HTTP/2 settings.
+    pub(crate) http2: RawHttp2,
+    /// Bytes that a request's head may have. Default 64KB; at least 8KB.
+    pub(crate) max_http_request_header_size: Option<Spot<Size>>,
+    /// Header fields that a request may have. Default 100, as hyper's.
+    pub(crate) max_headers: Option<Spot<usize>>,
+    /// Bytes that a request's body may have. Default: no limit, bodies stream.
+    pub(crate) max_body_size: Option<Size>,
+    /// Connections held at once. Default 20000.
+    pub(crate) max_connections: Option<NonZeroUsize>,
+    /// Time in which a request's head must arrive. Default 30s.
+    pub(crate) header_timeout: Option<Spot<Time>>,
+    /// Time for which an idle connection is kept. Default 75s, longer than the 60s of common load balancers.
+    pub(crate) idle_timeout: Option<Spot<Time>>,
+    /// Time within which the next piece of a request's body must arrive. Default 30s.
+    pub(crate) body_timeout: Option<Spot<Time>>,
+    /// Time within which the client must take the next piece of a response. Default 30s.
+    pub(crate) write_timeout: Option<Spot<Time>>,
+    /// Time that requests in flight have to end when the gateway stops. Default 30s, as Spring Boot's.
+    pub(crate) shutdown_timeout: Option<Time>,
+    /// TLS: not supported yet.
+    #[schemars(skip)]
+    pub(crate) ssl: Option<Whole>,
+}
+
+/// HTTP/2 settings.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHttp2 {
+    /// Whether HTTP/2 without TLS is served. Default true: gRPC clients need it.
+    pub(crate) enabled: Option<bool>,
+}
+
+/// The listener for health, metrics and the API.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagement {
+    /// Whether there is one. Default true.
+    pub(crate) enabled: Option<bool>,
+    /// Where it listens.
+    pub(crate) server: RawManagementServer,
+    /// When the gateway is ready.
+    pub(crate) readiness: RawReadiness,
+}
+
+/// Where the management listener listens.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagementServer {
+    /// Default `127.0.0.1`: it has no password.
+    pub(crate) address: Option<IpAddr>,
+    /// Default 9090; -1 turns it off, as in Spring Boot; MANAGEMENT_SERVER_PORT overrides it.
+    pub(crate) port: Option<Spot<i32>>,
+}
+
+/// When the gateway is ready.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawReadiness {
+    /// Whether it is unready while Redis is out of reach. Default false: limits then work by `on-store-failure`.
+    pub(crate) redis: Option<bool>,
+}
+
+/// Where limits are kept across gateways: `url`, or Spring's parts of one.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRedis {
+    /// `redis://[user:password@]host[:port][/database]`.
+    pub(crate) url: Option<Spot<String>>,
+    /// Default `localhost`.
+    pub(crate) host: Option<Spot<String>>,
+    /// Default 6379.
+    pub(crate) port: Option<u16>,
+    /// Default: none.
+    pub(crate) username: Option<String>,
+    /// Default: none.
+    pub(crate) password: Option<String>,
+    /// Default 0.
+    pub(crate) database: Option<u32>,
+    /// Time that one decision may take, connecting included. Default 100ms: a limiter must not be what a client waits for.
+    pub(crate) timeout: Option<Spot<Time>>,
+    /// Connections that each worker shares among its requests. Default 1: commands are pipelined.
+    pub(crate) connections: Option<NonZeroUsize>,
+    /// TLS: not supported yet.
+    #[schemars(skip)]
+    pub(crate) ssl: Option<Whole>,
+    /// Redis Cluster: not supported yet.
+    #[schemars(skip)]
+    pub(crate) cluster: Option<Whole>,
+    /// Redis Sentinel: not supported yet.
+    #[schemars(skip)]
+    pub(crate) sentinel: Option<Whole>,
+}
+
+/// Limits kept in memory.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawMemory {
+    /// Keys told apart at most. Default 1000000, some tens of megabytes.
+    pub(crate) max_keys: Option<NonZeroUsize>,
+}
+
+/// One line a request.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawAccessLog {
+    /// `stdout`, `off` or a file's path. Default `stdout`.
+    pub(crate) output: Option<String>,
+    /// `combined` or `json`. Default `combined`, which every log tool reads.
+    pub(crate) format: Option<RawAccessLogFormat>,
+}
+
+/// How a line of the access log looks.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawAccessLogFormat {
+    /// Apache's combined log format.
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
+/// The gateway's own log.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawLog {
+    /// `text` or `json`. Default `text`.
+    pub(crate) format: Option<RawLogFormat>,
+    /// `error`, `warn`, `info`, `debug` or `trace`. Default `info`.
+    pub(crate) level: Option<RawLogLevel>,
+}
+
+/// How a line of the gateway's own log looks.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawLogFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Levels of the gateway's own log.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawLogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Header names.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHeaders {
+    /// Headers with `_` in their name: `drop`, `allow` or `reject`. Default `drop`: many upstreams cannot tell `_` from `-`.
+    pub(crate) underscores: Option<RawUnderscores>,
+}
+
+/// What happens to headers with `_` in their name.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawUnderscores {
+    /// The header is removed.
+    Drop,
+    /// The header passes.
+    Allow,
+    /// The request is refused with 400.
+    Reject,
+}
+
+/// Connections to upstreams.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHttpClient {
+    /// Time in which a connection must stand. Default 5s; a bare number is milliseconds, as Spring's.
+    pub(crate) connect_timeout: Option<Spot<Time>>,
+    /// Time in which a response's head must arrive. Default 60s; none in a Spring file, as Spring's.
+    pub(crate) response_timeout: Option<Spot<Time>>,
+    /// Time within which the next piece of a response's body must arrive. Default 60s.
+    pub(crate) read_timeout: Option<Spot<Time>>,
+    /// Idle connections.
+    pub(crate) pool: RawPool,
+}
+
+/// Idle connections.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawPool {
+    /// Time for which an idle connection is kept. Default 60s, less than the 75s common with upstreams.
+    pub(crate) max_idle_time: Option<Spot<Time>>,
+    /// Idle connections kept for each worker and target. Default 512.
+    pub(crate) max_idle: Option<usize>,
+}
+
+/// Settings of filters wherever they stand.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawFilterSettings {
+    /// Headers that concern one connection only.
+    pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
+    /// Requests without a key.
+    pub(crate) request_rate_limiter: RawEmptyKey,
+}
+
+/// Headers that concern one connection only.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRemoveHopByHop {
+    /// Replaces the list of headers that are removed both ways. Default: RFC 9110 §7.6.1's and Spring's.
+    pub(crate) headers: Option<Vec<Spot<String>>>,
+}
+
+/// Requests without a key.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEmptyKey {
+    /// Whether a request without a key is refused. Default true.
+    pub(crate) deny_empty_key: Option<bool>,
+    /// The status it is refused with. Default 403.
+    #[serde(alias = "empty-key-status")]
+    pub(crate) empty_key_status_code: Option<Spot<String>>,
+    /// Spring's switch of the filter.
+    #[schemars(skip)]
+    pub(crate) enabled: Option<bool>,
+}
+
+/// What `RequestRateLimiter` tells the client.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawLimiterHeaders {
+    /// Whether it adds headers. Default true.
+    pub(crate) include_headers: Option<bool>,
+    /// Default `X-RateLimit-Remaining`.
+    pub(crate) remaining_header: Option<Spot<String>>,
+    /// Default `X-RateLimit-Replenish-Rate`.
+    pub(crate) replenish_rate_header: Option<Spot<String>>,
+    /// Default `X-RateLimit-Burst-Capacity`.
+    pub(crate) burst_capacity_header: Option<Spot<String>>,
+    /// Default `X-RateLimit-Requested-Tokens`.
+    pub(crate) requested_tokens_header: Option<Spot<String>>,
+}
+
+/// What `SetStatus` tells the client.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSetStatus {
+    /// A header that carries the upstream's own status. Default: none.
+    pub(crate) original_status_header_name: Option<Spot<String>>,
+}
+
+/// The names of our sections.
+pub(crate) fn sections() -> &'static [&'static str] {
+    let names = Cell::new([].as_slice());
+    // Deserialising fails at once, having told its field names.
+    let _ = RawConfig::deserialize(Names(&names));
+    names.get()
+}
+
+/// A deserializer that learns the field names of the struct that asks.
+struct Names<'n>(&'n Cell<&'static [&'static str]>);
+
+impl<'de> serde::Deserializer<'de> for Names<'_> {
+    type Error = serde::de::value::Error;
+
+    fn deserialize_any<V: serde::de::Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(serde::de::Error::custom("names only"))
+    }
+
+    fn deserialize_struct<V: serde::de::Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Self::Error> {
+        self.0.set(fields);
+        self.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}

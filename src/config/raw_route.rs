@@ -1,0 +1,59 @@
+//! A route as typed, and the shapes of predicates and filters for the schema.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::spot::{Spot, Whole};
+
+/// Which requests go where, and what happens to them on the way.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRoute {
+    /// Its unique name; limits are counted under it. Default `route-N` by position.
+    pub(crate) id: Option<Spot<String>>,
+    /// Where it leads: `http://host:port`, or `echo:` for the upstream within the gateway.
+    pub(crate) uri: Option<Spot<String>>,
+    /// Conditions that must all hold.
+    #[schemars(with = "Vec<RawDefinition>")]
+    pub(crate) predicates: Option<Vec<Whole>>,
+    /// What happens to a request and its response, default-filters merged in by position.
+    #[schemars(with = "Vec<RawDefinition>")]
+    pub(crate) filters: Vec<Whole>,
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, and notes of your own.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub(crate) metadata: Option<Whole>,
+    /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.
+    pub(crate) order: i32,
+    /// Whether the route exists. Default true.
+    pub(crate) enabled: Option<bool>,
+}
+
+/// A route in full, or on one line: `id=uri,Predicate=arg`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum RawRouteEntry {
+    /// In full.
+    Full(Box<RawRoute>),
+    /// On one line.
+    Line(String),
+}
+
+/// A predicate or a filter: `Name=arg,arg`, or with named arguments.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum RawDefinition {
+    /// `Name=arg,arg`.
+    Shortcut(String),
+    /// With named arguments.
+    Named {
+        /// Its name, such as `Path` or `RequestRateLimiter`.
+        name: String,
+        /// Its arguments by name.
+        #[serde(default)]
+        args: BTreeMap<String, serde_json::Value>,
+    },
+}

@@ -1,0 +1,105 @@
+//! Durations and sizes as Spring writes them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error};
+
+/// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time(pub(crate) Duration);
+
+/// A number of bytes: `5000`, `64KB`, `5MB`; K, M and G are powers of 1024.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// Reads a duration; the error says what was expected.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    if let Ok(millis) = text.parse::<u64>() {
+        return Ok(Duration::from_millis(millis));
+    }
+    let parsed = if text.starts_with(['P', 'p']) {
+        text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok())
+    } else {
+        humantime::parse_duration(text).ok()
+    };
+    parsed.ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
+}
+
+/// Reads a number of bytes; the error says what was expected.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let power = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => Some(0),
+        "K" | "KB" | "KIB" => Some(1),
+        "M" | "MB" | "MIB" => Some(2),
+        "G" | "GB" | "GIB" => Some(3),
+        "T" | "TB" | "TIB" => Some(4),
+        _ => None,
+    };
+    power
+        .and_then(|power| number.parse::<u64>().ok()?.checked_mul(1024_u64.pow(power)))
+        .ok_or_else(|| format!("expected a size such as `5000`, `64KB` or `5MB`, found `{text}`"))
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parse_time(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parse_size(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
+    }
+}
+
+impl JsonSchema for Size {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "integer"], "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024", "examples": ["64KB", "5MB"]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn durations_take_units_iso_8601_and_bare_milliseconds() {
+        for (text, millis) in [("250", 250), ("100ms", 100), ("5s", 5000), ("30m", 1_800_000), ("PT1S", 1000), ("1h", 3_600_000)] {
+            assert_eq!(parse_time(text).unwrap(), Duration::from_millis(millis), "{text}");
+        }
+        for text in ["", "soon", "-5", "5 parsecs", "-PT1S"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        for (text, bytes) in [("5000", 5000), ("64KB", 65_536), ("5MB", 5_242_880), ("1 gb", 1 << 30), ("7B", 7)] {
+            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "KB", "5XB", "-1", "99999999999999999999", "20000000TB"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}
