@@ -13,7 +13,7 @@ ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, 
 ARGV[4]  requested: tokens the request takes, whole, 1 to 4294967295
 
 Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us}
-Expiry   both keys: at least the time in which an empty bucket fills; Spring's floor(2 * burst / rate) where that is more
+Expiry   both keys: the time in which an empty bucket fills, or Spring's floor(2 * burst / rate) where that is more
 Errors   a bad argument is refused before anything is read. Stored text that is no number counts as missing, as in
          Spring's script; a value of another type is replaced.
 
@@ -32,10 +32,10 @@ local function whole(text, least, name)
   return nil, redis.error_reply('ERR ' .. name .. ' must be a whole number from ' .. least .. ' to 4294967295')
 end
 
--- Millionths in a decimal text, rounded to the nearest one; nil when it is no number or not finite.
+-- Millionths in a decimal text, rounded to the nearest one; nil when it is no number that can be counted so exactly.
 local function millionths(text)
   local n = text and tonumber(text)
-  if not n or n ~= n or n >= 9007199254 then return nil end
+  if not n or not (n > -9007199254 and n < 9007199254) then return nil end
   local units = floor(n)
   return units * MILLION + floor((n - units) * MILLION + 0.5)
 end

@@ -2,7 +2,7 @@
 //!
 //! Tokens are counted in millionths. At `replenish_rate` tokens a second exactly `replenish_rate` millionths flow in
 //! each microsecond, so no decision ever rounds: a bucket that admits 3 requests in 1 s admits 3,000,000 in 1,000,000 s.
-//! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds instead and lets `burst + rate` requests pass within
+//! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds and lets `burst + rate` requests pass within
 //! milliseconds of a second's edge; this one never admits more than `burst + rate * T` in any stretch of `T` seconds.
 //!
 //! Kept is not the level but the moment at which the bucket is full again (as GCRA keeps its theoretical arrival time),
@@ -44,8 +44,8 @@ pub struct Answer {
 /// Decides one request that takes `cost` tokens at `now_us` (microseconds of any clock, always the same one).
 ///
 /// `state` is what the last decision returned; `None` is a bucket that nobody touched: a full one. Returns the answer
-/// and the state to keep, `None` when there is nothing to change: a denial takes nothing. A bucket that owes more than a
-/// whole burst (the burst shrank, or the clock was set back) counts as empty from now on.
+/// and the state to keep, `None` when there is nothing to change: a denial takes nothing. A bucket that owes more than
+/// a whole burst (the burst shrank, or the clock was set back) counts as empty from now on.
 #[must_use]
 pub fn decide(rule: &TokenBucket, state: Option<Bucket>, now_us: u64, cost: u32) -> (Answer, Option<Bucket>) {
     let capacity = u64::from(rule.burst_capacity()) * UNITS;
@@ -110,12 +110,7 @@ impl Answer {
     /// The verdict that `source` gives with it.
     #[must_use]
     pub fn by(self, source: Source) -> Verdict {
-        Verdict {
-            outcome: self.outcome,
-            remaining: Some(self.remaining),
-            reset_after: self.reset_after,
-            source,
-        }
+        Verdict { outcome: self.outcome, remaining: Some(self.remaining), reset_after: self.reset_after, source }
     }
 }
 

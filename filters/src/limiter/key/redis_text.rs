@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn ordinary_names_are_springs() {
         assert_eq!(name("orders", b"10.0.0.1"), "request_rate_limiter.{orders.10.0.0.1}.");
-        assert_eq!(name("user-service_2", b"alice@example.com"), "request_rate_limiter.{user-service_2.alice@example.com}.");
+        assert_eq!(
+            name("user-service_2", b"alice@example.com"),
+            "request_rate_limiter.{user-service_2.alice@example.com}."
+        );
         assert_eq!(name("v6", b"2001:db8::/64"), "request_rate_limiter.{v6.2001:db8::/64}.");
     }
 

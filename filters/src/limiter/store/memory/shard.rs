@@ -33,7 +33,14 @@ impl Shard {
 impl Buckets {
     /// Puts in the bucket of a key that is not there. `len` counts the keys of all shards; returns `false`, and leaves
     /// everything as it is, when that has reached `max_keys` and no full bucket can make room.
-    pub(super) fn insert(&mut self, place: Place, bucket: Bucket, now_us: u64, len: &AtomicUsize, max_keys: usize) -> bool {
+    pub(super) fn insert(
+        &mut self,
+        place: Place,
+        bucket: Bucket,
+        now_us: u64,
+        len: &AtomicUsize,
+        max_keys: usize,
+    ) -> bool {
         if self.table.replace_full(place, bucket, now_us) {
             return true;
         }

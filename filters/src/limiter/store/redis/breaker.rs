@@ -131,9 +131,9 @@ impl Machine {
     }
 
     fn probe_now(&self, now_us: u64) {
-        let _ = self.probe_at_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| {
-            (due != 0).then_some(due.min(now_us.max(1)))
-        });
+        let _ = self
+            .probe_at_us
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| (due != 0).then_some(due.min(now_us.max(1))));
     }
 }
 

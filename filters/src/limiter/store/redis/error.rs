@@ -41,12 +41,14 @@ pub enum StoreError {
     Other,
 }
 
-/// Codes that scripts on Redis before 7 carry inside a plain `ERR`, as `-OOM ...`.
-const NESTED: [(&str, StoreError); 4] = [
+/// What a plain `ERR` of a script carries inside: codes as `-OOM ...` before Redis 7, and since then, without a code,
+/// that the user may not run a command or touch a key.
+const NESTED: [(&str, StoreError); 5] = [
     ("-OOM ", StoreError::Oom),
     ("-MISCONF ", StoreError::Misconf),
     ("-READONLY ", StoreError::ReadOnly),
     ("-NOPERM ", StoreError::Auth),
+    ("user executing the script can't ", StoreError::Auth),
 ];
 
 impl StoreError {
@@ -136,6 +138,7 @@ mod tests {
             ("NOPERM this user has no permissions", StoreError::Auth),
             ("NOAUTH Authentication required.", StoreError::Auth),
             ("ERR Error running script: @user_script:98: -OOM command not allowed", StoreError::Oom),
+            ("ERR The user executing the script can't run this command or subcommand", StoreError::Auth),
             ("ERR rate must be a whole number", StoreError::Other),
         ] {
             assert_eq!(of_reply(reply), kind, "{reply}");

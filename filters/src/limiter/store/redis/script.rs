@@ -42,7 +42,8 @@ pub(super) fn decide(key: BucketKey<'_>, hash_id: bool, rule: &TokenBucket) -> C
 /// What the script answered; `None` when that makes no sense.
 pub(super) fn answer(reply: &Value) -> Option<Answer> {
     let Value::Array(items) = reply else { return None };
-    let [Value::Int(allowed), Value::Int(remaining), Value::Int(retry_after_us), Value::Int(reset_after_us)] = items[..]
+    let [Value::Int(allowed), Value::Int(remaining), Value::Int(retry_after_us), Value::Int(reset_after_us)] =
+        items[..]
     else {
         return None;
     };

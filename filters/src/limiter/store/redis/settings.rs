@@ -57,8 +57,10 @@ impl RedisSettings {
             .into_connection_info()
             .map_err(|error| RedisSettingsError::Url { reason: error.to_string() })?;
         // RESP3 lets an idle connection notice that it was closed.
-        let protocol = if self.url.contains("protocol=") { info.redis_settings().protocol() } else { ProtocolVersion::RESP3 };
-        let redis = info.redis_settings().clone().set_protocol(protocol).set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
+        let protocol =
+            if self.url.contains("protocol=") { info.redis_settings().protocol() } else { ProtocolVersion::RESP3 };
+        let redis =
+            info.redis_settings().clone().set_protocol(protocol).set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
         Ok(info.set_redis_settings(redis))
     }
 }
@@ -80,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_refused_without_repeating_it() {
-        for url in ["", "not a url", "http://user:s3cret@host", "redis://user:s3cret@host:port/", "redis://:s3cret@h/x"] {
+        for url in ["", "not a url", "http://user:s3cret@host", "redis://user:s3cret@host:port/", "redis://:s3cret@h/x"]
+        {
             let text = RedisSettings::new(url).connection_info().unwrap_err().to_string();
             assert!(text.starts_with("`redis.url`") && !text.contains("s3cret"), "{text}");
         }

@@ -85,7 +85,8 @@ impl Shared {
             self.breaker.open();
         }
         if news {
-            let hint = if kind == StoreError::Auth { kind.to_string() } else { "trying again until it is there".into() };
+            let hint =
+                if kind == StoreError::Auth { kind.to_string() } else { "trying again until it is there".into() };
             tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), reason, "cannot connect to redis: {hint}");
         }
     }

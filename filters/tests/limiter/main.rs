@@ -1,0 +1,10 @@
+//! The limiter against a real redis-server of the tests' own.
+
+#![cfg(feature = "redis")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod outages;
+mod script;
+mod spring;
+mod store;
+mod support;

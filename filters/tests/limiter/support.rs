@@ -1,0 +1,128 @@
+//! A redis-server on a free loopback port, killed on drop, and shorthands.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::num::NonZeroUsize;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::store::memory::{ManualClock, MemoryStore};
+use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+use tollgate_filters::limiter::store::{Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::verdict::Verdict;
+
+pub(crate) struct RedisServer {
+    process: Option<Child>,
+    pub(crate) port: u16,
+    dir: tempfile::TempDir,
+    args: Vec<String>,
+}
+
+impl RedisServer {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(args: &[&str]) -> Self {
+        let mut server = Self::stopped(args);
+        server.launch();
+        server
+    }
+
+    /// A server that is not running yet, and its port.
+    pub(crate) fn stopped(args: &[&str]) -> Self {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        Self { process: None, port: free_port(), dir: tempfile::tempdir().unwrap(), args }
+    }
+
+    /// Starts it and returns when it says that it is ready.
+    pub(crate) fn launch(&mut self) {
+        let mut process = Command::new("redis-server")
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(&self.args)
+            .current_dir(self.dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("redis-server is installed");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.contains("Ready to accept connections"));
+        assert!(ready, "redis-server came up on port {}", self.port);
+        std::thread::spawn(move || lines.for_each(drop));
+        self.process = Some(process);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// Sends it a signal, such as `STOP`: it keeps its sockets and answers nothing.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.process.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// A connection to look behind the limiter's back.
+    pub(crate) fn connection(&self) -> redis::Connection {
+        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    pub(crate) fn client(&self) -> Arc<RedisClient> {
+        RedisClient::start(RedisSettings::new(self.url())).unwrap()
+    }
+
+    pub(crate) async fn connected_client(&self) -> Arc<RedisClient> {
+        let client = self.client();
+        assert!(client.wait_connected(Duration::from_secs(10)).await);
+        client
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub(crate) fn rule(rate: u32, burst: u32) -> TokenBucket {
+    TokenBucket::new(rate, burst, 1).unwrap()
+}
+
+pub(crate) fn memory() -> (Arc<MemoryStore>, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    (Arc::new(MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), clock.clone())), clock)
+}
+
+pub(crate) fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisStore {
+    RedisStore::new(Arc::clone(client), memory().0, on_store_failure)
+}
+
+pub(crate) async fn ask(store: &impl Store, id: &str, rule: &TokenBucket) -> Verdict {
+    match store.decide(BucketKey { scope: "r", id: id.as_bytes() }, rule) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    }
+}
+
+/// Looks again and again until `done`; returns how long it took. Gives up loudly after 10 s.
+pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while !done().await {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    start.elapsed()
+}
