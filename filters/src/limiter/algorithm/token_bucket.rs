@@ -1,7 +1,7 @@
 //! The token bucket, exact in whole numbers.
 //!
 //! Tokens are counted in millionths. At `replenish_rate` tokens a second exactly `replenish_rate` millionths flow in
-//! each microsecond, so no decision ever rounds: a bucket that admits 3 requests in 1 s admits 3,000,000 in 1,000,000 s.
+//! each microsecond, so no decision ever rounds: 3 requests in 1 s are 3,000,000 in 1,000,000 s.
 //! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds and lets `burst + rate` requests pass within
 //! milliseconds of a second's edge; this one never admits more than `burst + rate * T` in any stretch of `T` seconds.
 //!

@@ -125,12 +125,16 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn two_different_pairs_never_share_a_name(a in "[ab.{}%#:]{0,4}", b in tricky(), c in "[ab.{}%#:]{0,4}", d in tricky()) {
+        fn two_different_pairs_never_share_a_name(
+            a in "[ab.{}%#:]{0,4}", b in tricky(), c in "[ab.{}%#:]{0,4}", d in tricky()
+        ) {
             prop_assert_eq!(name(&a, &b) == name(&c, &d), a == c && b == d);
         }
 
         #[test]
-        fn a_name_is_printable_and_has_one_hash_tag_around_both_parts(scope in ".{0,200}", id in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn a_name_is_printable_and_has_one_hash_tag_around_both_parts(
+            scope in ".{0,200}", id in prop::collection::vec(any::<u8>(), 0..300)
+        ) {
             let name = name(&scope, &id);
             prop_assert!(name.bytes().all(|b| b.is_ascii_graphic()));
             prop_assert_eq!(name.find('{'), Some(PREFIX.len() - 1));

@@ -47,7 +47,8 @@ pub struct MemoryStore {
     overflowed: AtomicU64,
 }
 
-/// Where a key's bucket is, without the key: two hashes.
+/// Where a key's bucket is, without the key: two hashes. For a store that decides here later, if at all.
+#[cfg(feature = "redis")]
 #[derive(Clone, Copy, Debug)]
 pub(in crate::limiter) struct Located {
     key: Place,
@@ -126,11 +127,13 @@ impl MemoryStore {
     }
 
     /// Finds where the bucket of `key` is.
+    #[cfg(feature = "redis")]
     pub(in crate::limiter) fn locate(&self, key: BucketKey<'_>) -> Located {
         Located { key: self.place_of(key), scope: self.place_of_scope(key.scope) }
     }
 
     /// Decides one request of a located key.
+    #[cfg(feature = "redis")]
     pub(in crate::limiter) fn decide_located(&self, located: Located, rule: &TokenBucket) -> Answer {
         self.decide_at(located.key, || located.scope, rule)
     }

@@ -177,7 +177,9 @@ proptest! {
     }
 
     #[test]
-    fn admits_at_most_burst_and_rate_times_elapsed_in_every_interval(rate in rates(), burst in 0u32..50, trace in trace()) {
+    fn admits_at_most_burst_and_rate_times_elapsed_in_every_interval(
+        rate in rates(), burst in 0u32..50, trace in trace()
+    ) {
         let mut kept = Kept::new(rate, burst);
         let mut now_us = 0;
         let mut admitted: Vec<(u64, u128)> = Vec::new();
@@ -198,7 +200,9 @@ proptest! {
     }
 
     #[test]
-    fn admits_again_after_exactly_the_promised_wait(rate in rates(), burst in 1u32..50, trace in trace(), cost in 1u32..6) {
+    fn admits_again_after_exactly_the_promised_wait(
+        rate in rates(), burst in 1u32..50, trace in trace(), cost in 1u32..6
+    ) {
         let mut kept = Kept::new(rate, burst);
         let mut now_us = 0;
         for (gap, cost) in trace {

@@ -163,7 +163,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn decides_as_one_bucket_a_key_whatever_is_swept(rate in 1u32..1_000, burst in 0u32..20, steps in steps(), sweep_every in 1usize..20) {
+    fn decides_as_one_bucket_a_key_whatever_is_swept(
+        rate in 1u32..1_000, burst in 0u32..20, steps in steps(), sweep_every in 1usize..20
+    ) {
         let (store, clock) = store(1_000);
         let mut model: [Option<Bucket>; 4] = [None; 4];
         for (n, step) in steps.iter().enumerate() {

@@ -150,11 +150,16 @@ impl Shared {
     /// Gives up a connection. Without any, the breaker need not find out by itself.
     pub(super) fn lose(&self, slot: &Slot, number: u64) {
         if slot.drop_connection(number) {
-            self.live.send_modify(|live| *live = live.saturating_sub(1));
+            self.recount();
             if !self.slots.iter().any(Slot::is_live) {
                 self.breaker.open();
             }
         }
+    }
+
+    /// Tells whoever waits how many connections are live. Counted anew each time: one may be lost while it is put in.
+    pub(super) fn recount(&self) {
+        self.live.send_modify(|live| *live = self.slots.iter().filter(|slot| slot.is_live()).count());
     }
 
     /// Counts a decision that Redis did not make, and says so once a second at most.

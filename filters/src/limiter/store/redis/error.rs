@@ -52,7 +52,7 @@ const NESTED: [(&str, StoreError); 5] = [
 ];
 
 impl StoreError {
-    /// Every kind, in the order of [`index`](Self::index).
+    /// Every kind, in the order in which they are declared.
     pub const ALL: [Self; 10] = [
         Self::Timeout,
         Self::Disconnected,

@@ -66,7 +66,7 @@ fn describe(error: &RedisError) -> String {
 impl Shared {
     fn connected(&self) {
         self.counters.connects.fetch_add(1, Ordering::Relaxed);
-        self.live.send_modify(|live| *live += 1);
+        self.recount();
         self.breaker.probe_now();
         if self.last_error.lock().take().is_some() {
             tracing::info!(redis = %self.info.addr(), "connected to redis again");
