@@ -75,8 +75,7 @@ impl Reply {
     ) -> Self {
         let name = status.canonical_reason().unwrap_or("Error");
         let title = title.unwrap_or(name);
-        let json =
-            format!(r#"{{"type":"{kind}","title":"{title}","status":{}{members}}}"#, status.as_u16());
+        let json = format!(r#"{{"type":"{kind}","title":"{title}","status":{}{members}}}"#, status.as_u16());
         Self {
             status,
             reason,

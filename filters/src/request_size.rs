@@ -115,7 +115,8 @@ impl<S> Layer<S> for RequestSizeLayer {
 impl<S> RequestSize<S> {
     /// The announced length, if it is above the limit. Text that is no number is the server's to refuse.
     fn verify<B>(&self, request: &Request<B>) -> Result<(), u64> {
-        let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        let announced =
+            request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         match announced {
             Some(length) if length > self.max_bytes => Err(length),
             _ => Ok(()),

@@ -130,7 +130,8 @@ impl Action {
             (Self::Remove, _) => {
                 headers.remove(name);
             }
-            (Self::AddIfAbsent(_), Some(_)) if headers.get_all(name).iter().any(|v| !v.as_bytes().trim_ascii().is_empty()) => {}
+            (Self::AddIfAbsent(_), Some(_))
+                if headers.get_all(name).iter().any(|v| !v.as_bytes().trim_ascii().is_empty()) => {}
             (Self::Add(_) | Self::AddIfAbsent(_), Some(value)) => {
                 let _ = headers.try_append(name, value);
             }

@@ -92,7 +92,13 @@ fn parse_replacement(replacement: &str, regex: &Regex) -> Result<Vec<Piece>, Str
                 let group = match chars.peek() {
                     Some('{') => {
                         chars.next();
-                        let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                        let mut name = String::new();
+                        loop {
+                            match chars.next().ok_or("`${` needs a `}`")? {
+                                '}' => break,
+                                c => name.push(c),
+                            }
+                        }
                         regex
                             .capture_names()
                             .position(|group| group == Some(name.as_str()))
@@ -100,7 +106,8 @@ fn parse_replacement(replacement: &str, regex: &Regex) -> Result<Vec<Piece>, Str
                     }
                     _ => {
                         let first = chars.next().and_then(|c| c.to_digit(10));
-                        let mut group = first.ok_or("`$` must be followed by a group, write `\\$` for a dollar")? as usize;
+                        let mut group =
+                            first.ok_or("`$` must be followed by a group, write `\\$` for a dollar")? as usize;
                         if group >= regex.captures_len() {
                             return Err(format!("the regexp has no group {group}"));
                         }

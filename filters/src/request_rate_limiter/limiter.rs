@@ -64,9 +64,8 @@ impl Limiter {
             Some("Request cannot be satisfied due to temporary server capacity constraints"),
             "",
         );
-        let empty_key = settings
-            .deny_empty_key
-            .then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
+        let empty_key =
+            settings.deny_empty_key.then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
         Self {
             scope,
             rule,
