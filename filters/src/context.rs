@@ -28,3 +28,20 @@ impl RequestContext {
         self.variables.iter().rev().find(|(n, _)| &**n == name).map(|(_, value)| value.as_str())
     }
 }
+
+/// Marks a response that a filter or the gateway made itself: a denial, a redirect, an upstream failure. Such a
+/// response is final, as Spring's committed responses are: filters that work on responses and stand outside of the
+/// one that made it (status, header edits) leave it alone. Put into the response's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalReply {
+    /// Why, in one kebab-case word for logs and metrics: `rate-limited`, `redirect` …
+    pub reason: &'static str,
+}
+
+impl LocalReply {
+    /// Whether `response` was made here rather than by an upstream.
+    #[must_use]
+    pub fn marks<B>(response: &http::Response<B>) -> bool {
+        response.extensions().get::<Self>().is_some()
+    }
+}

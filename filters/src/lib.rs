@@ -4,8 +4,32 @@
 //! YAML or its server. One layer a file; the limiter behind [`RequestRateLimiterLayer`] has rooms of its own in
 //! [`limiter`].
 //!
+//! | Layer | Does | May answer itself |
+//! |---|---|---|
+//! | [`RequestRateLimiterLayer`] | holds each key to a token bucket | 429, 403 without a key, 503 |
+//! | [`EditLayer`] | edits headers and paths, a run of edits in one service | 500, 400 where a variable does not fit |
+//! | [`RedirectToLayer`] | redirects | always, 3xx |
+//! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
+//! | [`SetStatusLayer`] | replaces the upstream's status | never |
+//!
+//! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
+//! itself carries [`context::LocalReply`].
+//!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer
+//! [`EditLayer`]: edit::EditLayer
+//! [`RedirectToLayer`]: redirect_to::RedirectToLayer
+//! [`RequestSizeLayer`]: request_size::RequestSizeLayer
+//! [`SetStatusLayer`]: set_status::SetStatusLayer
 
 pub mod context;
+pub mod edit;
+pub mod headers;
+pub mod key_resolver;
 pub mod limiter;
+mod percent;
+pub mod redirect_to;
+pub mod reply;
+pub mod request_rate_limiter;
+pub mod request_size;
+pub mod set_status;

@@ -1,0 +1,79 @@
+//! What a verdict costs on the way out: the headers of a response that passes, and a whole denial.
+//! `cargo bench -p tollgate-filters --bench headers`
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use criterion::{Criterion, criterion_group, criterion_main};
+use http::{HeaderMap, Request, Response};
+use http_body_util::Full;
+use tollgate_filters::headers::{HeaderNames, RateLimitHeaders};
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::store::{Decision, Store};
+use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
+use tower::{Layer, Service, service_fn};
+
+struct Says(Verdict);
+
+impl Store for Says {
+    fn decide(&self, _: BucketKey<'_>, _: &TokenBucket) -> Decision {
+        Decision::Ready(self.0)
+    }
+}
+
+fn verdict(outcome: Outcome, remaining: u32) -> Verdict {
+    Verdict { outcome, remaining: Some(remaining), reset_after: Duration::from_secs(2), source: Source::Memory }
+}
+
+fn headers(c: &mut Criterion) {
+    let headers = RateLimitHeaders::new(HeaderNames::default(), &TokenBucket::new(10, 2_000, 1).unwrap());
+    for remaining in [17, 1_999] {
+        let verdict = verdict(Outcome::Allowed, remaining);
+        c.bench_function(&format!("append, {remaining} remaining"), |b| {
+            b.iter_batched_ref(
+                || HeaderMap::with_capacity(12),
+                |map| headers.append(black_box(&verdict), map),
+                criterion::BatchSize::SmallInput,
+            );
+        });
+    }
+}
+
+fn replies(c: &mut Criterion) {
+    let denied = Outcome::Denied { retry_after: Duration::from_millis(90) };
+    for (name, outcome) in [("allowed", Outcome::Allowed), ("denied", denied)] {
+        let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
+        let rule = TokenBucket::new(10, 20, 1).unwrap();
+        let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Says(verdict(outcome, 0))));
+        let mut service = layer.layer(service_fn(|_: Request<()>| {
+            std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
+        }));
+        let request = || Request::builder().header("x-user", "ada").header("accept", "*/*").body(()).unwrap();
+        c.bench_function(&format!("request rate limiter, {name}"), |b| {
+            b.iter_batched(
+                request,
+                |request| {
+                    let future = pin!(service.call(request));
+                    match future.poll(&mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(Ok(response)) => response,
+                        Poll::Pending => unreachable!("everything is ready"),
+                    }
+                },
+                criterion::BatchSize::SmallInput,
+            );
+        });
+    }
+}
+
+criterion_group!(benches, headers, replies);
+criterion_main!(benches);

@@ -1,0 +1,124 @@
+//! Path edits.
+
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+
+use super::rewrite::Rewrite;
+use super::template::{Piece, Template};
+use super::{EditError, Failure};
+use crate::context::RequestContext;
+use crate::percent;
+
+/// An edit of a request's path.
+#[derive(Clone, Debug)]
+pub(super) enum PathEdit {
+    Strip { parts: usize },
+    Prefix(Template),
+    Set(Template),
+    Rewrite(Box<Rewrite>),
+}
+
+/// A configured path: text in the form that a URI takes, and variables.
+fn parse(path: &str) -> Result<Template, EditError> {
+    if !path.starts_with(['/', '{']) {
+        return Err(EditError::RelativePath(path.to_owned()));
+    }
+    let mut template = Template::parse(path);
+    for piece in template.pieces_mut() {
+        if let Piece::Text(text) = piece {
+            *text = checked_text(text, path)?;
+        }
+    }
+    Ok(template)
+}
+
+/// `text` as it may stand in a path; `whole` is what was configured, for messages.
+pub(super) fn checked_text(text: &str, whole: &str) -> Result<String, EditError> {
+    if let Some(found) = text.chars().find(|c| matches!(c, '?' | '#')) {
+        return Err(EditError::NotOnlyAPath { path: whole.to_owned(), found });
+    }
+    let mut encoded = Vec::with_capacity(text.len());
+    percent::encode_path(text, &mut encoded);
+    Ok(String::from_utf8_lossy(&encoded).into_owned())
+}
+
+// === impl PathEdit ===
+
+impl PathEdit {
+    pub(super) fn strip_prefix(parts: u32) -> Self {
+        Self::Strip { parts: usize::try_from(parts).unwrap_or(usize::MAX) }
+    }
+
+    pub(super) fn prefix(prefix: &str) -> Result<Self, EditError> {
+        parse(prefix).map(Self::Prefix)
+    }
+
+    pub(super) fn set(template: &str) -> Result<Self, EditError> {
+        parse(template).map(Self::Set)
+    }
+
+    pub(super) fn rewrite(regexp: &str, replacement: &str) -> Result<Self, EditError> {
+        Rewrite::new(regexp, replacement).map(|rewrite| Self::Rewrite(Box::new(rewrite)))
+    }
+
+    pub(super) fn needs_variables(&self) -> bool {
+        match self {
+            Self::Prefix(template) | Self::Set(template) => template.has_variables(),
+            Self::Strip { .. } | Self::Rewrite(_) => false,
+        }
+    }
+
+    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+        let path = request.uri().path();
+        if !path.starts_with('/') {
+            return Ok(());
+        }
+        let mut new = Vec::new();
+        match self {
+            Self::Strip { parts } => strip(path, *parts, &mut new),
+            Self::Rewrite(rewrite) => {
+                if !rewrite.apply(path, &mut new) {
+                    return Ok(());
+                }
+            }
+            Self::Set(template) => template.expand(request.extensions(), &mut new)?,
+            Self::Prefix(template) => {
+                if request.extensions().get::<RequestContext>().is_some_and(|context| context.path_prefixed) {
+                    return Ok(());
+                }
+                template.expand(request.extensions(), &mut new)?;
+                new.extend_from_slice(path.as_bytes());
+                request.extensions_mut().get_or_insert_default::<RequestContext>().path_prefixed = true;
+            }
+        }
+        replace_path(request.uri_mut(), new)
+    }
+}
+
+/// Joins what is left behind `parts` segments (Spring's `StripPrefixGatewayFilterFactory`).
+fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
+    out.reserve(path.len());
+    for segment in path.split('/').filter(|segment| !segment.is_empty()).skip(parts) {
+        out.push(b'/');
+        out.extend_from_slice(segment.as_bytes());
+    }
+    if out.is_empty() || path.ends_with('/') {
+        out.push(b'/');
+    }
+}
+
+/// Puts `path` in place of the URI's own and keeps the query.
+fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
+    if path.first() != Some(&b'/') {
+        path.insert(0, b'/');
+    }
+    if let Some(query) = uri.query() {
+        path.push(b'?');
+        path.extend_from_slice(query.as_bytes());
+    }
+    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| Failure::BadValue)?;
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = Some(path_and_query);
+    *uri = Uri::from_parts(parts).map_err(|_| Failure::BadValue)?;
+    Ok(())
+}

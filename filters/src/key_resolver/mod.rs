@@ -1,0 +1,206 @@
+//! What a request is counted under: Spring Cloud Gateway's `KeyResolver`, by name.
+//!
+//! | Text | Key id |
+//! |---|---|
+//! | `ip` | the client's address from [`RequestContext::client_ip`]; IPv4 whole, IPv6 by /64, IPv4-mapped as IPv4 |
+//! | `header:NAME` | the first value of the header |
+//! | `query:NAME` | the first value of the query parameter, decoded |
+//! | `cookie:NAME` | the first cookie of that name |
+//! | `path` | the request's path as it stands, after the edits of earlier filters |
+//! | `path:{var}` | a URI template variable of the matched route, decoded |
+//! | `host` | the host asked for, in lower case without port |
+//! | `method` | the request's method |
+//! | `route` | the id of the matched route: one bucket for all of its clients |
+//! | `principal` | the user that an authenticating filter established |
+//!
+//! Values are decoded so that a client cannot get a fresh bucket by spelling the same value another way. What is
+//! missing or empty has no key id, and the limiter's empty-key rule applies. Spring differs in two corners: an empty
+//! string is one shared bucket there, and the literal `____EMPTY_KEY__` counts as missing, which lets a client
+//! opt out; here it is a key like any other.
+//!
+//! ```
+//! use http::Request;
+//! use tollgate_filters::key_resolver::{KeyBuf, KeyResolver};
+//!
+//! let resolver = KeyResolver::parse("header:X-User")?;
+//! let request = Request::builder().header("x-user", "ada").body(())?;
+//! assert_eq!(resolver.resolve(&request, &mut KeyBuf::new()), Some(&b"ada"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod buffer;
+mod source;
+
+use http::{HeaderName, Request};
+use thiserror::Error;
+
+pub use self::buffer::KeyBuf;
+use self::source::IpPrefixes;
+use crate::context::RequestContext;
+
+/// Makes a key id of a request. See the [module](self) for the kinds there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyResolver(Kind);
+
+/// Text that names no key resolver.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyResolverError {
+    /// No resolver is called so.
+    #[error(
+        "unknown key resolver `{0}`, use ip, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route or principal"
+    )]
+    Unknown(String),
+    /// The part behind the colon is missing.
+    #[error("key resolver `{0}` needs a name behind the colon")]
+    MissingName(String),
+    /// The part behind the colon is no header name.
+    #[error("key resolver `{0}` does not name a header")]
+    BadHeaderName(String),
+    /// The part behind `path:` is not `{variable}`.
+    #[error("key resolver `{0}` needs a variable in braces, as in `path:{{id}}`")]
+    BadVariable(String),
+    /// Exists in other versions only.
+    #[error("key resolver `{0}` is not supported yet, use `principal` or `header:NAME`")]
+    NotSupportedYet(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Ip(IpPrefixes),
+    Header(HeaderName),
+    Query(Box<str>),
+    Cookie(Box<str>),
+    Path,
+    Variable(Box<str>),
+    Host,
+    Method,
+    Route,
+    Principal,
+    Composite(Vec<KeyResolver>),
+}
+
+// === impl KeyResolver ===
+
+impl KeyResolver {
+    /// The resolver that `text` names.
+    ///
+    /// # Errors
+    /// Text that names none, and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, KeyResolverError> {
+        let text = text.trim();
+        let kind = match text.split_once(':').map(|(kind, name)| (kind.trim(), name.trim())) {
+            None => match text {
+                "ip" => Kind::Ip(DEFAULT_PREFIXES),
+                "path" => Kind::Path,
+                "host" => Kind::Host,
+                "method" => Kind::Method,
+                "route" => Kind::Route,
+                "principal" => Kind::Principal,
+                "header" | "query" | "cookie" => return Err(KeyResolverError::MissingName(text.to_owned())),
+                _ => return Err(KeyResolverError::Unknown(text.to_owned())),
+            },
+            Some(("jwt", _)) => return Err(KeyResolverError::NotSupportedYet(text.to_owned())),
+            Some(("header" | "query" | "cookie" | "path", "")) => {
+                return Err(KeyResolverError::MissingName(text.to_owned()));
+            }
+            Some(("header", name)) => Kind::Header(
+                HeaderName::from_bytes(name.as_bytes())
+                    .map_err(|_| KeyResolverError::BadHeaderName(text.to_owned()))?,
+            ),
+            Some(("query", name)) => Kind::Query(name.into()),
+            Some(("cookie", name)) => Kind::Cookie(name.into()),
+            Some(("path", variable)) => match variable.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
+                Some(name) if !name.is_empty() => Kind::Variable(name.into()),
+                _ => return Err(KeyResolverError::BadVariable(text.to_owned())),
+            },
+            Some(_) => return Err(KeyResolverError::Unknown(text.to_owned())),
+        };
+        Ok(Self(kind))
+    }
+
+    /// The user that an authenticating filter established: Spring's default.
+    #[must_use]
+    pub fn principal() -> Self {
+        Self(Kind::Principal)
+    }
+
+    /// The client's address, IPv4 whole and IPv6 by /64.
+    #[must_use]
+    pub fn ip() -> Self {
+        Self(Kind::Ip(DEFAULT_PREFIXES))
+    }
+
+    /// All of `parts` together. Two requests share a key id only if they share every part; a request that lacks one
+    /// has none. A single part resolves as it does alone, and no parts resolve to nothing.
+    #[must_use]
+    pub fn composite(mut parts: Vec<Self>) -> Self {
+        match parts.pop() {
+            Some(only) if parts.is_empty() => only,
+            last => {
+                parts.extend(last);
+                Self(Kind::Composite(parts))
+            }
+        }
+    }
+
+    /// Counts addresses by the first `v4` (of 32) and `v6` (of 128) bits; larger numbers mean all of them. Does
+    /// nothing to resolvers that hold no `ip`.
+    #[must_use]
+    pub fn with_ip_prefixes(self, v4: u8, v6: u8) -> Self {
+        Self(match self.0 {
+            Kind::Ip(_) => Kind::Ip(IpPrefixes { v4, v6 }),
+            Kind::Composite(parts) => {
+                Kind::Composite(parts.into_iter().map(|part| part.with_ip_prefixes(v4, v6)).collect())
+            }
+            other => other,
+        })
+    }
+
+    /// The key id of `request`, borrowed from it where it stands there in one piece, otherwise written to `buf`
+    /// (which is emptied first). Nothing when the request lacks what this resolver reads, or has it empty.
+    pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
+        buf.clear();
+        let context = || request.extensions().get::<RequestContext>();
+        let id = match &self.0 {
+            Kind::Ip(prefixes) => {
+                source::network(context()?.client_ip?, *prefixes, buf);
+                buf.as_bytes()
+            }
+            Kind::Header(name) => request.headers().get(name)?.as_bytes(),
+            Kind::Query(name) => source::decoded(source::query(request.uri(), name)?, true, buf),
+            Kind::Cookie(name) => source::cookie(request.headers(), name)?,
+            Kind::Path => request.uri().path().as_bytes(),
+            Kind::Variable(name) => source::decoded(context()?.variable(name)?.as_bytes(), false, buf),
+            Kind::Host => {
+                source::host(request, buf);
+                buf.as_bytes()
+            }
+            Kind::Method => request.method().as_str().as_bytes(),
+            Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
+            Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
+            Kind::Composite(parts) => {
+                // Each part behind its length: no two lists of parts are written alike.
+                let mut part_buf = KeyBuf::new();
+                let mut digits = itoa::Buffer::new();
+                for part in parts {
+                    let id = part.resolve(request, &mut part_buf)?;
+                    buf.push(digits.format(id.len()).as_bytes());
+                    buf.push(b":");
+                    buf.push(id);
+                }
+                buf.as_bytes()
+            }
+        };
+        (!id.is_empty()).then_some(id)
+    }
+}
+
+impl Default for KeyResolver {
+    fn default() -> Self {
+        Self::principal()
+    }
+}
+
+/// A household or a server is handed a /64 of IPv6 at least, so its addresses within are free to rotate.
+const DEFAULT_PREFIXES: IpPrefixes = IpPrefixes { v4: 32, v6: 64 };

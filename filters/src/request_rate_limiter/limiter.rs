@@ -1,0 +1,125 @@
+//! What all services of one layer share: the rule, the store, and everything about answers that is known at load.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+
+use super::{ErrorBody, OnVerdict, Settings};
+use crate::headers::RateLimitHeaders;
+use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::limiter::key::BucketKey;
+use crate::limiter::rule::TokenBucket;
+use crate::limiter::store::{Decision, Store};
+use crate::limiter::verdict::{Outcome, Verdict};
+use crate::reply::{self, Reply};
+
+/// A rate limiter without the service behind it.
+#[derive(Clone)]
+pub(super) struct Limiter {
+    scope: Arc<str>,
+    rule: TokenBucket,
+    key_resolver: KeyResolver,
+    headers: RateLimitHeaders,
+    store: Arc<dyn Store>,
+    denied: Reply,
+    unavailable: Reply,
+    /// None: a request without a key id passes.
+    empty_key: Option<Reply>,
+    pub(super) on_verdict: Option<OnVerdict>,
+}
+
+/// What becomes of a request.
+pub(super) enum Answer<R> {
+    /// It has no key id and need not have one.
+    Unlimited,
+    Refused(Response<R>),
+    Allowed(Verdict),
+    /// The store is being asked.
+    Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
+}
+
+// === impl Limiter ===
+
+impl Limiter {
+    pub(super) fn new(scope: Arc<str>, rule: TokenBucket, settings: Settings, store: Arc<dyn Store>) -> Self {
+        let reply = |status, reason, kind: &str, title, members: &str| match settings.error_body {
+            ErrorBody::Problem => Reply::problem(status, reason, kind, title, members),
+            ErrorBody::Empty => Reply::empty(status, reason),
+        };
+        // Both problem types: draft-ietf-httpapi-ratelimit-headers, "Problem Types".
+        let denied = reply(
+            settings.status,
+            "rate-limited",
+            "https://iana.org/assignments/http-problem-types#quota-exceeded",
+            Some("Request cannot be satisfied as assigned quota has been exceeded"),
+            &format!(r#","violated-policies":[{}]"#, reply::json_string(&scope)),
+        );
+        let unavailable = reply(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "limiter-unavailable",
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+            Some("Request cannot be satisfied due to temporary server capacity constraints"),
+            "",
+        );
+        let empty_key =
+            settings.deny_empty_key.then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
+        Self {
+            scope,
+            rule,
+            key_resolver: settings.key_resolver,
+            headers: RateLimitHeaders::new(settings.headers, &rule),
+            store,
+            denied,
+            unavailable,
+            empty_key,
+            on_verdict: None,
+        }
+    }
+
+    /// Takes the request's tokens, or asks for them.
+    pub(super) fn verify<B, R: From<Bytes>>(&self, request: &Request<B>) -> Answer<R> {
+        let mut buf = KeyBuf::new();
+        let Some(id) = self.key_resolver.resolve(request, &mut buf) else {
+            return match &self.empty_key {
+                Some(reply) => Answer::Refused(reply.to_response(request)),
+                None => Answer::Unlimited,
+            };
+        };
+        match self.store.decide(BucketKey { scope: &self.scope, id }, &self.rule) {
+            Decision::Ready(verdict) => match self.refusal(&verdict, request) {
+                Some(response) => Answer::Refused(response),
+                None => Answer::Allowed(verdict),
+            },
+            Decision::Pending(verdict) => Answer::Pending(verdict),
+        }
+    }
+
+    /// Reports `verdict` to the hook, and says no if it does.
+    pub(super) fn refusal<B, R: From<Bytes>>(&self, verdict: &Verdict, request: &Request<B>) -> Option<Response<R>> {
+        if let Some(hook) = &self.on_verdict {
+            hook(verdict);
+        }
+        let reply = match verdict.outcome {
+            Outcome::Allowed => return None,
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => &self.denied,
+            Outcome::StoreUnavailable { .. } => &self.unavailable,
+        };
+        let mut response = reply.to_response(request);
+        RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
+        self.headers.append(verdict, response.headers_mut());
+        Some(response)
+    }
+
+    /// Whether responses that pass are to be touched at all.
+    pub(super) fn reports(&self) -> bool {
+        self.headers.included()
+    }
+
+    /// Puts what `verdict` says on a response that passes.
+    pub(super) fn report<R>(&self, verdict: &Verdict, response: &mut Response<R>) {
+        self.headers.append(verdict, response.headers_mut());
+    }
+}

@@ -1,0 +1,275 @@
+//! Refuses request bodies that are too large: Spring Cloud Gateway's `RequestSize`.
+//!
+//! A `Content-Length` above the limit is answered at once with 413, no body, and Spring's `errorMessage` header; the
+//! response carries [`LocalReply`] with the reason `request-too-large`. Unlike Spring's, this filter also counts what
+//! actually arrives, so that chunked and HTTP/2 bodies are held to the limit too: the body given on ends in a
+//! [`BodyTooLarge`] error, for whoever reads it to answer. Costs an addition for each chunk and buffers nothing.
+//! Stand it before everything that reads bodies.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response, StatusCode};
+//! use http_body_util::Full;
+//! use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let upstream = service_fn(|_: Request<SizeLimited<Full<Bytes>>>| async {
+//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+//! });
+//! let request = Request::builder().header("content-length", "6").body(Full::from("123456"))?;
+//! let response = RequestSizeLayer::new(5).layer(upstream).oneshot(request).await?;
+//! assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use thiserror::Error;
+use tower::{BoxError, Layer, Service};
+
+use crate::context::LocalReply;
+
+/// Puts a [`RequestSize`] before a service.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestSizeLayer {
+    max_bytes: u64,
+}
+
+/// Refuses request bodies that are too large. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct RequestSize<S> {
+    max_bytes: u64,
+    inner: S,
+}
+
+pin_project! {
+    /// Resolves to the inner service's response or to a 413.
+    pub struct ResponseFuture<F, R> {
+        #[pin]
+        state: State<F, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, R> {
+        Refused { response: Option<Response<R>> },
+        Passing { #[pin] inner: F },
+    }
+}
+
+pin_project! {
+    /// A body that fails with [`BodyTooLarge`] once it has had more bytes than allowed.
+    #[derive(Debug)]
+    pub struct SizeLimited<B> {
+        #[pin]
+        inner: B,
+        left: u64,
+        max_bytes: u64,
+        exceeded: bool,
+    }
+}
+
+/// A request body had more bytes than allowed: 413.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("request body is larger than {max_bytes} bytes")]
+pub struct BodyTooLarge {
+    /// The limit, in bytes.
+    pub max_bytes: u64,
+}
+
+/// Spring's `errorMessage`; header names are compared without case.
+const ERROR_MESSAGE: HeaderName = HeaderName::from_static("errormessage");
+
+// === impl RequestSizeLayer ===
+
+impl RequestSizeLayer {
+    /// Allows bodies of `max_bytes` bytes and refuses larger ones. Spring's default is 5,000,000.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Self {
+        Self { max_bytes }
+    }
+}
+
+impl<S> Layer<S> for RequestSizeLayer {
+    type Service = RequestSize<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RequestSize { max_bytes: self.max_bytes, inner }
+    }
+}
+
+// === impl RequestSize ===
+
+impl<S> RequestSize<S> {
+    /// The announced length, if it is above the limit. Text that is no number is the server's to refuse.
+    fn verify<B>(&self, request: &Request<B>) -> Result<(), u64> {
+        let announced =
+            request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        match announced {
+            Some(length) if length > self.max_bytes => Err(length),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for RequestSize<S>
+where
+    S: Service<Request<SizeLimited<B>>, Response = Response<R>>,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let state = match self.verify(&request) {
+            Err(length) => State::Refused { response: Some(too_large(length, self.max_bytes)) },
+            Ok(()) => State::Passing { inner: self.inner.call(request.map(|b| SizeLimited::new(b, self.max_bytes))) },
+        };
+        ResponseFuture { state }
+    }
+}
+
+fn too_large<R: From<Bytes>>(length: u64, max_bytes: u64) -> Response<R> {
+    let message = format!(
+        "Request size is larger than permissible limit. Request size is {} where permissible limit is {}",
+        readable(length),
+        readable(max_bytes)
+    );
+    let mut response = Response::new(R::from(Bytes::new()));
+    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+    if let Ok(message) = HeaderValue::try_from(message) {
+        response.headers_mut().insert(ERROR_MESSAGE, message);
+    }
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    response.extensions_mut().insert(LocalReply { reason: "request-too-large" });
+    response
+}
+
+/// `bytes` as Spring writes them: in units of 1000, with one digit behind the point, rounded half up.
+fn readable(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let (mut unit, mut prefixes) = (1000_u128, "kMGTPE".chars());
+    let mut prefix = prefixes.next();
+    while u128::from(bytes) >= unit * 1000 {
+        unit *= 1000;
+        prefix = prefixes.next();
+    }
+    let tenths = (u128::from(bytes) * 10 + unit / 2) / unit;
+    format!("{}.{} {}B", tenths / 10, tenths % 10, prefix.unwrap_or('?'))
+}
+
+// === impl ResponseFuture ===
+
+impl<F, R, E> Future for ResponseFuture<F, R>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProj::Passing { inner } => inner.poll(cx),
+            StateProj::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response)),
+                None => Poll::Pending, // polled after it was done
+            },
+        }
+    }
+}
+
+// === impl SizeLimited ===
+
+impl<B> SizeLimited<B> {
+    /// `inner`, held to `max_bytes` bytes of data. Trailers do not count.
+    pub fn new(inner: B, max_bytes: u64) -> Self {
+        Self { inner, left: max_bytes, max_bytes, exceeded: false }
+    }
+}
+
+impl<B> Body for SizeLimited<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        let this = self.project();
+        if *this.exceeded {
+            return Poll::Ready(None);
+        }
+        let Some(frame) = ready!(this.inner.poll_frame(cx)) else { return Poll::Ready(None) };
+        let frame = frame.map_err(Into::into)?;
+        if let Some(data) = frame.data_ref() {
+            match this.left.checked_sub(data.remaining() as u64) {
+                Some(left) => *this.left = left,
+                None => {
+                    *this.exceeded = true;
+                    return Poll::Ready(Some(Err(BodyTooLarge { max_bytes: *this.max_bytes }.into())));
+                }
+            }
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.exceeded || self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+// === impl BodyTooLarge ===
+
+impl BodyTooLarge {
+    /// Finds it in `error` or in what caused that: HTTP clients wrap the errors of the bodies they send.
+    #[must_use]
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        std::iter::successors(Some(error), |error| (*error).source()).find_map(|error| error.downcast_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_spring_writes_them() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (1_250, "1.3 kB"),
+            (6_000, "6.0 kB"),
+            (5_000_000, "5.0 MB"),
+            (999_949, "999.9 kB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(readable(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The layers through their public names, on mock inner services.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "layers/edit.rs"]
+mod edit;
+#[path = "layers/key_resolver.rs"]
+mod key_resolver;
+#[path = "layers/rate_limiter.rs"]
+mod rate_limiter;
+#[path = "layers/rewrite_path.rs"]
+mod rewrite_path;
+#[path = "layers/small_filters.rs"]
+mod small_filters;
+#[path = "layers/support.rs"]
+mod support;

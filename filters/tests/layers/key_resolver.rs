@@ -1,0 +1,171 @@
+//! What requests are counted under.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{Method, Request};
+use proptest::prelude::*;
+use tollgate_filters::context::RequestContext;
+use tollgate_filters::key_resolver::{KeyBuf, KeyResolver, KeyResolverError};
+
+fn resolve(resolver: &KeyResolver, request: &Request<()>) -> Option<String> {
+    let mut buf = KeyBuf::new();
+    resolver.resolve(request, &mut buf).map(|id| String::from_utf8(id.to_vec()).unwrap())
+}
+
+fn key(text: &str, request: &Request<()>) -> Option<String> {
+    resolve(&KeyResolver::parse(text).unwrap(), request)
+}
+
+fn from_ip(ip: &str) -> Request<()> {
+    let mut request = Request::new(());
+    let client_ip = Some(ip.parse::<IpAddr>().unwrap());
+    request.extensions_mut().insert(RequestContext { client_ip, ..RequestContext::default() });
+    request
+}
+
+#[test]
+fn addresses_are_folded_into_networks() {
+    for (ip, id) in [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("::1", "::/64"),
+    ] {
+        assert_eq!(key("ip", &from_ip(ip)).as_deref(), Some(id), "{ip}");
+    }
+}
+
+#[test]
+fn prefix_lengths_are_settings_in_composites_too() {
+    let resolver = KeyResolver::ip().with_ip_prefixes(24, 48);
+    assert_eq!(resolve(&resolver, &from_ip("192.0.2.7")).as_deref(), Some("192.0.2.0/24"));
+    assert_eq!(resolve(&resolver, &from_ip("2001:db8:1:2::1")).as_deref(), Some("2001:db8:1::/48"));
+    let whole = KeyResolver::composite(vec![KeyResolver::ip()]).with_ip_prefixes(255, 128);
+    assert_eq!(resolve(&whole, &from_ip("2001:db8::1")).as_deref(), Some("2001:db8::1"));
+    assert_eq!(resolve(&whole, &from_ip("192.0.2.7")).as_deref(), Some("192.0.2.7"));
+    let none = KeyResolver::ip().with_ip_prefixes(0, 0);
+    assert_eq!(resolve(&none, &from_ip("192.0.2.7")).as_deref(), Some("0.0.0.0/0"));
+    assert_eq!(resolve(&none, &from_ip("2001:db8::1")).as_deref(), Some("::/0"));
+}
+
+#[test]
+fn heads_are_read_by_name() {
+    let request = Request::builder()
+        .method(Method::PUT)
+        .uri("/a%20b/c?x=1&us%65r=ada%20l+x&user=second&empty=&flag")
+        .header("Host", "Shop.Example.:8443")
+        .header("X-Api-Key", "k1")
+        .header("X-Api-Key", "k2")
+        .header("Cookie", "a=1; session=s%201")
+        .header("Cookie", "quoted=\"q\";empty=")
+        .body(())
+        .unwrap();
+    for (resolver, id) in [
+        ("header:x-api-key", Some("k1")),
+        ("header:X-Other", None),
+        ("query:user", Some("ada l x")),
+        ("query:x", Some("1")),
+        ("query:empty", None),
+        ("query:flag", None),
+        ("query:other", None),
+        ("cookie:session", Some("s%201")),
+        ("cookie:quoted", Some("q")),
+        ("cookie:empty", None),
+        ("cookie:sess", None),
+        ("path", Some("/a%20b/c")),
+        ("host", Some("shop.example")),
+        ("method", Some("PUT")),
+        ("ip", None),
+        ("route", None),
+        ("principal", None),
+        ("path:{id}", None),
+    ] {
+        assert_eq!(key(resolver, &request).as_deref(), id, "{resolver}");
+    }
+}
+
+#[test]
+fn the_targets_authority_names_the_host_before_the_header() {
+    let request = Request::builder().uri("http://u:p@[2001:DB8::1]:80/").header("host", "other").body(()).unwrap();
+    assert_eq!(key("host", &request).as_deref(), Some("[2001:db8::1]"));
+    let request = Request::builder().uri("/").header("host", "[::1]").body(()).unwrap();
+    assert_eq!(key("host", &request).as_deref(), Some("[::1]"));
+}
+
+#[test]
+fn what_the_gateway_knows_comes_from_the_context() {
+    let mut request = Request::new(());
+    request.extensions_mut().insert(RequestContext {
+        route_id: Some(Arc::from("orders")),
+        principal: Some(Arc::from("ada")),
+        variables: vec![(Arc::from("id"), "first".into()), (Arc::from("id"), "4%32+".into())],
+        ..RequestContext::default()
+    });
+    assert_eq!(key("route", &request).as_deref(), Some("orders"));
+    assert_eq!(key("principal", &request).as_deref(), Some("ada"));
+    assert_eq!(key("path:{id}", &request).as_deref(), Some("42+"));
+    assert_eq!(KeyResolver::default(), KeyResolver::principal());
+}
+
+#[test]
+fn bad_texts_say_what_is_wrong() {
+    for (text, error) in [
+        ("ipp", "unknown key resolver `ipp`"),
+        ("", "unknown key resolver ``"),
+        ("ip:x", "unknown key resolver `ip:x`"),
+        ("header", "needs a name behind the colon"),
+        ("cookie:", "needs a name behind the colon"),
+        ("header:a b", "does not name a header"),
+        ("path:id", "needs a variable in braces"),
+        ("path:{}", "needs a variable in braces"),
+        ("jwt:sub", "not supported yet"),
+    ] {
+        let message = KeyResolver::parse(text).unwrap_err().to_string();
+        assert!(message.contains(error), "{text}: {message}");
+    }
+    assert_eq!(KeyResolver::parse("jwt:sub"), Err(KeyResolverError::NotSupportedYet("jwt:sub".into())));
+}
+
+#[test]
+fn a_composite_lacks_what_one_of_its_parts_lacks() {
+    let parts = vec![KeyResolver::parse("header:a").unwrap(), KeyResolver::parse("header:b").unwrap()];
+    let both = KeyResolver::composite(parts);
+    let request = Request::builder().header("a", "x").body(()).unwrap();
+    assert_eq!(resolve(&both, &request), None);
+    let request = Request::builder().header("a", "x").header("b", "yz").body(()).unwrap();
+    assert_eq!(resolve(&both, &request).as_deref(), Some("1:x2:yz"));
+    assert_eq!(resolve(&KeyResolver::composite(vec![]), &request), None);
+}
+
+proptest! {
+    #[test]
+    fn composites_are_injective(a in "[ -~]{1,60}", b in "[ -~]{1,60}", c in "[ -~]{1,60}", d in "[ -~]{1,60}") {
+        let both = KeyResolver::composite(vec![
+            KeyResolver::parse("header:one").unwrap(),
+            KeyResolver::parse("header:two").unwrap(),
+        ]);
+        let id = |one: &str, two: &str| {
+            resolve(&both, &Request::builder().header("one", one).header("two", two).body(()).unwrap())
+        };
+        prop_assert_eq!(id(&a, &b) == id(&c, &d), (&a, &b) == (&c, &d));
+        // The nearest confusion: the same text, split elsewhere.
+        let (moved, rest) = b.split_at(1);
+        if !rest.is_empty() {
+            prop_assert_ne!(id(&a, &b), id(&format!("{a}{moved}"), rest));
+        }
+    }
+
+    #[test]
+    fn no_request_line_or_header_makes_a_resolver_fail(query in "[!-~&&[^#]]{0,80}", cookie in "[ -~]{0,80}", host in "[ -~]{0,40}") {
+        let Ok(request) = Request::builder().uri(format!("/p?{query}")).header("cookie", cookie).header("host", host).body(()) else {
+            return Ok(());
+        };
+        for text in ["query:a", "cookie:a", "host", "path", "method"] {
+            let mut buf = KeyBuf::new();
+            let resolver = KeyResolver::parse(text).unwrap();
+            prop_assert_ne!(resolver.resolve(&request, &mut buf), Some(&b""[..]));
+        }
+    }
+}

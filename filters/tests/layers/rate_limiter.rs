@@ -1,0 +1,306 @@
+//! Every outcome of `RequestRateLimiter`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{HeaderName, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use tollgate_filters::headers::HeaderNames;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::store::Store;
+use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_filters::request_rate_limiter::{ErrorBody, RequestRateLimiterLayer, Settings};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::support::{Fingers, Says, hello, reason, text, upstream, values};
+
+fn by_user() -> Settings {
+    Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() }
+}
+
+fn limiter(burst: u32, cost: u32, settings: Settings, store: impl Store + 'static) -> RequestRateLimiterLayer {
+    let rule = TokenBucket::new(10, burst, cost).unwrap();
+    RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(store))
+}
+
+fn from_ada() -> Request<()> {
+    Request::builder().header("x-user", "ada").body(()).unwrap()
+}
+
+fn verdict(outcome: Outcome, source: Source) -> Verdict {
+    Verdict { outcome, remaining: None, reset_after: Duration::ZERO, source }
+}
+
+#[tokio::test]
+async fn an_allowed_request_passes_and_its_response_reports_the_bucket() {
+    for later in [false, true] {
+        let calls = Arc::default();
+        let layer = limiter(20, 1, by_user(), Fingers { later, ..Fingers::default() });
+        let response = layer.layer(hello(&calls)).oneshot(from_ada()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(values(&response, "x-ratelimit-remaining"), ["19"]);
+        assert_eq!(values(&response, "x-ratelimit-replenish-rate"), ["10"]);
+        assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["20"]);
+        assert_eq!(values(&response, "x-ratelimit-requested-tokens"), ["1"]);
+        assert!(!response.headers().contains_key("x-ratelimit-degraded"));
+        assert_eq!(reason(&response), None);
+        assert_eq!(text(response).await, "hello");
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_denied_request_never_reaches_the_inner_service() {
+    for later in [false, true] {
+        let calls: Arc<AtomicUsize> = Arc::default();
+        let layer = limiter(1, 1, by_user(), Fingers { later, ..Fingers::default() });
+        let mut service = layer.layer(hello(&calls));
+        service.ready().await.unwrap().call(from_ada()).await.unwrap();
+        let response = service.ready().await.unwrap().call(from_ada()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(values(&response, "retry-after"), ["2"]);
+        assert_eq!(values(&response, "cache-control"), ["no-store"]);
+        assert_eq!(values(&response, "x-ratelimit-remaining"), ["0"]);
+        assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["1"]);
+        assert_eq!(values(&response, "content-type"), ["text/plain; charset=utf-8"]);
+        assert_eq!(values(&response, "content-length"), ["18"]);
+        assert_eq!(reason(&response), Some("rate-limited"));
+        assert_eq!(text(response).await, "Too Many Requests\n");
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn two_clones_share_one_budget() {
+    let calls: Arc<AtomicUsize> = Arc::default();
+    let layer = limiter(2, 1, by_user(), Fingers::default());
+    let service = layer.layer(hello(&calls));
+    let mut statuses = Vec::new();
+    for clone in [service.clone(), service.clone(), layer.clone().layer(hello(&calls))] {
+        statuses.push(clone.oneshot(from_ada()).await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn other_keys_have_buckets_of_their_own() {
+    let service = limiter(1, 1, by_user(), Fingers::default()).layer(hello(&Arc::default()));
+    for user in ["ada", "grace"] {
+        let request = Request::builder().header("x-user", user).body(()).unwrap();
+        assert_eq!(service.clone().oneshot(request).await.unwrap().status(), StatusCode::OK);
+    }
+    assert_eq!(service.oneshot(from_ada()).await.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_json_gets_a_problem() {
+    let rule = TokenBucket::new(1, 0, 1).unwrap();
+    let layer = RequestRateLimiterLayer::new("a\"b".into(), rule, by_user(), Arc::new(Fingers::default()));
+    let mut request = from_ada();
+    request.headers_mut().insert("accept", "application/json".parse().unwrap());
+    let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
+    assert_eq!(values(&response, "content-type"), ["application/problem+json"]);
+    let length = values(&response, "content-length")[0].to_owned();
+    let body = text(response).await;
+    assert_eq!(body.len().to_string(), length);
+    assert_eq!(
+        body,
+        concat!(
+            r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","#,
+            r#""title":"Request cannot be satisfied as assigned quota has been exceeded","#,
+            r#""status":429,"violated-policies":["a\"b"]}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn head_gets_the_length_of_the_body_and_no_body() {
+    let mut request = from_ada();
+    *request.method_mut() = Method::HEAD;
+    let response = limiter(0, 1, by_user(), Fingers::default()).layer(hello(&Arc::default())).oneshot(request);
+    let response = response.await.unwrap();
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(values(&response, "content-length"), ["18"]);
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
+async fn springs_empty_body_is_empty_whatever_the_client_accepts() {
+    let settings = Settings { error_body: ErrorBody::Empty, ..by_user() };
+    let mut request = from_ada();
+    request.headers_mut().insert("accept", "application/json".parse().unwrap());
+    let response = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default())).oneshot(request);
+    let response = response.await.unwrap();
+    assert_eq!(values(&response, "content-length"), ["0"]);
+    assert!(!response.headers().contains_key("content-type"));
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
+async fn a_cost_above_the_burst_is_denied_without_retry_after() {
+    let response = limiter(3, 5, by_user(), Fingers::default()).layer(hello(&Arc::default())).oneshot(from_ada());
+    let response = response.await.unwrap();
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(!response.headers().contains_key("retry-after"));
+    assert_eq!(values(&response, "x-ratelimit-remaining"), ["3"]);
+    assert_eq!(values(&response, "x-ratelimit-requested-tokens"), ["5"]);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_asked_is_503_with_retry_after() {
+    let store = Says(verdict(Outcome::StoreUnavailable { retry_after: Duration::ZERO }, Source::Fallback));
+    let calls: Arc<AtomicUsize> = Arc::default();
+    let response = limiter(1, 1, by_user(), store).layer(hello(&calls)).oneshot(from_ada()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(values(&response, "retry-after"), ["1"]);
+    assert_eq!(values(&response, "x-ratelimit-remaining"), ["-1"]);
+    assert_eq!(values(&response, "x-ratelimit-degraded"), ["fallback"]);
+    assert_eq!(reason(&response), Some("limiter-unavailable"));
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_request_waved_through_by_the_fallback_reports_minus_one() {
+    let store = Says(verdict(Outcome::Allowed, Source::Fallback));
+    let response = limiter(1, 1, by_user(), store).layer(hello(&Arc::default())).oneshot(from_ada()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(values(&response, "x-ratelimit-remaining"), ["-1"]);
+    assert_eq!(values(&response, "x-ratelimit-degraded"), ["fallback"]);
+}
+
+#[tokio::test]
+async fn without_a_key_id_a_request_is_forbidden_and_not_counted() {
+    let calls: Arc<AtomicUsize> = Arc::default();
+    let service = limiter(1, 1, by_user(), Fingers::default()).layer(hello(&calls));
+    for request in [Request::new(()), Request::builder().header("x-user", "").body(()).unwrap()] {
+        let response = service.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        assert_eq!(reason(&response), Some("empty-key"));
+        assert!(!response.headers().keys().any(|name| name.as_str().starts_with("x-ratelimit")));
+        assert!(!response.headers().contains_key("retry-after"));
+        assert_eq!(text(response).await, "Forbidden\n");
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_allowed_empty_key_is_unlimited_and_reports_nothing() {
+    let settings = Settings { deny_empty_key: false, ..by_user() };
+    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    for _ in 0..3 {
+        let response = service.clone().oneshot(Request::new(())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(response.headers().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn springs_empty_key_sentinel_is_a_key_like_any_other() {
+    let settings = Settings { deny_empty_key: false, ..by_user() };
+    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    let request = Request::builder().header("x-user", "____EMPTY_KEY__").body(()).unwrap();
+    assert_eq!(service.oneshot(request).await.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn statuses_and_header_names_are_settings() {
+    let headers = HeaderNames { remaining: HeaderName::from_static("x-left"), ..HeaderNames::default() };
+    let status = StatusCode::from_u16(509).unwrap();
+    let settings = Settings { status, empty_key_status: StatusCode::UNAUTHORIZED, headers, ..by_user() };
+    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    let response = service.clone().oneshot(from_ada()).await.unwrap();
+    assert_eq!(response.status(), status);
+    assert_eq!(values(&response, "x-left"), ["0"]);
+    assert!(!response.headers().contains_key("x-ratelimit-remaining"));
+    let response = service.oneshot(Request::new(())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn without_the_headers_only_retry_after_is_left() {
+    let headers = HeaderNames { include: false, ..HeaderNames::default() };
+    let outcome = Outcome::Denied { retry_after: Duration::from_secs(3) };
+    let store = Says(verdict(outcome, Source::Fallback));
+    let layer = limiter(1, 1, Settings { headers, ..by_user() }, store);
+    let response = layer.layer(hello(&Arc::default())).oneshot(from_ada()).await.unwrap();
+    assert_eq!(values(&response, "retry-after"), ["3"]);
+    assert!(!response.headers().keys().any(|name| name.as_str().starts_with("x-ratelimit")));
+}
+
+#[tokio::test]
+async fn an_upstreams_header_of_the_same_name_stands_behind_ours() {
+    let inner = upstream(&Arc::default(), |_: &Request<()>| {
+        let mut response = Response::new(Full::from("no"));
+        *response.status_mut() = StatusCode::BAD_GATEWAY;
+        response.headers_mut().insert("x-ratelimit-remaining", "5".parse().unwrap());
+        response
+    });
+    let response = limiter(2, 1, by_user(), Fingers::default()).layer(inner).oneshot(from_ada()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+    assert_eq!(values(&response, "x-ratelimit-remaining"), ["1", "5"]);
+}
+
+#[tokio::test]
+async fn the_hook_sees_every_verdict() {
+    for later in [false, true] {
+        let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let hook = {
+            let seen = Arc::clone(&seen);
+            Arc::new(move |verdict: &Verdict| seen.lock().unwrap().push(verdict.is_allowed()))
+        };
+        let layer = limiter(1, 1, by_user(), Fingers { later, ..Fingers::default() }).on_verdict(hook);
+        let service = layer.layer(hello(&Arc::default()));
+        for request in [from_ada(), Request::new(()), from_ada()] {
+            service.clone().oneshot(request).await.unwrap();
+        }
+        assert_eq!(*seen.lock().unwrap(), [true, false]);
+    }
+}
+
+/// Answers only on a clone that was polled ready.
+#[derive(Clone)]
+struct Touchy {
+    ready: bool,
+}
+
+impl Service<Request<()>> for Touchy {
+    type Response = Response<Full<bytes::Bytes>>;
+    type Error = std::convert::Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+        self.ready = true;
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready), "called before it was ready");
+        std::future::ready(Ok(Response::default()))
+    }
+}
+
+#[tokio::test]
+async fn the_service_that_was_ready_is_the_one_that_is_called() {
+    for later in [false, true] {
+        let layer = limiter(9, 1, by_user(), Fingers { later, ..Fingers::default() });
+        let mut service = layer.layer(Touchy { ready: false });
+        for _ in 0..2 {
+            let response = service.ready().await.unwrap().call(from_ada()).await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK);
+        }
+    }
+}
+
+#[tokio::test]
+async fn services_that_are_not_send_are_limited_alike() {
+    let inner = tower::service_fn(|_: Request<()>| async {
+        let local = std::rc::Rc::new(7);
+        tokio::task::yield_now().await;
+        Ok::<_, std::convert::Infallible>(Response::new(Full::<bytes::Bytes>::from(local.to_string())))
+    });
+    let response = limiter(1, 1, by_user(), Fingers::default()).layer(inner).oneshot(from_ada()).await.unwrap();
+    assert_eq!(text(response).await, "7");
+}

@@ -1,0 +1,115 @@
+//! `RewritePath` against what `java.lang.String.replaceAll` is documented to do.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use proptest::prelude::*;
+use tollgate_filters::edit::{Edit, EditLayer};
+use tower::{Layer, ServiceExt};
+
+use crate::support::{Body, upstream};
+
+async fn rewritten(edit: Edit, uri: &str) -> String {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let inner = upstream(&Arc::default(), {
+        let seen = Arc::clone(&seen);
+        move |request: &Request<()>| {
+            *seen.lock().unwrap() = request.uri().to_string();
+            Response::<Body>::default()
+        }
+    });
+    let request = Request::builder().uri(uri).body(()).unwrap();
+    EditLayer::new([edit]).layer(inner).oneshot(request).await.unwrap();
+    seen.lock().unwrap().clone()
+}
+
+#[tokio::test]
+async fn paths_are_rewritten_as_java_does() {
+    for (regexp, replacement, uri, expected) in [
+        // The documentation's example, with Spring's `$\`.
+        ("/red/?(?<segment>.*)", r"/$\{segment}", "/red/blue", "/blue"),
+        ("/red/?(?<segment>.*)", "/${segment}", "/red", "/"),
+        ("/foo/(?<id>\\d+)/(.*)", "/$2/$1", "/foo/7/x/y?q=1", "/x/y/7?q=1"),
+        // Not anchored, all occurrences.
+        ("a", "b", "/a/ca/a", "/b/cb/b"),
+        ("^/a", "/b", "/a/a", "/b/a"),
+        ("/+", "/", "//a///b", "/a/b"),
+        // No match leaves all as it is.
+        ("/nothing", "/x", "/a//b?c#", "/a//b?c"),
+        // An empty match behind another counts.
+        (".*", "/x", "/foo", "/x/x"),
+        ("a*", "-", "/baaac", "/-/-b--c-"),
+        ("$", "/end", "/a", "/a/end"),
+        // The query is not seen and kept.
+        ("q", "z", "/q?q=q", "/z?q=q"),
+        // Group numbers take as many digits as there are groups.
+        ("/(a)(b)", "/$2$11", "/ab", "/ba1"),
+        ("/(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "/$10$1", "/abcdefghij", "/ja"),
+        ("/a", "$0$0", "/a", "/a/a"),
+        // Groups without a part in the match are empty.
+        ("/(a)?b", "/[$1]", "/b", "/%5B%5D"),
+        // Backslashes escape.
+        ("/a", r"/\$1\\", "/a", "/$1%5C"),
+        ("/a", "/b c", "/a", "/b%20c"),
+        // ASCII only unless told otherwise, and the raw path.
+        ("(?i)/API/", "/v1/", "/api/x", "/v1/x"),
+        ("%20", "_", "/a%20b", "/a_b"),
+        ("\\d+", "n", "/a12%D9%A1", "/an%Dn%An"),
+        // A slash in front is added.
+        ("/api/(.*)", "$1", "/api/x", "/x"),
+    ] {
+        let edit = Edit::rewrite_path(regexp, replacement).unwrap();
+        assert_eq!(rewritten(edit, uri).await, expected, "{regexp} -> {replacement} on {uri}");
+    }
+}
+
+#[test]
+fn what_cannot_be_matched_or_replaced_is_refused() {
+    for (regexp, replacement, part) in [
+        ("/a(?=b)", "/x", "look-around"),
+        (r"/(a)\1", "/x", "backreferences are not supported"),
+        ("/a(", "/x", "unclosed group"),
+        ("/a*+", "/x", "possessive"),
+        ("/a{2}+", "/x", "possessive"),
+        ("/(a)", "/$2", "no group 2"),
+        ("/(a)", "/${name}", "no group `name`"),
+        ("/(?<name>a)", "/${name", "needs a `}`"),
+        ("/(?<name>a)", "/${", "needs a `}`"),
+        ("/a", "/$", "must be followed by a group"),
+        ("/a", "/$x", "must be followed by a group"),
+        ("/a", "/\\", "escapes nothing"),
+        ("/a", "/b?c=1", "AddRequestParameter"),
+    ] {
+        match Edit::rewrite_path(regexp, replacement) {
+            Ok(edit) => panic!("{regexp} -> {replacement} was taken: {edit:?}"),
+            Err(error) => assert!(error.to_string().contains(part), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_plus_behind_an_escape_or_in_a_class_is_no_possessive_quantifier() {
+    for regexp in [r"/\++", "/[*+]+", "/a+?", r"/\*+", "/[^?+]"] {
+        assert!(Edit::rewrite_path(regexp, "/x").is_ok(), "{regexp}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn replacing_a_literal_is_what_str_replace_does(path in "/[a-c/]{0,20}", from in "[a-c]{1,2}", to in "[a-c/]{0,3}") {
+        let edit = Edit::rewrite_path(&from, &to).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let uri = runtime.block_on(rewritten(edit, &path));
+        prop_assert_eq!(uri, path.replace(&from, &to));
+    }
+
+    #[test]
+    fn any_rewrite_of_any_path_is_a_path(path in "/[!-~&&[^?#]]{0,20}", regexp in "[a.*()/%|]{0,6}", replacement in "\\PC{0,6}") {
+        let (Ok(edit), true) = (Edit::rewrite_path(&regexp, &replacement), path.parse::<http::Uri>().is_ok()) else {
+            return Ok(());
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let uri = runtime.block_on(rewritten(edit, &path));
+        prop_assert!(uri.starts_with('/'), "{}", uri);
+    }
+}

@@ -1,0 +1,118 @@
+//! Mock services and a store that counts on its fingers.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate_filters::context::{LocalReply, RequestContext};
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::store::{Decision, Store};
+use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+use tower::{Service, service_fn};
+
+/// The body of mock responses.
+pub(crate) type Body = Full<Bytes>;
+
+/// An inner service that answers with `response` and counts its calls.
+pub(crate) fn upstream<B, F>(
+    calls: &Arc<AtomicUsize>,
+    response: F,
+) -> impl Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone + use<B, F>
+where
+    F: Fn(&Request<B>) -> Response<Body> + Clone,
+{
+    let calls = Arc::clone(calls);
+    service_fn(move |request: Request<B>| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(Ok(response(&request)))
+    })
+}
+
+/// An inner service that answers 200 and "hello".
+pub(crate) fn hello(
+    calls: &Arc<AtomicUsize>,
+) -> impl Service<Request<()>, Response = Response<Body>, Error = Infallible> + Clone + use<> {
+    upstream(calls, |_| Response::new(Full::from("hello")))
+}
+
+/// Buckets that never refill.
+#[derive(Default)]
+pub(crate) struct Fingers {
+    pub(crate) spent: Mutex<HashMap<(String, Vec<u8>), u32>>,
+    /// Answer through a future rather than at once.
+    pub(crate) later: bool,
+}
+
+impl Store for Fingers {
+    fn decide(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Decision {
+        let mut spent = self.spent.lock().unwrap();
+        let spent = spent.entry((key.scope.to_owned(), key.id.to_vec())).or_default();
+        let left = rule.burst_capacity() - *spent;
+        let cost = rule.requested_tokens().get();
+        let (outcome, remaining) = if rule.never_admits() {
+            (Outcome::NeverAdmitted, left)
+        } else if left >= cost {
+            *spent += cost;
+            (Outcome::Allowed, left - cost)
+        } else {
+            (Outcome::Denied { retry_after: Duration::from_millis(1_500) }, left)
+        };
+        let verdict = Verdict {
+            outcome,
+            remaining: Some(remaining),
+            reset_after: Duration::from_secs(9),
+            source: Source::Memory,
+        };
+        self.answer(verdict)
+    }
+}
+
+impl Fingers {
+    fn answer(&self, verdict: Verdict) -> Decision {
+        if !self.later {
+            return Decision::Ready(verdict);
+        }
+        Decision::Pending(Box::pin(async move {
+            tokio::task::yield_now().await;
+            verdict
+        }))
+    }
+}
+
+/// Always says the same.
+pub(crate) struct Says(pub(crate) Verdict);
+
+impl Store for Says {
+    fn decide(&self, _: BucketKey<'_>, _: &TokenBucket) -> Decision {
+        Decision::Ready(self.0)
+    }
+}
+
+/// A request for `uri` whose route has `variables`.
+pub(crate) fn request_with(uri: &str, variables: &[(&str, &str)]) -> Request<()> {
+    let variables = variables.iter().map(|(name, value)| (Arc::from(*name), (*value).to_owned())).collect();
+    let mut request = Request::builder().uri(uri).body(()).unwrap();
+    request.extensions_mut().insert(RequestContext { variables, ..RequestContext::default() });
+    request
+}
+
+/// The whole body as text.
+pub(crate) async fn text(response: Response<Body>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+/// Why a filter made `response`, if one did.
+pub(crate) fn reason(response: &Response<Body>) -> Option<&'static str> {
+    response.extensions().get::<LocalReply>().map(|reply| reply.reason)
+}
+
+/// All values of the header `name`.
+pub(crate) fn values<'a>(response: &'a Response<Body>, name: &str) -> Vec<&'a str> {
+    response.headers().get_all(name).iter().map(|value| value.to_str().unwrap()).collect()
+}
