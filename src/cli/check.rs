@@ -30,7 +30,8 @@ fn check(files: &[PathBuf], color: bool, out: &mut dyn Write, err: &mut dyn Writ
             Ok(loaded) => {
                 let _ = write!(err, "{}", loaded.notes.render(color));
                 let count = loaded.config.routes.len();
-                let _ = writeln!(out, "{}: ok, {count} {}", path.display(), if count == 1 { "route" } else { "routes" });
+                let _ =
+                    writeln!(out, "{}: ok, {count} {}", path.display(), if count == 1 { "route" } else { "routes" });
                 OK
             }
             Err(LoadError::Invalid(problems)) => {
@@ -61,7 +62,8 @@ mod tests {
     #[test]
     fn a_good_file_is_ok_a_bad_one_1_and_a_missing_one_2() {
         let dir = tempfile::tempdir().unwrap();
-        let (good, bad, missing) = (dir.path().join("good.yaml"), dir.path().join("bad.yaml"), dir.path().join("none.yaml"));
+        let (good, bad, missing) =
+            (dir.path().join("good.yaml"), dir.path().join("bad.yaml"), dir.path().join("none.yaml"));
         std::fs::write(&good, "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n").unwrap();
         std::fs::write(&bad, "routes: [{id: a, uri: nowhere, predicates: [Path=/**]}]\n").unwrap();
 

@@ -14,10 +14,13 @@ use super::check_filters::header_name;
 use super::check_limiter::Limits;
 use super::check_trusted::trusted_proxies;
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Management, Memory, Server, Underscores,
+    AccessLog, AccessLogFormat, Config, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Management, Memory,
+    Server, Underscores,
 };
 use super::problem::Sink;
-use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawManagement, RawServer, RawUnderscores};
+use super::raw::{
+    RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawManagement, RawServer, RawUnderscores,
+};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::units::Time;
@@ -54,7 +57,12 @@ fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
 }
 
 /// The configuration that `raw` means. It is only good when `sink` has no errors afterwards.
-pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Config {
+pub(crate) fn check(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    sink: &mut Sink,
+) -> Config {
     if let Some(Spot { value: false, origin }) = raw.enabled {
         sink.error(origin, "`enabled: false` switches the gateway off, which leaves nothing to run").help("remove it");
     }
@@ -63,10 +71,18 @@ pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, env: &dyn Fn(&str) -> Op
     let limits = Limits {
         key_resolvers: &key_resolvers,
         deny_empty_key: raw.filter.request_rate_limiter.deny_empty_key.unwrap_or(true),
-        empty_key_status: status(raw.filter.request_rate_limiter.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, sink),
+        empty_key_status: status(
+            raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
+            StatusCode::FORBIDDEN,
+            sink,
+        ),
         headers: limiter_headers(raw, sink),
         has_redis: redis.is_some(),
-        original_status_header: raw.set_status.original_status_header_name.as_ref().and_then(|name| header_name(&name.value, name.origin, sink)),
+        original_status_header: raw
+            .set_status
+            .original_status_header_name
+            .as_ref()
+            .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
     let routes = check_routes::check(raw, nodes, &limits, sink);
     Config {
@@ -110,7 +126,8 @@ fn server(raw: &RawServer, nodes: &Nodes<'_>, env: &dyn Fn(&str) -> Option<Strin
     if let Some(ssl) = raw.ssl.and_then(|ssl| nodes.get(ssl))
         && ssl.get("enabled").and_then(Node::scalar) != Some("false")
     {
-        sink.error(ssl.origin.key(), "TLS (`server.ssl`) is not supported yet").help("end TLS in front of the gateway and remove `server.ssl`");
+        sink.error(ssl.origin.key(), "TLS (`server.ssl`) is not supported yet")
+            .help("end TLS in front of the gateway and remove `server.ssl`");
     }
     let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
         if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
@@ -153,7 +170,10 @@ fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<String>, sink: &
             9090
         }
         (None, Some(port)) => u16::try_from(port.value).unwrap_or_else(|_| {
-            sink.error(port.origin, format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value));
+            sink.error(
+                port.origin,
+                format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
+            );
             9090
         }),
     };
@@ -169,8 +189,10 @@ fn port_from(variable: &str, env: &dyn Fn(&str) -> Option<String>, sink: &mut Si
     let text = env(variable).filter(|text| !text.is_empty())?;
     let port = text.parse().ok();
     if port.is_none() {
-        sink.error_nowhere(format!("the environment variable {variable} must be a port from 0 to 65535, found `{text}`"))
-            .help(format!("unset {variable} or set it to a port"));
+        sink.error_nowhere(format!(
+            "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
+        ))
+        .help(format!("unset {variable} or set it to a port"));
     }
     port
 }
@@ -237,7 +259,8 @@ fn positive(time: Option<Spot<Time>>, default_secs: u64, sink: &mut Sink) -> Dur
 }
 
 fn status(text: Option<&Spot<String>>, default: StatusCode, sink: &mut Sink) -> StatusCode {
-    text.and_then(|text| parse_status(&text.value).map_err(|message| sink.error(text.origin, message)).ok()).unwrap_or(default)
+    text.and_then(|text| parse_status(&text.value).map_err(|message| sink.error(text.origin, message)).ok())
+        .unwrap_or(default)
 }
 
 fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {

@@ -18,7 +18,9 @@ const DEFAULT_MAX_SIZE: u64 = 5_000_000;
 /// The filter that `written` means; `None` when it cannot be used, which `sink` then knows.
 pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> Option<Filter> {
     match written.name.as_str() {
-        "RequestRateLimiter" => check_limiter::check(written, limits, sink).map(|limiter| Filter::RequestRateLimiter(Box::new(limiter))),
+        "RequestRateLimiter" => {
+            check_limiter::check(written, limits, sink).map(|limiter| Filter::RequestRateLimiter(Box::new(limiter)))
+        }
         "RequestSize" => request_size(written, sink).map(Filter::RequestSize),
         "RedirectTo" => redirect(written, sink).map(Filter::RedirectTo),
         "SetStatus" => {
@@ -39,7 +41,9 @@ fn edit(written: &Written, sink: &mut Sink) -> Option<Edit> {
                 Some(arg) => arg
                     .value
                     .parse()
-                    .map_err(|_| sink.error(arg.origin, format!("expected a number of path segments, found `{}`", arg.value)))
+                    .map_err(|_| {
+                        sink.error(arg.origin, format!("expected a number of path segments, found `{}`", arg.value))
+                    })
                     .ok()?,
             })
         }
@@ -111,15 +115,20 @@ pub(crate) fn status_of(arg: &Arg, sink: &mut Sink) -> Option<http::StatusCode> 
 
 /// Reads a header's name.
 pub(crate) fn header_name(text: &str, at: super::yaml::Origin, sink: &mut Sink) -> Option<HeaderName> {
-    HeaderName::from_bytes(text.trim().as_bytes()).map_err(|_| sink.error(at, format!("`{text}` is not a header's name"))).ok()
+    HeaderName::from_bytes(text.trim().as_bytes())
+        .map_err(|_| sink.error(at, format!("`{text}` is not a header's name")))
+        .ok()
 }
 
 fn request_size(written: &Written, sink: &mut Sink) -> Option<u64> {
     let [size] = written.bind(["maxSize"], sink);
     let Some(arg) = size else { return Some(DEFAULT_MAX_SIZE) };
     if sink.is_spring && arg.name.is_none() {
-        sink.warn(arg.origin, format!("Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds", written.text))
-            .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
+        sink.warn(
+            arg.origin,
+            format!("Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds", written.text),
+        )
+        .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
     }
     parse_size(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok()
 }
@@ -132,16 +141,24 @@ fn redirect(written: &Written, sink: &mut Sink) -> Option<redirect_to::Settings>
         sink.error(status.origin, format!("`RedirectTo` needs a 3xx status, found `{}`", status.value));
         return None;
     }
-    redirect_to::Settings::new(code, &url.value, flag(params, false, sink)?).map_err(|error| sink.error(url.origin, error.to_string())).ok()
+    redirect_to::Settings::new(code, &url.value, flag(params, false, sink)?)
+        .map_err(|error| sink.error(url.origin, error.to_string()))
+        .ok()
 }
 
 fn unknown(written: &Written, name: &str, sink: &mut Sink) {
     match look_up(name) {
-        Known::Later => sink.error(written.origin, format!("filter `{name}` is not supported yet")).help("remove it, or keep this route on Spring Cloud Gateway for now"),
-        Known::Refused(why, instead) => sink.error(written.origin, format!("filter `{name}` cannot be used: {why}")).help(instead),
-        Known::No => sink.error(written.origin, format!("unknown filter `{name}`")).help(match closest(name, FILTERS) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("filters: {}", FILTERS.join(", ")),
-        }),
+        Known::Later => sink
+            .error(written.origin, format!("filter `{name}` is not supported yet"))
+            .help("remove it, or keep this route on Spring Cloud Gateway for now"),
+        Known::Refused(why, instead) => {
+            sink.error(written.origin, format!("filter `{name}` cannot be used: {why}")).help(instead)
+        }
+        Known::No => {
+            sink.error(written.origin, format!("unknown filter `{name}`")).help(match closest(name, FILTERS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("filters: {}", FILTERS.join(", ")),
+            })
+        }
     }
 }

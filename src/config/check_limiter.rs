@@ -64,7 +64,8 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
             "memory" => Some(StoreKind::Memory),
             "redis" => {
                 if !limits.has_redis {
-                    sink.error(arg.origin, "`store: redis` without `redis:`").help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
+                    sink.error(arg.origin, "`store: redis` without `redis:`")
+                        .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
                 }
                 Some(StoreKind::Redis)
             }
@@ -104,8 +105,11 @@ impl<'w> Args<'w> {
                 continue;
             };
             if sink.is_spring && plain.is_none() && ARGS[..3].contains(known) {
-                sink.warn(arg.origin.key(), format!("Spring ignores `{name}` without the prefix `{PREFIX}`; here it holds"))
-                    .help(format!("write `{PREFIX}{known}` for the same meaning in both"));
+                sink.warn(
+                    arg.origin.key(),
+                    format!("Spring ignores `{name}` without the prefix `{PREFIX}`; here it holds"),
+                )
+                .help(format!("write `{PREFIX}{known}` for the same meaning in both"));
             }
             // Spring has two names for it.
             let known = if *known == "empty-key-status-code" { "empty-key-status" } else { known };
@@ -138,7 +142,8 @@ fn unknown(arg: &Arg, name: &str, sink: &mut Sink) {
             sink.error(arg.origin.key(), format!("`{first}` of a limiter is not supported yet")).help("remove it");
         }
     } else {
-        sink.mistake(arg.origin.key(), format!("`RequestRateLimiter` has no argument `{name}`")).help(suggest(name, &ARGS[..17]));
+        sink.mistake(arg.origin.key(), format!("`RequestRateLimiter` has no argument `{name}`"))
+            .help(suggest(name, &ARGS[..17]));
     }
 }
 
@@ -147,7 +152,11 @@ fn algorithm(args: &Args<'_>, sink: &mut Sink) {
         && canonical(&arg.value) != "tokenbucket"
     {
         let later = LATER_ALGORITHMS.iter().any(|name| canonical(name) == canonical(&arg.value));
-        let message = if later { format!("algorithm `{}` is not supported yet", arg.value) } else { format!("unknown algorithm `{}`", arg.value) };
+        let message = if later {
+            format!("algorithm `{}` is not supported yet", arg.value)
+        } else {
+            format!("unknown algorithm `{}`", arg.value)
+        };
         sink.error(arg.origin, message).help("use `token-bucket`");
     }
     if let Some(arg) = args.get("rate-limiter")
@@ -176,7 +185,10 @@ fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<TokenBuck
     let rule = match TokenBucket::new(rate, burst, cost) {
         Ok(rule) => rule,
         Err(error) => {
-            let at = ["replenish-rate", "requested-tokens"].iter().filter_map(|name| args.get(name)).find(|arg| arg.value.trim() == "0");
+            let at = ["replenish-rate", "requested-tokens"]
+                .iter()
+                .filter_map(|name| args.get(name))
+                .find(|arg| arg.value.trim() == "0");
             sink.error(at.map_or(written.origin, |arg| arg.origin), error.to_string());
             return None;
         }
@@ -257,7 +269,8 @@ fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) -> Option<K
     let text = arg.value.trim();
     if let Some(inside) = text.strip_prefix("#{").and_then(|rest| rest.strip_suffix('}')) {
         let name = inside.trim().trim_start_matches('@');
-        let found = limits.key_resolvers.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
+        let found =
+            limits.key_resolvers.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
         if found.is_none() {
             sink.error(arg.origin, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
                 .help(format!("say what it does at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"));
@@ -270,7 +283,13 @@ fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) -> Option<K
     KeyResolver::parse(text).map_err(|error| sink.error(arg.origin, error.to_string())).ok()
 }
 
-fn on_store_failure(written: &Written, args: &Args<'_>, limits: &Limits<'_>, store: Option<StoreKind>, sink: &mut Sink) -> OnStoreFailure {
+fn on_store_failure(
+    written: &Written,
+    args: &Args<'_>,
+    limits: &Limits<'_>,
+    store: Option<StoreKind>,
+    sink: &mut Sink,
+) -> OnStoreFailure {
     let Some(arg) = args.get("on-store-failure") else {
         if !sink.is_spring {
             return OnStoreFailure::Local;

@@ -54,11 +54,17 @@ fn text<'w>(written: &Written, arg: Option<&'w Arg>, field: &str, sink: &mut Sin
 
 fn unknown(written: &Written, name: &str, sink: &mut Sink) {
     match look_up(name) {
-        Known::Later => sink.error(written.origin, format!("predicate `{name}` is not supported yet")).help("remove it, or keep this route on Spring Cloud Gateway for now"),
-        Known::Refused(why, instead) => sink.error(written.origin, format!("predicate `{name}` cannot be used: {why}")).help(instead),
-        Known::No => sink.error(written.origin, format!("unknown predicate `{name}`")).help(match closest(name, PREDICATES) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("predicates: {}", PREDICATES.join(", ")),
-        }),
+        Known::Later => sink
+            .error(written.origin, format!("predicate `{name}` is not supported yet"))
+            .help("remove it, or keep this route on Spring Cloud Gateway for now"),
+        Known::Refused(why, instead) => {
+            sink.error(written.origin, format!("predicate `{name}` cannot be used: {why}")).help(instead)
+        }
+        Known::No => {
+            sink.error(written.origin, format!("unknown predicate `{name}`")).help(match closest(name, PREDICATES) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("predicates: {}", PREDICATES.join(", ")),
+            })
+        }
     }
 }

@@ -27,13 +27,19 @@ pub(crate) fn check(raw: &Spot<RawRedis>, sink: &mut Sink) -> Option<Redis> {
         if timeout.is_zero() {
             sink.error(time.origin, "must be longer than 0");
         } else if timeout > Duration::from_secs(1) {
-            sink.warn(time.origin, format!("while Redis hangs every limited request waits {timeout:?}")).help("100ms is the default");
+            sink.warn(time.origin, format!("while Redis hangs every limited request waits {timeout:?}"))
+                .help("100ms is the default");
         }
     }
     let url = match &redis.url {
         Some(url) => {
             let at = raw.origin.key();
-            if redis.host.is_some() || redis.port.is_some() || redis.password.is_some() || redis.username.is_some() || redis.database.is_some() {
+            if redis.host.is_some()
+                || redis.port.is_some()
+                || redis.password.is_some()
+                || redis.username.is_some()
+                || redis.database.is_some()
+            {
                 sink.warn(at, "`url` wins over host, port, username, password and database").help("remove them");
             }
             check_url(url.value.trim(), url.origin, sink)?;
@@ -53,7 +59,8 @@ fn check_url(url: &str, at: Origin, sink: &mut Sink) -> Option<()> {
     match scheme {
         "redis" => {}
         "rediss" => {
-            sink.error(at, "TLS to Redis (`rediss://`) is not supported yet").help("use `redis://` within a trusted network");
+            sink.error(at, "TLS to Redis (`rediss://`) is not supported yet")
+                .help("use `redis://` within a trusted network");
             return None;
         }
         "redis+unix" | "unix" => {
@@ -61,7 +68,8 @@ fn check_url(url: &str, at: Origin, sink: &mut Sink) -> Option<()> {
             return None;
         }
         other => {
-            sink.error(at, format!("`redis.url` must begin with redis://, not {other}://")).help(format!("write it like `{shown}`"));
+            sink.error(at, format!("`redis.url` must begin with redis://, not {other}://"))
+                .help(format!("write it like `{shown}`"));
             return None;
         }
     }
@@ -71,13 +79,16 @@ fn check_url(url: &str, at: Origin, sink: &mut Sink) -> Option<()> {
     // The password is in there: the message must not repeat the URL.
     let uri = format!("http://{host_port}/");
     let host = uri.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
-    let port_fits = host_port.rsplit_once(':').is_none_or(|(_, port)| port.ends_with(']') || port.parse::<u16>().is_ok());
+    let port_fits =
+        host_port.rsplit_once(':').is_none_or(|(_, port)| port.ends_with(']') || port.parse::<u16>().is_ok());
     if host.is_none_or(|host| host.is_empty()) || !port_fits {
-        sink.error(at, format!("`redis.url` has no usable host and port in `{host_port}`")).help(format!("write it like `{shown}`"));
+        sink.error(at, format!("`redis.url` has no usable host and port in `{host_port}`"))
+            .help(format!("write it like `{shown}`"));
         return None;
     }
     if !database.is_empty() && database.parse::<u32>().is_err() {
-        sink.error(at, format!("`redis.url` must end in the number of a database, found `{database}`")).help(format!("write it like `{shown}/0`"));
+        sink.error(at, format!("`redis.url` must end in the number of a database, found `{database}`"))
+            .help(format!("write it like `{shown}/0`"));
         return None;
     }
     Some(())

@@ -34,7 +34,8 @@ pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sin
             continue;
         }
         if seen.insert(route.id.to_string(), ()).is_some() {
-            sink.error(id_at, format!("a route with the id `{}` stands above", route.id)).help("limits are counted by id: give each route its own");
+            sink.error(id_at, format!("a route with the id `{}` stands above", route.id))
+                .help("limits are counted by id: give each route its own");
         }
         routes.push(route);
     }
@@ -91,7 +92,8 @@ impl Reading<'_> {
         }
         let predicates = match raw.predicates.as_deref() {
             None | Some([]) => {
-                sink.error(self.node.origin, "route without predicates").help("`predicates: [Path=/**]` matches every request");
+                sink.error(self.node.origin, "route without predicates")
+                    .help("`predicates: [Path=/**]` matches every request");
                 None
             }
             Some(wholes) => {
@@ -119,12 +121,14 @@ impl Reading<'_> {
     fn one_line(&self, line: &str, position: usize, sink: &mut Sink) -> Read {
         let at = self.node.origin;
         let Some((id, rest)) = line.split_once('=') else {
-            sink.error(at, format!("expected a route, found `{line}`")).help("write `id`, `uri` and `predicates`, or on one line `id=uri,Path=/**`");
+            sink.error(at, format!("expected a route, found `{line}`"))
+                .help("write `id`, `uri` and `predicates`, or on one line `id=uri,Path=/**`");
             return None;
         };
         let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
         let uri = tokens.next().map(|uri| Spot { value: uri.to_owned(), origin: at });
-        let written: Vec<Written> = tokens.filter_map(|token| definition::shortcut(token, at, "predicate", sink)).collect();
+        let written: Vec<Written> =
+            tokens.filter_map(|token| definition::shortcut(token, at, "predicate", sink)).collect();
         if written.is_empty() {
             sink.error(at, "route without predicates").help("`id=uri,Path=/**` matches every request");
             return None;
@@ -133,7 +137,15 @@ impl Reading<'_> {
         self.route(Some(&id), uri.as_ref(), &written, Vec::new(), position, sink)
     }
 
-    fn route(&self, id: Option<&Spot<String>>, uri: Option<&Spot<String>>, predicates: &[Written], own: Filters, position: usize, sink: &mut Sink) -> Read {
+    fn route(
+        &self,
+        id: Option<&Spot<String>>,
+        uri: Option<&Spot<String>>,
+        predicates: &[Written],
+        own: Filters,
+        position: usize,
+        sink: &mut Sink,
+    ) -> Read {
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
             Some(uri) => check_target::check(uri, sink),
@@ -150,8 +162,11 @@ impl Reading<'_> {
             None => {
                 let derived = format!("route-{position}");
                 if limiters > 0 {
-                    sink.warn(self.node.origin, format!("a limited route without `id` is counted as `{derived}`, by its position in the file"))
-                        .help("give it an id: moving it would otherwise swap its limits with another route's");
+                    sink.warn(
+                        self.node.origin,
+                        format!("a limited route without `id` is counted as `{derived}`, by its position in the file"),
+                    )
+                    .help("give it an id: moving it would otherwise swap its limits with another route's");
                 }
                 derived.into()
             }
@@ -166,7 +181,16 @@ impl Reading<'_> {
             filters: texts,
             metadata: BTreeMap::new(),
         };
-        let route = Route { id, uri: target?, predicates: checked, filters, order: 0, connect_timeout: None, response_timeout: None, definition };
+        let route = Route {
+            id,
+            uri: target?,
+            predicates: checked,
+            filters,
+            order: 0,
+            connect_timeout: None,
+            response_timeout: None,
+            definition,
+        };
         Some((route, id_at))
     }
 }
@@ -184,15 +208,28 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
         match name.as_str() {
             "connect-timeout" => match parse_time(&entry.value) {
                 Ok(time) if time > Duration::ZERO => route.connect_timeout = Some(time),
-                _ => sink.mistake(entry.origin, format!("`{name}` must be a time above 0 in milliseconds, found `{}`", entry.value)).help("the gateway's own `httpclient.connect-timeout` holds"),
+                _ => sink
+                    .mistake(
+                        entry.origin,
+                        format!("`{name}` must be a time above 0 in milliseconds, found `{}`", entry.value),
+                    )
+                    .help("the gateway's own `httpclient.connect-timeout` holds"),
             },
-            "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => route.response_timeout = Some(None),
+            "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => {
+                route.response_timeout = Some(None)
+            }
             "response-timeout" => match parse_time(&entry.value) {
                 Ok(time) if time > Duration::ZERO => route.response_timeout = Some(Some(time)),
-                _ => sink.mistake(entry.origin, format!("`{name}` must be a time in milliseconds, negative for none, found `{}`", entry.value)).help("the gateway's own `httpclient.response-timeout` holds"),
+                _ => sink
+                    .mistake(
+                        entry.origin,
+                        format!("`{name}` must be a time in milliseconds, negative for none, found `{}`", entry.value),
+                    )
+                    .help("the gateway's own `httpclient.response-timeout` holds"),
             },
             _ if ["connecttimeout", "responsetimeout"].contains(&canonical(&name).as_str()) => {
-                sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing")).help("metadata is looked up literally: write it with `-` in lower case");
+                sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing"))
+                    .help("metadata is looked up literally: write it with `-` in lower case");
             }
             _ if name == "cors" || name.starts_with("cors.") => {
                 sink.mistake(entry.origin.key(), "`metadata.cors` is not supported yet").help("remove it");

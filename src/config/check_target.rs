@@ -35,7 +35,8 @@ pub(crate) fn check(uri: &Spot<String>, sink: &mut Sink) -> Option<Target> {
         }
         // `localhost:8080` and `orders` alike.
         _ => {
-            sink.error(at, format!("`{text}` has no scheme")).help(format!("write `http://{}`", text.trim_start_matches('/')));
+            sink.error(at, format!("`{text}` has no scheme"))
+                .help(format!("write `http://{}`", text.trim_start_matches('/')));
             return None;
         }
     }
@@ -51,7 +52,8 @@ fn http_target(text: &str, spot: &Spot<String>, sink: &mut Sink) -> Option<Targe
         return None;
     };
     if authority.as_str().contains('@') {
-        sink.error(at, "a user and password in `uri` are not sent").help("remove them, or set the header with `SetRequestHeader=Authorization,…`");
+        sink.error(at, "a user and password in `uri` are not sent")
+            .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");
         return None;
     }
     let port = match authority.as_str().rsplit_once(':') {
@@ -102,7 +104,19 @@ mod tests {
 
     #[test]
     fn what_is_no_http_target_is_refused() {
-        for text in ["", "orders", "localhost:8080", "https://a", "lb://a", "ftp://a", "http:/a", "http://", "http://a:99999", "http://u:p@a", "http://a b"] {
+        for text in [
+            "",
+            "orders",
+            "localhost:8080",
+            "https://a",
+            "lb://a",
+            "ftp://a",
+            "http:/a",
+            "http://",
+            "http://a:99999",
+            "http://u:p@a",
+            "http://a b",
+        ] {
             assert_eq!(target(text), None, "{text}");
         }
     }

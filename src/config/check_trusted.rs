@@ -33,7 +33,10 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, sink: &mut Sink) -> TrustedPr
 fn listed(item: &Node, sink: &mut Sink) -> Option<IpNet> {
     let found = item.scalar().and_then(network);
     if found.is_none() {
-        sink.error(item.origin, format!("expected an address or a network such as `10.0.0.0/8`, found {}", item.describe()));
+        sink.error(
+            item.origin,
+            format!("expected an address or a network such as `10.0.0.0/8`, found {}", item.describe()),
+        );
     }
     found
 }

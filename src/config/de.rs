@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::value::{StrDeserializer, U32Deserializer};
-use serde::de::{DeserializeOwned, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
 
 use super::problem::{Sink, suggest};
 use super::yaml::{Kind, Node, Origin};
@@ -39,7 +41,8 @@ pub(crate) struct Unknown {
 pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, sink: &mut Sink) -> (T, Vec<Unknown>) {
     let mut blank = HashSet::new();
     for _ in 0..MAX_PROBLEMS {
-        let context = Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
+        let context =
+            Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
         match T::deserialize(De { node, context: &context }) {
             Ok(value) => {
                 for (origin, message) in context.found.take() {
@@ -101,7 +104,10 @@ struct De<'n, 'c> {
 
 impl De<'_, '_> {
     fn misfit<T>(self, wanted: &str) -> Result<T, Misfit> {
-        Err(Misfit { message: format!("expected {wanted}, found {}", self.node.describe()), origin: Some(self.node.origin) })
+        Err(Misfit {
+            message: format!("expected {wanted}, found {}", self.node.describe()),
+            origin: Some(self.node.origin),
+        })
     }
 
     /// Marks an error that does not know its place yet as this node's.
@@ -192,20 +198,48 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries { entries: entries.iter(), value: None, fields: None, seen: HashSet::new(), context: self.context }),
+            Kind::Map(entries) => visitor.visit_map(Entries {
+                entries: entries.iter(),
+                value: None,
+                fields: None,
+                seen: HashSet::new(),
+                context: self.context,
+            }),
             _ => self.misfit("a map"),
         }
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries { entries: entries.iter(), value: None, fields: Some(fields), seen: HashSet::new(), context: self.context }),
-            Kind::Null => visitor.visit_map(Entries { entries: [].iter(), value: None, fields: Some(fields), seen: HashSet::new(), context: self.context }),
+            Kind::Map(entries) => visitor.visit_map(Entries {
+                entries: entries.iter(),
+                value: None,
+                fields: Some(fields),
+                seen: HashSet::new(),
+                context: self.context,
+            }),
+            Kind::Null => visitor.visit_map(Entries {
+                entries: [].iter(),
+                value: None,
+                fields: Some(fields),
+                seen: HashSet::new(),
+                context: self.context,
+            }),
             _ => self.misfit(&format!("a map with {}", fields.join(", "))),
         }
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
         let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
         match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
             Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
@@ -228,7 +262,10 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
         match self.items.by_ref().find(|item| !self.context.blank.contains(&item.origin.place)) {
-            Some(node) => seed.deserialize(De { node, context: self.context }).map(Some),
+            Some(node) => {
+                let de = De { node, context: self.context };
+                de.here(seed.deserialize(de)).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -281,7 +318,8 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
             return Err(serde::de::Error::custom("a value without a key"));
         };
         self.context.path.borrow_mut().push(key.clone());
-        let value = seed.deserialize(De { node, context: self.context });
+        let de = De { node, context: self.context };
+        let value = de.here(seed.deserialize(de));
         self.context.path.borrow_mut().pop();
         value
     }
@@ -303,7 +341,7 @@ impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
                 let place: U32Deserializer<Misfit> = self.de.node.origin.place.into_deserializer();
                 seed.deserialize(place).map(Some)
             }
-            2 => seed.deserialize(self.de).map(Some),
+            2 => self.de.here(seed.deserialize(self.de)).map(Some),
             _ => Ok(None),
         }
     }

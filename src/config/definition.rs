@@ -28,7 +28,10 @@ pub(crate) fn parse(node: &Node, kind: &str, sink: &mut Sink) -> Option<Written>
         Kind::Scalar(text) => shortcut(text, node.origin, kind, sink),
         Kind::Map(entries) => named(node, entries, kind, sink),
         _ => {
-            sink.error(node.origin, format!("expected a {kind} such as `{}`, found {}", example(kind), node.describe()));
+            sink.error(
+                node.origin,
+                format!("expected a {kind} such as `{}`, found {}", example(kind), node.describe()),
+            );
             None
         }
     }
@@ -44,8 +47,10 @@ pub(crate) fn shortcut(text: &str, origin: Origin, kind: &str, sink: &mut Sink) 
         Some((name, args)) => (name.trim(), args),
         None if kind == "filter" => (text.trim(), ""),
         None => {
-            sink.error(origin, format!("expected `Name=args`, found `{text}`"))
-                .help(format!("a predicate is written like `{}`; within `[…]` quote it when it holds a comma", example(kind)));
+            sink.error(origin, format!("expected `Name=args`, found `{text}`")).help(format!(
+                "a predicate is written like `{}`; within `[…]` quote it when it holds a comma",
+                example(kind)
+            ));
             return None;
         }
     };
@@ -118,13 +123,20 @@ impl Written {
                 (Some(field), _) => bound[field] = Some(arg),
                 (None, Some(name)) => {
                     let fields: Vec<&str> = fields.iter().copied().filter(|f| !f.is_empty()).collect();
-                    sink.mistake(arg.origin.key(), format!("`{}` has no argument `{name}`", self.name)).help(
-                        if fields.is_empty() { "it takes none".to_owned() } else { suggest(name, &fields) },
-                    );
+                    sink.mistake(arg.origin.key(), format!("`{}` has no argument `{name}`", self.name))
+                        .help(if fields.is_empty() { "it takes none".to_owned() } else { suggest(name, &fields) });
                 }
                 (None, None) => {
-                    sink.mistake(arg.origin, format!("`{}` takes {N} {}, `{}` is one too many", self.name, if N == 1 { "argument" } else { "arguments" }, arg.value))
-                        .help("a value that holds a comma needs the long form: `name:` and `args:`");
+                    sink.mistake(
+                        arg.origin,
+                        format!(
+                            "`{}` takes {N} {}, `{}` is one too many",
+                            self.name,
+                            if N == 1 { "argument" } else { "arguments" },
+                            arg.value
+                        ),
+                    )
+                    .help("a value that holds a comma needs the long form: `name:` and `args:`");
                     return bound;
                 }
             }

@@ -42,15 +42,18 @@ fn expand_keys(node: Node, places: &mut Places, sink: &mut Sink) -> Node {
 /// Whether `key` in another spelling stands in `map` already and the two cannot be joined.
 fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
     let Kind::Map(entries) = &map.kind else { return false };
-    entries.iter().filter(|(name, _)| canonical(name) == canonical(key)).any(|(_, old)| {
-        !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_)))
-    })
+    entries
+        .iter()
+        .filter(|(name, _)| canonical(name) == canonical(key))
+        .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
 }
 
 /// Turns every map of indices below `node` into the list it stands for.
 fn settle(node: Node) -> Node {
     let kind = match node.kind {
-        Kind::Map(entries) => indexed(Kind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect())),
+        Kind::Map(entries) => {
+            indexed(Kind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect()))
+        }
         Kind::Seq(items) => Kind::Seq(items.into_iter().map(settle).collect()),
         other => other,
     };

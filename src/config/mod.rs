@@ -73,7 +73,8 @@ pub enum LoadError {
 /// # Errors
 /// The file cannot be read as UTF-8 text, or has errors.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    let text = std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
     parse(&path.display().to_string(), &text, &|name| std::env::var(name).ok()).map_err(LoadError::Invalid)
 }
 
@@ -124,10 +125,18 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
     for unknown in unknown {
         let path: Vec<String> = unknown.path.iter().map(|key| key.to_ascii_lowercase()).collect();
         let path = path.join(".");
-        let is_later = LATER_SETTINGS.iter().any(|later| path == *later || path.strip_prefix(later).is_some_and(|rest| rest.starts_with('.')));
+        let is_later = LATER_SETTINGS
+            .iter()
+            .any(|later| path == *later || path.strip_prefix(later).is_some_and(|rest| rest.starts_with('.')));
         if is_later {
-            sink.mistake(unknown.origin.key(), format!("`{}` is not supported yet and has no effect", unknown.path.join("."))).help("remove it");
-        } else if sink.is_spring && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default()) {
+            sink.mistake(
+                unknown.origin.key(),
+                format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
+            )
+            .help("remove it");
+        } else if sink.is_spring
+            && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())
+        {
             skipped.push((unknown.path.join("."), unknown.origin));
         } else {
             de::report_unknown(unknown, sink);

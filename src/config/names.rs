@@ -109,8 +109,22 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
 
 /// Settings of a limiter that are not read yet.
 pub(crate) const LATER_LIMITER: [&str; 16] = [
-    "limits", "mode", "enforce-percent", "plans", "plan-resolver", "exempt", "block", "cost", "headers", "period", "limit", "window", "lease",
-    "atomicity", "max-wait", "throw-on-limit",
+    "limits",
+    "mode",
+    "enforce-percent",
+    "plans",
+    "plan-resolver",
+    "exempt",
+    "block",
+    "cost",
+    "headers",
+    "period",
+    "limit",
+    "window",
+    "lease",
+    "atomicity",
+    "max-wait",
+    "throw-on-limit",
 ];
 
 /// Algorithms that will come.

@@ -86,8 +86,11 @@ impl Problems {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             // Tabs stay tabs, so that the caret stands below what it means.
-            let indent: String =
-                line.chars().take(problem.column.saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let indent: String = line
+                .chars()
+                .take(problem.column.saturating_sub(1))
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
             writeln!(out, "  {number} | {line}")?;
             writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
         }

@@ -349,7 +349,12 @@ impl<'de> serde::Deserializer<'de> for Names<'_> {
         Err(serde::de::Error::custom("names only"))
     }
 
-    fn deserialize_struct<V: serde::de::Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Self::Error> {
+    fn deserialize_struct<V: serde::de::Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
         self.0.set(fields);
         self.deserialize_any(visitor)
     }

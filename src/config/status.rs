@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn a_status_is_a_number_or_a_name() {
-        for (text, number) in [("429", 429), ("TOO_MANY_REQUESTS", 429), ("bad-gateway", 502), ("I_AM_A_TEAPOT", 418), ("480", 480)] {
+        for (text, number) in
+            [("429", 429), ("TOO_MANY_REQUESTS", 429), ("bad-gateway", 502), ("I_AM_A_TEAPOT", 418), ("480", 480)]
+        {
             assert_eq!(parse_status(text).unwrap().as_u16(), number, "{text}");
         }
         for text in ["", "99", "100", "1000", "TOO_MANY", "-1"] {

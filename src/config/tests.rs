@@ -47,7 +47,12 @@ fn every_broken_file_is_refused_with_the_problems_on_its_first_lines() {
         };
         let expected: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# expect: ")).collect();
         assert!(!expected.is_empty(), "{name} expects nothing");
-        missing.extend(expected.into_iter().filter(|text| !rendered.contains(text)).map(|text| format!("{name}: no `{text}` in\n{rendered}")));
+        missing.extend(
+            expected
+                .into_iter()
+                .filter(|text| !rendered.contains(text))
+                .map(|text| format!("{name}: no `{text}` in\n{rendered}")),
+        );
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
@@ -67,7 +72,8 @@ fn every_file_in_config_loads_without_errors_and_warnings() {
 
 #[test]
 fn the_reference_file_shows_the_defaults() {
-    let reference = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/reference.yaml")).unwrap();
+    let reference =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/reference.yaml")).unwrap();
     let shown = loaded(&reference).config;
     let plain = loaded("routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]").config;
     let workers = plain.server.workers;
@@ -81,11 +87,14 @@ fn the_reference_file_shows_the_defaults() {
 
 #[test]
 fn every_key_of_the_schema_stands_in_the_reference_file() {
-    let reference = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/reference.yaml")).unwrap();
+    let reference =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/reference.yaml")).unwrap();
     let schema = schema();
     let mut objects = vec![&schema["properties"]];
     objects.extend(schema["$defs"].as_object().unwrap().values().map(|def| &def["properties"]));
-    for name in objects.into_iter().filter_map(|properties| properties.as_object()).flat_map(|properties| properties.keys()) {
+    for name in
+        objects.into_iter().filter_map(|properties| properties.as_object()).flat_map(|properties| properties.keys())
+    {
         assert!(reference.contains(&format!("{name}:")), "`{name}` is not in config/reference.yaml");
     }
 }
@@ -121,11 +130,17 @@ fn the_newer_spring_root_wins_with_a_warning() {
 
 #[test]
 fn default_filters_and_route_filters_are_merged_by_position() {
-    let text = "default-filters: [AddRequestHeader=D1, AddRequestHeader=D2]\n".replace("D1", "D1,x").replace("D2", "D2,x");
+    let text =
+        "default-filters: [AddRequestHeader=D1, AddRequestHeader=D2]\n".replace("D1", "D1,x").replace("D2", "D2,x");
     let text = text.replace("[Add", "['Add").replace(",x, Add", ",x', 'Add").replace(",x]", ",x']");
-    let text = format!("{text}routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [StripPrefix=1, StripPrefix=2, StripPrefix=3]}}]\n");
+    let text = format!(
+        "{text}routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [StripPrefix=1, StripPrefix=2, StripPrefix=3]}}]\n"
+    );
     let filters = &loaded(&text).config.routes[0].definition.filters;
-    assert_eq!(filters.join(" "), "AddRequestHeader=D1,x StripPrefix=1 AddRequestHeader=D2,x StripPrefix=2 StripPrefix=3");
+    assert_eq!(
+        filters.join(" "),
+        "AddRequestHeader=D1,x StripPrefix=1 AddRequestHeader=D2,x StripPrefix=2 StripPrefix=3"
+    );
 }
 
 #[test]
@@ -143,11 +158,17 @@ fn limiter_arguments_work_with_and_without_springs_prefix() {
         "\"[redis-rate-limiter.replenishRate]\": 10\n        burst-capacity: 20\n        requestedTokens: \"2\"",
         "replenish-rate: ${RATE:10}\n        burst-capacity: 20\n        requested-tokens: 2\n        key-resolver: [ip, \"header:X\"]",
     ] {
-        let text = format!("routes:\n- id: a\n  uri: 'echo:'\n  predicates: [Path=/**]\n  filters:\n    - name: RequestRateLimiter\n      args:\n        {args}\n");
+        let text = format!(
+            "routes:\n- id: a\n  uri: 'echo:'\n  predicates: [Path=/**]\n  filters:\n    - name: RequestRateLimiter\n      args:\n        {args}\n"
+        );
         let config = loaded(&text).config;
         let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!("no limiter: {text}") };
         let rule = limiter.rule;
-        assert_eq!((rule.replenish_rate().get(), rule.burst_capacity(), rule.requested_tokens().get()), (10, 20, 2), "{text}");
+        assert_eq!(
+            (rule.replenish_rate().get(), rule.burst_capacity(), rule.requested_tokens().get()),
+            (10, 20, 2),
+            "{text}"
+        );
     }
 }
 
@@ -165,7 +186,8 @@ fn the_environment_sets_ports_and_placeholders() {
     assert_eq!((config.server.port, config.management.port, config.memory.max_keys.get()), (8081, 9091, 7));
     assert!(matches!(config.routes[0].uri, Target::Http { port: 9000, .. }));
     assert_eq!(config.routes[0].definition.predicates, ["Path=/api/**"]);
-    let problems = parse("test.yaml", "routes: []\n", &|name| (name == "SERVER_PORT").then(|| "many".to_owned())).unwrap_err();
+    let problems =
+        parse("test.yaml", "routes: []\n", &|name| (name == "SERVER_PORT").then(|| "many".to_owned())).unwrap_err();
     assert!(problems.to_string().contains("test.yaml: error: the environment variable SERVER_PORT"), "{problems}");
 }
 
@@ -174,7 +196,9 @@ fn documents_of_inactive_profiles_are_skipped_and_later_ones_override() {
     let text = "server: {port: 1, max-headers: 50}\nroutes: [\"a=http://a,Path=/**\"]\n---\nserver: {port: 2}\n---\nspring.config.activate.on-profile: prod\nserver: {port: 3}\n";
     let config = loaded(text).config;
     assert_eq!((config.server.port, config.server.max_headers), (2, 50));
-    let config = parse("test.yaml", text, &|name| (name == "SPRING_PROFILES_ACTIVE").then(|| "dev,prod".to_owned())).unwrap().config;
+    let config = parse("test.yaml", text, &|name| (name == "SPRING_PROFILES_ACTIVE").then(|| "dev,prod".to_owned()))
+        .unwrap()
+        .config;
     assert_eq!(config.server.port, 3);
 }
 
@@ -200,7 +224,10 @@ fn sections_of_an_application_yml_that_are_not_ours_are_skipped_with_one_line() 
     let text = "spring: {application: {name: gw}, cloud: {gateway: {routes: [\"a=http://a,Path=/**\"]}}}\neureka: {client: {enabled: false}}\nlogging: {level: {root: info}}\nmanagement: {endpoints: {web: {exposure: {include: \"*\"}}}}\n";
     let loaded = loaded(text);
     let rendered = loaded.notes.to_string();
-    assert!(rendered.contains("info: settings that are not Tollgate's are skipped: spring.application, eureka, logging"), "{rendered}");
+    assert!(
+        rendered.contains("info: settings that are not Tollgate's are skipped: spring.application, eureka, logging"),
+        "{rendered}"
+    );
     assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Info), "{rendered}");
     assert!(loaded.config.is_spring);
 }
@@ -224,7 +251,12 @@ fn one_run_reports_every_problem_sorted_by_place() {
 #[test]
 fn a_problem_shows_its_line_with_a_caret_below() {
     let rendered = refused("server:\n  prot: 80\n");
-    assert!(rendered.starts_with("test.yaml:2:3: error: unknown key `prot`\n  2 |   prot: 80\n    |   ^\n  help: did you mean `port`?\n"), "{rendered}");
+    assert!(
+        rendered.starts_with(
+            "test.yaml:2:3: error: unknown key `prot`\n  2 |   prot: 80\n    |   ^\n  help: did you mean `port`?\n"
+        ),
+        "{rendered}"
+    );
 }
 
 #[test]
@@ -232,7 +264,26 @@ fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
     for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "spring:\n"] {
         assert!(loaded(text).notes.to_string().contains("no routes"), "{text:?}");
     }
-    for text in ["x", "[]", "1", "\u{0}", "a: [", "a: *b", "? [a]\n: b", "routes: {}", "routes: 5", "routes: [[]]", "routes: [null]", "routes: [{predicates: {}}]", "server: []", "via: []", "key-resolvers: []", "&a [*a]", "!x y", "a: !x {b: c}"] {
+    for text in [
+        "x",
+        "[]",
+        "1",
+        "\u{0}",
+        "a: [",
+        "a: *b",
+        "? [a]\n: b",
+        "routes: {}",
+        "routes: 5",
+        "routes: [[]]",
+        "routes: [null]",
+        "routes: [{predicates: {}}]",
+        "server: []",
+        "via: []",
+        "key-resolvers: []",
+        "&a [*a]",
+        "!x y",
+        "a: !x {b: c}",
+    ] {
         assert!(refused(text).contains("error: "), "{text:?}");
     }
 }

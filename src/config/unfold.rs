@@ -143,8 +143,11 @@ fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
 fn without_servers(mut root: Node, sink: &mut Sink) -> Option<Node> {
     for (path, name) in [(["server", "webmvc"].as_slice(), "server.webmvc"), (["mvc"].as_slice(), "mvc")] {
         if let Some(other) = take(&mut root, path) {
-            sink.warn(other.origin.key(), format!("`spring.cloud.gateway.{name}` belongs to the servlet gateway and is not read"))
-                .help("move its routes to `spring.cloud.gateway.server.webflux`");
+            sink.warn(
+                other.origin.key(),
+                format!("`spring.cloud.gateway.{name}` belongs to the servlet gateway and is not read"),
+            )
+            .help("move its routes to `spring.cloud.gateway.server.webflux`");
         }
     }
     take(&mut root, &["server"]);

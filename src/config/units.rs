@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn durations_take_units_iso_8601_and_bare_milliseconds() {
-        for (text, millis) in [("250", 250), ("100ms", 100), ("5s", 5000), ("30m", 1_800_000), ("PT1S", 1000), ("1h", 3_600_000)] {
+        for (text, millis) in
+            [("250", 250), ("100ms", 100), ("5s", 5000), ("30m", 1_800_000), ("PT1S", 1000), ("1h", 3_600_000)]
+        {
             assert_eq!(parse_time(text).unwrap(), Duration::from_millis(millis), "{text}");
         }
         for text in ["", "soon", "-5", "5 parsecs", "-PT1S"] {
