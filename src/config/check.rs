@@ -1,36 +1,27 @@
 //! Raw to checked: every section but the routes.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
-use tollgate_filters::key_resolver::KeyResolver;
 
 use super::check_filters::header_name;
+use super::check_key_resolver::key_resolvers;
 use super::check_limiter::Limits;
 use super::check_trusted::trusted_proxies;
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Management, Memory,
-    Server, Underscores,
+    AccessLog, AccessLogFormat, Config, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Underscores,
 };
 use super::problem::Sink;
-use super::raw::{
-    RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawManagement, RawServer, RawUnderscores,
-};
+use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::units::Time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes};
-
-/// Heads smaller than this would refuse ordinary browsers.
-const MIN_HEADER_BYTES: u64 = 8 * 1024;
-/// Larger heads are no heads: every connection may hold one.
-const MAX_HEADER_BYTES: u64 = 16 * 1024 * 1024;
+use super::{check_redis, check_routes, check_server};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -86,8 +77,8 @@ pub(crate) fn check(
     };
     let routes = check_routes::check(raw, nodes, &limits, sink);
     Config {
-        server: server(&raw.server, nodes, env, sink),
-        management: management(&raw.management, env, sink),
+        server: check_server::server(&raw.server, nodes, env, sink),
+        management: check_server::management(&raw.management, env, sink),
         redis,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
         access_log: AccessLog {
@@ -120,81 +111,6 @@ pub(crate) fn check(
         routes,
         is_spring: sink.is_spring,
     }
-}
-
-fn server(raw: &RawServer, nodes: &Nodes<'_>, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Server {
-    if let Some(ssl) = raw.ssl.and_then(|ssl| nodes.get(ssl))
-        && ssl.get("enabled").and_then(Node::scalar) != Some("false")
-    {
-        sink.error(ssl.origin.key(), "TLS (`server.ssl`) is not supported yet")
-            .help("end TLS in front of the gateway and remove `server.ssl`");
-    }
-    let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
-        if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
-            sink.error(size.origin, format!("must be from 8KB to 16MB, got {} bytes", size.value.0));
-        }
-        size.value.0
-    });
-    let max_headers = raw.max_headers.map_or(100, |count| {
-        // More than 32768 fields do not fit into http's HeaderMap.
-        if !(1..=10_000).contains(&count.value) {
-            sink.error(count.origin, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
-        }
-        count.value
-    });
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    Server {
-        address: raw.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        port: port_from("SERVER_PORT", env, sink).or(raw.port).unwrap_or(8080),
-        workers: raw.workers.unwrap_or(cores),
-        http2: raw.http2.enabled.unwrap_or(true),
-        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
-        max_headers,
-        max_body_bytes: raw.max_body_size.map(|size| size.0),
-        max_connections: raw.max_connections.map_or(20_000, NonZeroUsize::get),
-        header_timeout: positive(raw.header_timeout, 30, sink),
-        idle_timeout: positive(raw.idle_timeout, 75, sink),
-        body_timeout: positive(raw.body_timeout, 30, sink),
-        write_timeout: positive(raw.write_timeout, 30, sink),
-        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(30), |time| time.0),
-    }
-}
-
-fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Management {
-    let mut enabled = raw.enabled.unwrap_or(true);
-    let port = match (port_from("MANAGEMENT_SERVER_PORT", env, sink), raw.server.port) {
-        (Some(port), _) => port,
-        (None, None) => 9090,
-        (None, Some(Spot { value: -1, .. })) => {
-            enabled = false;
-            9090
-        }
-        (None, Some(port)) => u16::try_from(port.value).unwrap_or_else(|_| {
-            sink.error(
-                port.origin,
-                format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
-            );
-            9090
-        }),
-    };
-    Management {
-        enabled,
-        address: raw.server.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        port,
-        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
-    }
-}
-
-fn port_from(variable: &str, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Option<u16> {
-    let text = env(variable).filter(|text| !text.is_empty())?;
-    let port = text.parse().ok();
-    if port.is_none() {
-        sink.error_nowhere(format!(
-            "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
-        ))
-        .help(format!("unset {variable} or set it to a port"));
-    }
-    port
 }
 
 fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding {
@@ -246,7 +162,7 @@ fn http_client(raw: &RawHttpClient, sink: &mut Sink) -> HttpClient {
 }
 
 /// A duration above zero: nothing is ever done in no time.
-fn positive(time: Option<Spot<Time>>, default_secs: u64, sink: &mut Sink) -> Duration {
+pub(crate) fn positive(time: Option<Spot<Time>>, default_secs: u64, sink: &mut Sink) -> Duration {
     match time {
         None => Duration::from_secs(default_secs),
         Some(time) => {
@@ -278,35 +194,4 @@ fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {
         }
     }
     headers
-}
-
-fn key_resolvers(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> BTreeMap<String, KeyResolver> {
-    let mut resolvers = BTreeMap::new();
-    for (name, whole) in &raw.key_resolvers {
-        let Some(node) = nodes.get(*whole) else { continue };
-        let parts: &[Node] = match &node.kind {
-            Kind::Seq(items) => items,
-            _ => std::slice::from_ref(node),
-        };
-        let mut parsed = Vec::with_capacity(parts.len());
-        for part in parts {
-            match part.scalar().map(KeyResolver::parse) {
-                Some(Ok(resolver)) => parsed.push(resolver),
-                Some(Err(error)) => drop(sink.error(part.origin, error.to_string())),
-                None => sink
-                    .error(part.origin, format!("expected a key resolver, found {}", part.describe()))
-                    .help("write `ip`, `\"header:X-User\"`, or a list of such"),
-            }
-        }
-        match (parsed.len(), parsed.pop()) {
-            (1, Some(only)) => drop(resolvers.insert(name.clone(), only)),
-            (_, Some(last)) => {
-                parsed.push(last);
-                resolvers.insert(name.clone(), KeyResolver::composite(parsed));
-            }
-            // The problem is reported; the name must not be called unknown as well.
-            (_, None) => drop(KeyResolver::parse("ip").map(|stand_in| resolvers.insert(name.clone(), stand_in))),
-        }
-    }
-    resolvers
 }

@@ -74,7 +74,7 @@ fn edit(written: &Written, sink: &mut Sink) -> Option<Edit> {
         "RemoveResponseHeader" => Edit::remove_response_header(one(written, "name", sink)?),
         "PreserveHostHeader" => {
             let [] = written.bind([], sink);
-            Edit::preserve_host_header()
+            Ok(Edit::preserve_host_header())
         }
         name => {
             unknown(written, name, sink);

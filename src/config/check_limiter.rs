@@ -11,6 +11,7 @@ use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::request_rate_limiter::{ErrorBody, Settings};
 
 use super::check_filters::{flag, header_name, status_of};
+use super::check_key_resolver::one_key_resolver;
 use super::de::canonical;
 use super::definition::{Arg, Written};
 use super::model::{RateLimiter, StoreKind};
@@ -263,24 +264,6 @@ fn key_resolver(args: &Args<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option
             Some(KeyResolver::composite(parts))
         }
     }
-}
-
-fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) -> Option<KeyResolver> {
-    let text = arg.value.trim();
-    if let Some(inside) = text.strip_prefix("#{").and_then(|rest| rest.strip_suffix('}')) {
-        let name = inside.trim().trim_start_matches('@');
-        let found =
-            limits.key_resolvers.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
-        if found.is_none() {
-            sink.error(arg.origin, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
-                .help(format!("say what it does at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"));
-        }
-        return found.map(|(_, resolver)| resolver.clone());
-    }
-    if let Some(named) = limits.key_resolvers.get(text) {
-        return Some(named.clone());
-    }
-    KeyResolver::parse(text).map_err(|error| sink.error(arg.origin, error.to_string())).ok()
 }
 
 fn on_store_failure(

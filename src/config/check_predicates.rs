@@ -39,6 +39,10 @@ pub(crate) fn check(written: &Written, sink: &mut Sink) -> Option<Predicate> {
             let [from, to] = written.bind(["datetime1", "datetime2"], sink);
             Predicate::between(text(written, from, "datetime1", sink)?, text(written, to, "datetime2", sink)?)
         }
+        "CloudFoundryRouteService" => {
+            let [] = written.bind([], sink);
+            Ok(Predicate::cloud_foundry_route_service())
+        }
         name => {
             unknown(written, name, sink);
             return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::model::{Redis, Secret};
 use super::problem::Sink;
-use super::raw::RawRedis;
+use super::raw_server::RawRedis;
 use super::spot::Spot;
 use super::yaml::Origin;
 

@@ -4,12 +4,15 @@
 //! ours, `placeholder` resolves `${NAME}`, `de` fills the raw structs of `raw`, and `check` turns them into [`Config`].
 //! Every step notes what is wrong and goes on, so that one run tells everything.
 
+mod access;
 mod check;
 mod check_filters;
+mod check_key_resolver;
 mod check_limiter;
 mod check_predicates;
 mod check_redis;
 mod check_routes;
+mod check_server;
 mod check_target;
 mod check_trusted;
 mod de;
@@ -22,6 +25,7 @@ mod placeholder;
 mod problem;
 mod raw;
 mod raw_route;
+mod raw_server;
 mod spot;
 mod status;
 #[cfg(test)]

@@ -1,8 +1,19 @@
 //! Names of Spring Cloud Gateway that Tollgate does not take, and why.
 
 /// Predicates that can be used.
-pub(crate) const PREDICATES: [&str; 10] =
-    ["Path", "Method", "Host", "Header", "Query", "Cookie", "After", "Before", "Between", "RemoteAddr"];
+pub(crate) const PREDICATES: [&str; 11] = [
+    "Path",
+    "Method",
+    "Host",
+    "Header",
+    "Query",
+    "Cookie",
+    "After",
+    "Before",
+    "Between",
+    "RemoteAddr",
+    "CloudFoundryRouteService",
+];
 
 /// Filters that can be used.
 pub(crate) const FILTERS: [&str; 15] = [
@@ -24,7 +35,7 @@ pub(crate) const FILTERS: [&str; 15] = [
 ];
 
 /// Predicates of Spring's that will come.
-const LATER_PREDICATES: [&str; 4] = ["XForwardedRemoteAddr", "Weight", "Version", "CloudFoundryRouteService"];
+const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 
 /// Filters of Spring's that will come.
 const LATER_FILTERS: [&str; 18] = [

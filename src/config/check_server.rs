@@ -1,0 +1,99 @@
+//! The two listeners.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::check::{Nodes, positive};
+use super::model::{Management, Server};
+use super::problem::Sink;
+use super::raw_server::{RawManagement, RawServer};
+use super::spot::Spot;
+use super::yaml::Node;
+
+/// Heads smaller than this would refuse ordinary browsers.
+const MIN_HEADER_BYTES: u64 = 8 * 1024;
+/// Larger heads are no heads: every connection may hold one.
+const MAX_HEADER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The listener for traffic.
+pub(crate) fn server(
+    raw: &RawServer,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    sink: &mut Sink,
+) -> Server {
+    if let Some(ssl) = raw.ssl.and_then(|ssl| nodes.get(ssl))
+        && ssl.get("enabled").and_then(Node::scalar) != Some("false")
+    {
+        sink.error(ssl.origin.key(), "TLS (`server.ssl`) is not supported yet")
+            .help("end TLS in front of the gateway and remove `server.ssl`");
+    }
+    let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
+        if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
+            sink.error(size.origin, format!("must be from 8KB to 16MB, got {} bytes", size.value.0));
+        }
+        size.value.0
+    });
+    let max_headers = raw.max_headers.map_or(100, |count| {
+        // More than 32768 fields do not fit into http's HeaderMap.
+        if !(1..=10_000).contains(&count.value) {
+            sink.error(count.origin, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
+        }
+        count.value
+    });
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Server {
+        address: raw.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        port: port_from("SERVER_PORT", env, sink).or(raw.port).unwrap_or(8080),
+        workers: raw.workers.unwrap_or(cores),
+        http2: raw.http2.enabled.unwrap_or(true),
+        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
+        max_headers,
+        max_body_bytes: raw.max_body_size.map(|size| size.0),
+        max_connections: raw.max_connections.map_or(20_000, NonZeroUsize::get),
+        header_timeout: positive(raw.header_timeout, 30, sink),
+        idle_timeout: positive(raw.idle_timeout, 75, sink),
+        body_timeout: positive(raw.body_timeout, 30, sink),
+        write_timeout: positive(raw.write_timeout, 30, sink),
+        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(30), |time| time.0),
+    }
+}
+
+/// The listener for health, metrics and the API.
+pub(crate) fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Management {
+    let mut enabled = raw.enabled.unwrap_or(true);
+    let port = match (port_from("MANAGEMENT_SERVER_PORT", env, sink), raw.server.port) {
+        (Some(port), _) => port,
+        (None, None) => 9090,
+        (None, Some(Spot { value: -1, .. })) => {
+            enabled = false;
+            9090
+        }
+        (None, Some(port)) => u16::try_from(port.value).unwrap_or_else(|_| {
+            sink.error(
+                port.origin,
+                format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
+            );
+            9090
+        }),
+    };
+    Management {
+        enabled,
+        address: raw.server.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        port,
+        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
+    }
+}
+
+fn port_from(variable: &str, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Option<u16> {
+    let text = env(variable).filter(|text| !text.is_empty())?;
+    let port = text.parse().ok();
+    if port.is_none() {
+        sink.error_nowhere(format!(
+            "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
+        ))
+        .help(format!("unset {variable} or set it to a port"));
+    }
+    port
+}
