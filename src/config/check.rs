@@ -13,7 +13,8 @@ use super::check_key_resolver::key_resolvers;
 use super::check_limiter::Limits;
 use super::check_trusted::trusted_proxies;
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Underscores,
+    AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
+    Underscores,
 };
 use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
@@ -76,6 +77,14 @@ pub(crate) fn check(
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
     let routes = check_routes::check(raw, nodes, &limits, sink);
+    let is_limited = |route: &Route| route.filters.iter().any(|filter| matches!(filter, Filter::RequestRateLimiter(_)));
+    if sink.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
+        sink.info(
+            Origin { place: 0, key: false },
+            "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379",
+        )
+        .help("`spring.data.redis.host: localhost` shares them between gateways");
+    }
     Config {
         server: check_server::server(&raw.server, nodes, env, sink),
         management: check_server::management(&raw.management, env, sink),

@@ -8,7 +8,7 @@ use super::check_limiter::{self, Limits};
 use super::definition::{Arg, Written};
 use super::model::Filter;
 use super::names::{FILTERS, Known, look_up};
-use super::problem::{Sink, closest};
+use super::problem::{Sink, closest, reasons};
 use super::status::parse_status;
 use super::units::parse_size;
 
@@ -82,7 +82,7 @@ fn edit(written: &Written, sink: &mut Sink) -> Option<Edit> {
         }
     };
     let at = written.args.first().map_or(written.origin, |arg| arg.origin);
-    result.map_err(|error| sink.error(at, error.to_string())).ok()
+    result.map_err(|error| sink.error(at, reasons(&error))).ok()
 }
 
 fn one<'w>(written: &'w Written, field: &str, sink: &mut Sink) -> Option<&'w str> {
@@ -142,7 +142,7 @@ fn redirect(written: &Written, sink: &mut Sink) -> Option<redirect_to::Settings>
         return None;
     }
     redirect_to::Settings::new(code, &url.value, flag(params, false, sink)?)
-        .map_err(|error| sink.error(url.origin, error.to_string()))
+        .map_err(|error| sink.error(url.origin, reasons(&error)))
         .ok()
 }
 

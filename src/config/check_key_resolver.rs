@@ -8,7 +8,7 @@ use super::check::Nodes;
 use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::Arg;
-use super::problem::Sink;
+use super::problem::{Sink, reasons};
 use super::raw::RawConfig;
 use super::yaml::{Kind, Node};
 
@@ -25,7 +25,7 @@ pub(crate) fn key_resolvers(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink)
         for part in parts {
             match part.scalar().map(KeyResolver::parse) {
                 Some(Ok(resolver)) => parsed.push(resolver),
-                Some(Err(error)) => drop(sink.error(part.origin, error.to_string())),
+                Some(Err(error)) => drop(sink.error(part.origin, reasons(&error))),
                 None => sink
                     .error(part.origin, format!("expected a key resolver, found {}", part.describe()))
                     .help("write `ip`, `\"header:X-User\"`, or a list of such"),
@@ -60,5 +60,5 @@ pub(crate) fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) 
     if let Some(named) = limits.key_resolvers.get(text) {
         return Some(named.clone());
     }
-    KeyResolver::parse(text).map_err(|error| sink.error(arg.origin, error.to_string())).ok()
+    KeyResolver::parse(text).map_err(|error| sink.error(arg.origin, reasons(&error))).ok()
 }

@@ -178,7 +178,7 @@ fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<TokenBuck
             .help("args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}");
         return None;
     };
-    if burst.is_none() && !sink.is_spring {
+    if burst.is_none() && rate > 1 && !sink.is_spring {
         sink.warn(written.origin, "`burst-capacity` is not given and is 1, as in Spring: no two requests at once")
             .help(format!("`burst-capacity: {rate}` lets one second's worth through at once"));
     }

@@ -2,7 +2,7 @@
 
 use super::definition::{Arg, Written};
 use super::names::{Known, PREDICATES, look_up};
-use super::problem::{Sink, closest};
+use super::problem::{Sink, closest, reasons};
 use crate::routing::Predicate;
 
 /// The predicate that `written` means; `None` when it cannot be used, which `sink` then knows.
@@ -49,7 +49,7 @@ pub(crate) fn check(written: &Written, sink: &mut Sink) -> Option<Predicate> {
         }
     };
     let at = written.args.first().map_or(written.origin, |arg| arg.origin);
-    result.map_err(|error| sink.error(at, error.to_string())).ok()
+    result.map_err(|error| sink.error(at, reasons(&error))).ok()
 }
 
 fn text<'w>(written: &Written, arg: Option<&'w Arg>, field: &str, sink: &mut Sink) -> Option<&'w str> {

@@ -213,7 +213,7 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                         entry.origin,
                         format!("`{name}` must be a time above 0 in milliseconds, found `{}`", entry.value),
                     )
-                    .help("the gateway's own `httpclient.connect-timeout` holds"),
+                    .help("write milliseconds, or a time such as `5s`"),
             },
             "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => {
                 route.response_timeout = Some(None)
@@ -225,7 +225,7 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                         entry.origin,
                         format!("`{name}` must be a time in milliseconds, negative for none, found `{}`", entry.value),
                     )
-                    .help("the gateway's own `httpclient.response-timeout` holds"),
+                    .help("write milliseconds, or a time such as `5s`"),
             },
             _ if ["connecttimeout", "responsetimeout"].contains(&canonical(&name).as_str()) => {
                 sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing"))

@@ -19,8 +19,7 @@ pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<String>, 
                     Err(message) => {
                         sink.error(node.origin, message)
                             .help("set it in the environment, or write a default: `${NAME:default}`");
-                        // The value is unknown: whoever wants it must not complain a second time.
-                        node.kind = Kind::Null;
+                        sink.mute(node.origin);
                     }
                 }
             }

@@ -1,5 +1,7 @@
 //! What is wrong with a configuration, where, and what to do about it.
 
+use std::collections::HashSet;
+use std::error::Error;
 use std::fmt::{self, Write as _};
 
 use super::locate::locate;
@@ -107,7 +109,7 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl Error for Problems {}
 
 /// Gathers findings while a configuration is read.
 #[derive(Debug, Default)]
@@ -115,6 +117,8 @@ pub(crate) struct Sink {
     /// Whether the file is an application.yml of Spring's: what Spring silently ignores is then a warning.
     pub(crate) is_spring: bool,
     found: Vec<Found>,
+    /// Places whose value is unknown: what is said about them would only repeat why.
+    muted: HashSet<u32>,
 }
 
 #[derive(Debug)]
@@ -161,7 +165,17 @@ impl Sink {
         self.push(Severity::Error, At::LineColumn(line, column), message.into())
     }
 
+    /// Says no more about the value at `at`.
+    pub(crate) fn mute(&mut self, at: Origin) {
+        self.muted.insert(at.place);
+    }
+
     fn push(&mut self, severity: Severity, at: At, message: String) -> Help<'_> {
+        if let At::Origin(origin) = at
+            && self.muted.contains(&origin.place)
+        {
+            return Help(None);
+        }
         self.found.push(Found { severity, at, message, help: None });
         Help(self.found.last_mut())
     }
@@ -199,6 +213,21 @@ impl Help<'_> {
             found.help = Some(help.into());
         }
     }
+}
+
+/// An error with the reasons behind it, on one line.
+pub(crate) fn reasons(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut next = error.source();
+    while let Some(reason) = next {
+        let text = reason.to_string();
+        // What a regular expression's error draws below the expression does not fit on a line; its last line says it.
+        let line = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        message.push_str(": ");
+        message.push_str(line);
+        next = reason.source();
+    }
+    message
 }
 
 /// The candidate most like `typed`, when one is close enough to be a slip of the finger.

@@ -287,3 +287,38 @@ fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
         assert!(refused(text).contains("error: "), "{text:?}");
     }
 }
+
+#[test]
+fn a_value_of_an_unset_placeholder_is_complained_about_once() {
+    let text = "server: {port: \"${PORT}\"}\nroutes: [{id: a, uri: \"${URI}\", predicates: [Path=/**]}]\n";
+    let problems = parse("test.yaml", text, &no_env).unwrap_err();
+    assert_eq!(problems.list().len(), 2, "{problems}");
+}
+
+#[test]
+fn a_spring_file_without_redis_says_that_limits_are_kept_in_memory() {
+    let text = "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: ip}}]\n";
+    assert!(loaded(text).notes.to_string().contains("limits are kept in memory"));
+}
+
+#[test]
+fn a_file_cut_anywhere_or_missing_any_line_is_answered_without_a_panic() {
+    for name in ["spring.yaml", "several-services.yaml"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(name)).unwrap();
+        let cuts = text.char_indices().map(|(at, _)| text[..at].to_owned());
+        let lines: Vec<&str> = text.lines().collect();
+        let holes = (0..lines.len()).map(|hole| {
+            let kept: Vec<&str> =
+                lines.iter().enumerate().filter(|(at, _)| *at != hole).map(|(_, line)| *line).collect();
+            kept.join("\n")
+        });
+        for text in cuts.chain(holes) {
+            let notes = match parse("cut.yaml", &text, &no_env) {
+                Ok(loaded) => loaded.notes,
+                Err(problems) => problems,
+            };
+            let height = text.lines().count() + 1;
+            assert!(notes.list().iter().all(|problem| problem.line <= height), "{notes}");
+        }
+    }
+}
