@@ -13,11 +13,16 @@ const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 /// Where it keeps them since.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
-/// Whether one of `documents` is part of an application.yml.
+/// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
+/// own form takes them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
-    documents.iter().any(|document| match &document.kind {
-        Kind::Map(entries) => entries.iter().any(|(key, _)| key == "spring" || key.starts_with("spring.")),
-        _ => false,
+    let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
+    documents.iter().any(|document| {
+        let Kind::Map(entries) = &document.kind else { return false };
+        entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
+            ("spring", Kind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
+            (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
+        })
     })
 }
 
@@ -63,6 +68,8 @@ fn is_active(expression: &str, profiles: &[String]) -> bool {
 /// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
 pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     if !sink.is_spring {
+        // Profiles have done their work.
+        take(&mut whole, &["spring"]);
         return whole;
     }
     let origin = whole.origin;
@@ -112,7 +119,7 @@ fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Origin)>) {
         Kind::Map(entries) if key == "spring" => {
             for (name, value) in entries {
                 // What was taken out leaves an empty map behind.
-                if !is_empty(value) && name != "config" {
+                if !is_empty(value) && name != "config" && name != "profiles" {
                     into.push((format!("spring.{name}"), value.origin));
                 }
             }
