@@ -203,6 +203,11 @@ impl<B> SizeLimited<B> {
     pub fn new(inner: B, max_bytes: u64) -> Self {
         Self { inner, left: max_bytes, max_bytes, exceeded: false }
     }
+
+    /// The body within.
+    pub fn get_ref(&self) -> &B {
+        &self.inner
+    }
 }
 
 impl<B> Body for SizeLimited<B>

@@ -1,3 +1,62 @@
-//! The commands of `tollgate`, one file each.
+//! The command line: one file a command.
 
 pub mod check;
+mod health;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(flatten)]
+    serve: Serve,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// The configuration; config/tollgate.yaml where none is named
+    #[arg(long, short, value_name = "FILE", env = "TOLLGATE_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway (what happens without a command)
+    Serve(Serve),
+    /// Run the built-in demo: no file, no upstream needed
+    Demo,
+    /// Report every problem in configuration files
+    Check {
+        /// The files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Ask a running gateway whether it is ready; exit code 0 if it is
+    Health {
+        /// Its admin port's address
+        #[arg(default_value = "127.0.0.1:9090", value_name = "HOST:PORT")]
+        address: String,
+    },
+}
+
+/// Runs the command that the process was started with.
+///
+/// Exit codes: 0 done (a drained gateway included), 1 a problem in the configuration or on starting, 2 a file that
+/// cannot be read or arguments that make no sense.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+        Command::Serve(Serve { config }) => serve::file(config),
+        Command::Demo => serve::demo(),
+        Command::Check { files } => check::run(&files),
+        Command::Health { address } => health::run(&address),
+    }
+}

@@ -72,6 +72,17 @@ pub enum LoadError {
     Invalid(Problems),
 }
 
+impl LoadError {
+    /// All that is wrong, for a person: one line for a file that cannot be read, each problem with its excerpt otherwise.
+    #[must_use]
+    pub fn render(&self, color: bool) -> String {
+        match self {
+            Self::Unreadable { path, source } => format!("tollgate: cannot read {}: {source}\n", path.display()),
+            Self::Invalid(problems) => problems.render(color),
+        }
+    }
+}
+
 /// Reads and checks the file at `path`, with placeholders from the environment.
 ///
 /// # Errors

@@ -88,7 +88,7 @@ pub struct Management {
 }
 
 /// Where limits are kept across gateways.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
     /// `redis://[user:password@]host[:port][/database]`.
     pub url: Secret,
@@ -130,7 +130,7 @@ pub struct Memory {
 }
 
 /// One line a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
     /// Where to.
     pub output: LogOutput,
@@ -159,7 +159,7 @@ pub enum AccessLogFormat {
 }
 
 /// The gateway's own log, on standard error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
     /// How a line looks.
     pub format: LogFormat,
@@ -198,6 +198,18 @@ pub enum TrustedProxies {
     Networks(Vec<IpNet>),
     /// Those whose address, as text, this matches; the expression is anchored.
     Pattern(Regex),
+}
+
+impl TrustedProxies {
+    /// Whether the peer's word counts. IPv4-mapped addresses count as IPv4.
+    #[must_use]
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Networks(networks) => networks.iter().any(|network| network.contains(&peer.to_canonical())),
+            Self::Pattern(pattern) => pattern.is_match(&peer.to_canonical().to_string()),
+        }
+    }
 }
 
 /// What happens to header names with an underscore, which many upstreams cannot tell from a hyphen.

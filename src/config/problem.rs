@@ -60,6 +60,19 @@ impl Problems {
         self.list.iter().any(|p| p.severity == Severity::Error)
     }
 
+    /// Writes each to the log, in one line, by its severity.
+    pub fn log(&self) {
+        for Problem { severity, line, column, message, help } in &self.list {
+            let place = format!("{}:{line}:{column}", self.file);
+            let help = help.as_deref();
+            match severity {
+                Severity::Error => tracing::error!(place, help, "{message}"),
+                Severity::Warning => tracing::warn!(place, help, "{message}"),
+                Severity::Info => tracing::info!(place, help, "{message}"),
+            }
+        }
+    }
+
     /// Every finding as `file:line:column: error: message`, the line it is about with a caret below, and its help.
     /// `color` adds ANSI colours.
     #[must_use]

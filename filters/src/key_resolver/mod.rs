@@ -157,6 +157,16 @@ impl KeyResolver {
         })
     }
 
+    /// Whether it reads URI template variables of the request's context.
+    #[must_use]
+    pub fn needs_variables(&self) -> bool {
+        match &self.0 {
+            Kind::Variable(_) => true,
+            Kind::Composite(parts) => parts.iter().any(Self::needs_variables),
+            _ => false,
+        }
+    }
+
     /// The key id of `request`, borrowed from it where it stands there in one piece, otherwise written to `buf`
     /// (which is emptied first). Nothing when the request lacks what this resolver reads, or has it empty.
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {

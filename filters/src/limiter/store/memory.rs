@@ -47,6 +47,15 @@ pub struct MemoryStore {
     overflowed: AtomicU64,
 }
 
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("len", &self.len())
+            .field("max_keys", &self.max_keys)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Where a key's bucket is, without the key: two hashes. For a store that decides here later, if at all.
 #[cfg(feature = "redis")]
 #[derive(Clone, Copy, Debug)]

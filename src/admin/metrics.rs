@@ -1,0 +1,100 @@
+//! `/metrics`, in the OpenMetrics text that Prometheus reads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use tollgate_filters::limiter::store::redis::BreakerState;
+
+use super::{AdminState, reply};
+use crate::telemetry::metrics::RequestCollector;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Everything there is to count, as of now.
+pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(Snapshot::of(state)));
+    let mut page = String::new();
+    match encode(&mut page, &registry) {
+        Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
+        Err(fmt::Error) => super::text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
+    }
+}
+
+/// Gauges and counters that others keep, read once for a scrape.
+#[derive(Debug)]
+struct Snapshot {
+    counters: Vec<(&'static str, &'static str, u64)>,
+    gauges: Vec<(&'static str, &'static str, i64)>,
+    redis_errors: BTreeMap<&'static str, u64>,
+}
+
+impl Snapshot {
+    fn of(state: &AdminState) -> Self {
+        let memory = state.limits.memory();
+        let clients = state.limits.redis();
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let mut redis_errors = BTreeMap::new();
+        for (kind, errors) in clients.iter().flat_map(|client| client.failures) {
+            *redis_errors.entry(kind.as_str()).or_default() += errors;
+        }
+        let mut counters = vec![
+            ("tollgate_reloads", "Configurations taken over", state.reloads.load(Relaxed)),
+            ("tollgate_failed_reloads", "Configurations refused on reload", state.failed_reloads.load(Relaxed)),
+            (
+                "tollgate_memory_overflowed",
+                "Decisions that shared the overflow bucket at max-keys",
+                memory.overflowed(),
+            ),
+        ];
+        if let Some(log) = &*state.log.lock() {
+            counters.push(("tollgate_access_log_lost_lines", "Access-log lines that could not be written", log.lost()));
+        }
+        let mut gauges = vec![("tollgate_memory_keys", "Buckets kept in memory", count(memory.len()))];
+        if !clients.is_empty() {
+            let misses = clients.iter().map(|client| client.script_misses).sum();
+            counters.push(("tollgate_script_misses", "Script calls that Redis had forgotten the script of", misses));
+            let connected = clients.iter().filter(|client| client.connected).count();
+            gauges.push(("tollgate_redis_connections", "Workers connected to Redis", count(connected)));
+            let open = clients.iter().any(|client| client.breaker == BreakerState::Open);
+            gauges.push(("tollgate_breaker_state", "1 while Redis is not asked, 0 otherwise", i64::from(open)));
+        }
+        Self { counters, gauges, redis_errors }
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (name, help, value) in &self.counters {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(*value).encode(metric)?;
+        }
+        for (name, help, value) in &self.gauges {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(*value).encode(metric)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "tollgate_redis_errors",
+            "Decisions that Redis did not make, by why",
+            None,
+            MetricType::Counter,
+        )?;
+        for (kind, errors) in &self.redis_errors {
+            ConstCounter::new(*errors).encode(family.encode_family(&[("kind", *kind)])?)?;
+        }
+        Ok(())
+    }
+}

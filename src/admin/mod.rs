@@ -1,0 +1,135 @@
+//! The admin port: health, metrics, routes. On a listener of its own, loopback by default, and read-only.
+
+mod health;
+mod metrics;
+mod routes;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+use crate::limits::SharedLimits;
+use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::metrics::Metrics;
+
+/// How long a client of the admin port may take for a request's head, and between requests.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the admin port shows.
+#[derive(Debug)]
+pub struct AdminState {
+    /// The running configuration.
+    pub config: ArcSwap<Config>,
+    /// The workers are started.
+    pub ready: AtomicBool,
+    /// The gateway is ending.
+    pub draining: AtomicBool,
+    /// Configurations taken over since the start.
+    pub reloads: AtomicU64,
+    /// Configurations refused since the start.
+    pub failed_reloads: AtomicU64,
+    limits: Arc<SharedLimits>,
+    metrics: Arc<Metrics>,
+    log: Mutex<Option<LogWriter>>,
+}
+
+impl AdminState {
+    /// The state of a gateway about to start.
+    #[must_use]
+    pub fn new(
+        config: Arc<Config>,
+        limits: Arc<SharedLimits>,
+        metrics: Arc<Metrics>,
+        log: Option<LogWriter>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            config: ArcSwap::new(config),
+            ready: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            reloads: AtomicU64::new(0),
+            failed_reloads: AtomicU64::new(0),
+            limits,
+            metrics,
+            log: Mutex::new(log),
+        })
+    }
+
+    /// Lets go of the access log, so that its thread can end.
+    pub fn drop_log(&self) {
+        *self.log.lock() = None;
+    }
+}
+
+/// Serves the admin port for as long as the process runs.
+pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let state = Arc::clone(&state);
+        let service = service_fn(move |request| {
+            let response = answer(&request, &state);
+            async move { Ok::<_, Infallible>(response) }
+        });
+        tokio::task::spawn_local(async move {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = connection.await;
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
+    let path = request.uri().path().trim_end_matches('/');
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here\n");
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    match path {
+        "/health/live" | "/actuator/health/liveness" => health::live(),
+        "/health/ready" | "/actuator/health/readiness" => health::ready(state),
+        "/actuator/health" => health::summary(state),
+        "/metrics" | "/actuator/prometheus" => metrics::scrape(state),
+        "/actuator/gateway/routes" => routes::list(state),
+        _ => match path.strip_prefix("/actuator/gateway/routes/") {
+            Some(id) => routes::one(state, id),
+            None => text(StatusCode::NOT_FOUND, INDEX),
+        },
+    }
+}
+
+const INDEX: &str = "served here:\n  /health/live\n  /health/ready\n  /metrics\n  /actuator/health\n  \
+                     /actuator/prometheus\n  /actuator/gateway/routes[/ID]\n";
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    reply(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
+}
+
+fn json(status: StatusCode, body: &serde_json::Value) -> Response<Full<Bytes>> {
+    reply(status, "application/json", format!("{body:#}\n").into())
+}
+
+fn reply(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,35 @@
+//! `tollgate health`: what a container's health check runs, so that the image needs no curl.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a healthy gateway may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks the admin port at `address` whether the gateway is ready.
+pub(super) fn run(address: &str) -> ExitCode {
+    match status_line(address) {
+        Ok(line) if line.split(' ').nth(1) == Some("200") => ExitCode::SUCCESS,
+        Ok(line) => {
+            eprintln!("tollgate: not ready: {line}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("tollgate: no answer from {address}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn status_line(address: &str) -> std::io::Result<String> {
+    let resolved = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+    let mut stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(4096).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    Ok(answer.lines().next().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,55 @@
+//! `tollgate`, `tollgate serve`, `tollgate demo`.
+
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::config::{self, LoadError, Loaded};
+use crate::process::{self, Source};
+use crate::telemetry::logs;
+
+/// What runs where no file is named.
+const DEFAULT: &str = "config/tollgate.yaml";
+/// The demo, in the binary.
+const DEMO: &str = include_str!("../../config/tollgate.yaml");
+
+/// Runs the gateway on `file`, or on the default one.
+pub(super) fn file(file: Option<PathBuf>) -> ExitCode {
+    let path = match file {
+        Some(path) => path,
+        None if Path::new(DEFAULT).exists() => DEFAULT.into(),
+        None => {
+            eprintln!(
+                "tollgate: no configuration: there is no {DEFAULT} here.\n\
+                 Name one with --config FILE or TOLLGATE_CONFIG, or run `tollgate demo` to see it work at once."
+            );
+            return ExitCode::from(2);
+        }
+    };
+    start(config::load(&path), &Source::File(path))
+}
+
+/// Runs the demo.
+pub(super) fn demo() -> ExitCode {
+    let environment = |name: &str| std::env::var(name).ok();
+    start(config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
+}
+
+fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
+    let Loaded { config, notes } = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            eprint!("{}", error.render(stderr().is_terminal()));
+            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
+        }
+    };
+    logs::init(&config.logging);
+    notes.log();
+    match process::run(source, config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tollgate: {error}");
+            ExitCode::from(1)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What one configuration becomes on one worker: a route table with a stack of layers for each route.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_filters::limiter::store::Store;
+
+use super::service::Shared;
+use super::stack::{self, echoing, forwarding, stack};
+use crate::config::{Config, Filter, RateLimiter, Target, TrustedProxies, Underscores};
+use crate::limits::Limits;
+use crate::routing::RouteTable;
+use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::forward::{Forward, Timeouts};
+use crate::upstream::headers::Hygiene;
+use crate::upstream::pool::{Origin, Pool, PoolLimits};
+
+/// One configuration, ready to serve.
+#[derive(Debug)]
+pub struct Generation {
+    /// The routes.
+    pub table: RouteTable<Route>,
+    /// Whose word on the client's address counts.
+    pub trusted_proxies: TrustedProxies,
+    /// What becomes of field names with underscores.
+    pub underscores: Underscores,
+    /// How long a client may send nothing of a body.
+    pub body_timeout: Duration,
+}
+
+/// A route, ready to serve.
+#[derive(Debug)]
+pub struct Route {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Its layers, down to the upstream.
+    pub service: Shared,
+    /// Where its requests are counted.
+    pub metrics: Arc<RouteMetrics>,
+    /// Whether a layer reads the request's context.
+    pub needs_context: bool,
+    /// Whether a layer reads URI template variables.
+    pub needs_variables: bool,
+}
+
+/// What outlives a worker's configurations: connections to upstreams, what limiters counted, metrics.
+#[derive(Debug)]
+pub struct Resources {
+    worker: usize,
+    metrics: Arc<Metrics>,
+    limits: Limits,
+    pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+}
+
+impl Resources {
+    /// The resources of the worker numbered `worker`.
+    #[must_use]
+    pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits) -> Self {
+        Self { worker, metrics, limits, pools: RefCell::default() }
+    }
+
+    /// Builds `config`'s generation. Called within the worker's runtime.
+    #[must_use]
+    pub fn build(&self, config: &Config) -> Generation {
+        self.limits.configure(config);
+        let hygiene = Rc::new(Hygiene {
+            underscores: config.forwarding.underscores,
+            remove: config.forwarding.remove_hop_by_hop.clone(),
+            via: config.forwarding.via.clone(),
+        });
+        let routes = config.routes.iter().map(|route| {
+            let innermost = match &route.uri {
+                Target::Echo => echoing(),
+                Target::Http { host, port, authority } => forwarding(Forward {
+                    pool: self.pool(
+                        Origin { host: host.clone(), port: *port, authority: authority.clone() },
+                        PoolLimits {
+                            max_idle: config.http_client.max_idle,
+                            max_idle_time: config.http_client.max_idle_time,
+                        },
+                    ),
+                    timeouts: Timeouts {
+                        connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
+                        response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
+                        read: config.http_client.read_timeout,
+                    },
+                    hygiene: Rc::clone(&hygiene),
+                }),
+            };
+            let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let built = Route {
+                id: Arc::clone(&route.id),
+                service,
+                metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
+                needs_context: !route.filters.is_empty(),
+                needs_variables: route.filters.iter().any(needs_variables),
+            };
+            (route.predicates.clone(), built)
+        });
+        Generation {
+            table: RouteTable::new(routes.collect()),
+            trusted_proxies: config.forwarding.trusted_proxies.clone(),
+            underscores: config.forwarding.underscores,
+            body_timeout: config.server.body_timeout,
+        }
+    }
+
+    /// The pool to `origin`, kept over reloads.
+    fn pool(&self, origin: Origin, limits: PoolLimits) -> Rc<Pool> {
+        let mut pools = self.pools.borrow_mut();
+        let pool = pools.entry(origin.clone()).or_insert_with(|| Pool::new(origin, limits));
+        pool.set_limits(limits);
+        Rc::clone(pool)
+    }
+
+    /// A second has passed: closes idle connections that are old, and forgets pools that no route uses any more.
+    pub fn tick(&self) {
+        self.pools.borrow_mut().retain(|_, pool| {
+            pool.tick();
+            Rc::strong_count(pool) > 1 || pool.idle() > 0
+        });
+    }
+}
+
+impl stack::Resources for Resources {
+    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+        self.limits.store(limiter)
+    }
+
+    fn metrics(&self) -> (&Metrics, usize) {
+        (&self.metrics, self.worker)
+    }
+}
+
+fn needs_variables(filter: &Filter) -> bool {
+    match filter {
+        Filter::Edit(edit) => edit.needs_variables(),
+        Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
+        _ => false,
+    }
+}

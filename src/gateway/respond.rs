@@ -1,0 +1,159 @@
+//! The one table from what went wrong to what the client is told. It says nothing about the inside.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use serde_json::json;
+use thiserror::Error;
+use tollgate_filters::context::LocalReply;
+use tollgate_filters::reply::prefers_problem;
+
+use crate::body::Body;
+
+/// Why the gateway answers a request itself. Its text is the answer's detail.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Malformed, but its end is known: the connection can go on.
+    #[error("{0}")]
+    BadRequest(&'static str),
+    /// The path has no normal form.
+    #[error("{0}")]
+    BadPath(String),
+    /// Two readings are possible: refused, and the connection is closed.
+    #[error("{0}")]
+    Ambiguous(&'static str),
+    /// A transfer coding other than `chunked`.
+    #[error("the only transfer coding understood here is chunked")]
+    TransferEncoding,
+    /// `CONNECT` and `TRACE`.
+    #[error("this method is not served here")]
+    MethodRefused,
+    /// An `Expect` other than `100-continue`.
+    #[error("the only expectation met here is 100-continue")]
+    ExpectationFailed,
+    /// `OPTIONS` about the gateway itself: answered, not failed.
+    #[error("")]
+    OptionsOfGateway,
+    /// No route matches.
+    #[error("no route matches")]
+    NoRoute,
+    /// The request's body is over the limit.
+    #[error("the request body is too large")]
+    TooLarge,
+    /// The client stopped sending its body.
+    #[error("the request body did not arrive in time")]
+    ClientTimeout,
+    /// The client left or broke the framing of its body.
+    #[error("the request body is malformed or incomplete")]
+    ClientBody,
+    /// No connection to the upstream.
+    #[error("the upstream cannot be reached")]
+    Unreachable,
+    /// The upstream broke off, or did not speak HTTP.
+    #[error("the upstream gave no valid answer")]
+    BadGateway,
+    /// The upstream took too long to accept the connection or to answer.
+    #[error("the upstream did not answer in time")]
+    GatewayTimeout,
+    /// A defect of ours.
+    #[error("the gateway failed")]
+    Internal,
+}
+
+impl Failure {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) | Self::ClientBody => StatusCode::BAD_REQUEST,
+            Self::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
+            Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
+            Self::OptionsOfGateway => StatusCode::NO_CONTENT,
+            Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
+            Self::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The word for it in the access log.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) => "bad-request",
+            Self::TransferEncoding => "transfer-encoding",
+            Self::MethodRefused => "method-refused",
+            Self::ExpectationFailed => "expectation-failed",
+            Self::OptionsOfGateway => "options",
+            Self::NoRoute => "no-route",
+            Self::TooLarge => "request-too-large",
+            Self::ClientTimeout => "client-timeout",
+            Self::ClientBody => "client-body",
+            Self::Unreachable => "upstream-unreachable",
+            Self::BadGateway => "upstream-broken",
+            Self::GatewayTimeout => "upstream-timeout",
+            Self::Internal => "internal-error",
+        }
+    }
+
+    /// Whether the connection ends with this answer: where the next request starts is in doubt.
+    fn closes(&self) -> bool {
+        matches!(
+            self,
+            Self::Ambiguous(_)
+                | Self::TransferEncoding
+                | Self::MethodRefused
+                | Self::TooLarge
+                | Self::ClientTimeout
+                | Self::ClientBody
+        )
+    }
+
+    /// The answer: `application/problem+json` (RFC 9457) for a client that asks for JSON, one line of text otherwise.
+    #[must_use]
+    pub fn into_response(self, as_problem: bool) -> Response<Body> {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = self.status();
+        response.extensions_mut().insert(LocalReply { reason: self.reason() });
+        let closes = self.closes();
+        if matches!(self, Self::OptionsOfGateway | Self::MethodRefused) {
+            let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+            response.headers_mut().insert(ALLOW, allow);
+        }
+        if !matches!(self, Self::OptionsOfGateway) {
+            let (content_type, body) = if as_problem { self.problem() } else { self.text() };
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+            *response.body_mut() = Body::from(Bytes::from(body));
+        }
+        if closes {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn problem(&self) -> (&'static str, String) {
+        let problem = json!({
+            "type": "about:blank",
+            "title": self.title(),
+            "status": self.status().as_u16(),
+            "detail": self.to_string(),
+        });
+        ("application/problem+json", problem.to_string())
+    }
+
+    fn text(&self) -> (&'static str, String) {
+        ("text/plain; charset=utf-8", format!("{}: {self}\n", self.title()))
+    }
+
+    fn title(&self) -> &'static str {
+        self.status().canonical_reason().unwrap_or("Error")
+    }
+
+    /// As [`Failure::into_response`], by the request's own `Accept`.
+    #[must_use]
+    pub fn respond_to(self, request: &HeaderMap) -> Response<Body> {
+        self.into_response(prefers_problem(request))
+    }
+}

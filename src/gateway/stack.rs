@@ -1,0 +1,112 @@
+//! The one place where a route's layers are stacked.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Request;
+use tollgate_filters::edit::{Edit, EditLayer};
+use tollgate_filters::limiter::store::Store;
+use tollgate_filters::redirect_to::RedirectToLayer;
+use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
+use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
+use tollgate_filters::set_status::SetStatusLayer;
+use tower::{Layer, service_fn};
+
+use super::service::Shared;
+use crate::body::Body;
+use crate::config::{Filter, RateLimiter};
+use crate::telemetry::metrics::Metrics;
+use crate::upstream::echo::echo;
+use crate::upstream::forward::Forward;
+
+/// What the layers of a worker's routes are made with.
+pub trait Resources {
+    /// Where the limiter's buckets are kept.
+    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
+    /// The series that verdicts are counted in.
+    fn metrics(&self) -> (&Metrics, usize);
+}
+
+/// The innermost service of a route that forwards.
+#[must_use]
+pub fn forwarding(forward: Forward) -> Shared {
+    let forward = Rc::new(forward);
+    Shared::new(service_fn(move |request: Request<Body>| {
+        let answer = Rc::clone(&forward).forward(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    }))
+}
+
+/// The innermost service of the built-in demo upstream.
+#[must_use]
+pub fn echoing() -> Shared {
+    Shared::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
+}
+
+/// Stacks `filters`, the first outermost, around `innermost`. `max_body` bounds every request's body, before any
+/// filter sees it.
+#[must_use]
+pub fn stack(
+    route_id: &Arc<str>,
+    filters: &[Filter],
+    max_body: Option<u64>,
+    innermost: Shared,
+    resources: &dyn Resources,
+) -> Shared {
+    let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
+    let mut service = innermost;
+    let mut rest = filters;
+    while let Some((filter, before)) = rest.split_last() {
+        rest = before;
+        service = match filter {
+            Filter::Edit(_) => {
+                // A run of consecutive edits is one layer: data applied in order, not a future each.
+                let start = rest.iter().rposition(|filter| !matches!(filter, Filter::Edit(_))).map_or(0, |at| at + 1);
+                let edits = &filters[start..=rest.len()];
+                rest = &rest[..start];
+                Shared::new(EditLayer::new(edits.iter().filter_map(as_edit).cloned()).layer(service))
+            }
+            Filter::SetStatus(settings) => Shared::new(SetStatusLayer::new(settings.clone()).layer(service)),
+            Filter::RedirectTo(settings) => Shared::new(RedirectToLayer::new(settings.clone()).layer(service)),
+            Filter::RequestSize(max_bytes) => limited(*max_bytes, service),
+            Filter::RequestRateLimiter(limiter) => {
+                let scope = scope(route_id, limiters);
+                limiters -= 1;
+                let (metrics, worker) = resources.metrics();
+                let series = metrics.limiter(worker, route_id, &scope);
+                let layer = RequestRateLimiterLayer::new(
+                    Arc::clone(&scope),
+                    limiter.rule,
+                    limiter.settings.clone(),
+                    resources.store(limiter),
+                )
+                .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
+                Shared::new(layer.layer(service))
+            }
+        };
+    }
+    match max_body {
+        Some(max_bytes) => limited(max_bytes, service),
+        None => service,
+    }
+}
+
+fn limited(max_bytes: u64, service: Shared) -> Shared {
+    let inner = tower::util::MapRequest::new(service, |request: Request<SizeLimited<Body>>| request.map(Body::from));
+    Shared::new(RequestSizeLayer::new(max_bytes).layer(inner))
+}
+
+fn as_edit(filter: &Filter) -> Option<&Edit> {
+    match filter {
+        Filter::Edit(edit) => Some(edit),
+        _ => None,
+    }
+}
+
+/// What a route's `n`th limiter counts under. The first counts under the route's id, as Spring's does, so that both
+/// share buckets in Redis; a second limiter on the same route is a second bucket (Spring's would be the first again).
+/// Route ids hold no `#`.
+fn scope(route_id: &Arc<str>, n: usize) -> Arc<str> {
+    if n <= 1 { Arc::clone(route_id) } else { format!("{route_id}#{n}").into() }
+}

@@ -1,0 +1,97 @@
+//! Where the limiters of one worker keep their buckets: state that outlives every configuration.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tollgate_filters::limiter::store::Store;
+use tollgate_filters::limiter::store::memory::MemoryStore;
+use tollgate_filters::limiter::store::redis::{Breaker, RedisClient, RedisSettings, RedisStatus, RedisStore};
+
+use crate::config::{Config, RateLimiter, Redis, StoreKind};
+
+/// One worker's stores.
+#[derive(Debug)]
+pub struct Limits {
+    shared: Arc<SharedLimits>,
+    redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
+}
+
+/// What the workers share: the buckets in memory, and what is known of Redis.
+#[derive(Debug)]
+pub struct SharedLimits {
+    memory: Arc<MemoryStore>,
+    breaker: Arc<Breaker>,
+    clients: Mutex<Vec<Weak<RedisClient>>>,
+}
+
+impl SharedLimits {
+    /// No bucket, no connection.
+    #[must_use]
+    pub fn new(config: &Config) -> Arc<Self> {
+        Arc::new(Self {
+            memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
+            breaker: Arc::default(),
+            clients: Mutex::default(),
+        })
+    }
+
+    /// The buckets in memory.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<MemoryStore> {
+        &self.memory
+    }
+
+    /// What each worker's client says of Redis; empty where limits are kept in memory.
+    #[must_use]
+    pub fn redis(&self) -> Vec<RedisStatus> {
+        let mut clients = self.clients.lock();
+        clients.retain(|client| client.strong_count() > 0);
+        clients.iter().filter_map(Weak::upgrade).map(|client| client.status()).collect()
+    }
+}
+
+impl Limits {
+    /// A worker's view of `shared`, without a connection yet.
+    #[must_use]
+    pub fn new(shared: Arc<SharedLimits>) -> Self {
+        Self { shared, redis: RefCell::default() }
+    }
+
+    /// Connects to the Redis that `config` names, unless connected to it already. Returns at once: the connection is
+    /// made in the background, within the calling worker's runtime.
+    pub fn configure(&self, config: &Config) {
+        let mut current = self.redis.borrow_mut();
+        if current.as_ref().map(|(redis, _)| redis) == config.redis.as_ref() {
+            return;
+        }
+        *current = config.redis.as_ref().and_then(|redis| {
+            let settings = RedisSettings {
+                url: redis.url.expose().to_owned(),
+                timeout: redis.timeout,
+                connections: redis.connections,
+            };
+            match RedisClient::start_with(settings, Arc::clone(&self.shared.breaker)) {
+                Ok(client) => {
+                    self.shared.clients.lock().push(Arc::downgrade(&client));
+                    Some((redis.clone(), client))
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
+                    None
+                }
+            }
+        });
+    }
+
+    /// Where `limiter` keeps its buckets.
+    pub fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+        let memory = || -> Arc<dyn Store> { self.shared.memory.clone() };
+        match (limiter.store, &*self.redis.borrow()) {
+            (Some(StoreKind::Memory), _) | (_, None) => memory(),
+            (_, Some((_, client))) => {
+                Arc::new(RedisStore::new(Arc::clone(client), Arc::clone(&self.shared.memory), limiter.on_store_failure))
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! One worker's accept loop, from its first connection to the end of its last.
+
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use super::connection::{Handler, Limits, serve};
+use super::drain::{Connections, Stage};
+
+/// How long to leave `accept` alone when the process is out of file descriptors or memory: trying again at once
+/// would fail at once, and burn the core that could be finishing requests.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// How often that is logged.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+/// How long a draining gateway still takes requests on connections that are open, and new connections: clients and
+/// load balancers learn of it by the answers.
+const LAST_REQUESTS: Duration = Duration::from_secs(1);
+
+/// Accepts and serves connections, `max` at a time, until `stop` resolves; then drains, `patience` long. Returns how
+/// many connections were cut off at the end of it.
+pub async fn run<H: Handler>(
+    listener: TcpListener,
+    handler: Rc<H>,
+    limits: Rc<Cell<Limits>>,
+    max: usize,
+    connections: Arc<Connections>,
+    stop: impl Future<Output = Duration>,
+) -> usize {
+    let gate = Arc::new(Semaphore::new(max));
+    let start = |stream: TcpStream, peer: SocketAddr, permit| {
+        let serving = serve(stream, peer, limits.get(), Arc::clone(&connections), Rc::clone(&handler));
+        tokio::task::spawn_local(async move {
+            let _permit = permit;
+            serving.await;
+        });
+    };
+    let accepting = async {
+        let mut logged = None;
+        loop {
+            // At the limit the kernel's queue holds the others: a closed gate, not a closed door.
+            let Ok(permit) = Arc::clone(&gate).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, peer)) => start(stream, peer, permit),
+                Err(error) if is_the_clients(&error) => {}
+                Err(error) => {
+                    if logged.is_none_or(|at: Instant| at.elapsed() >= LOG_EVERY) {
+                        tracing::error!(%error, "cannot accept connections; trying again");
+                        logged = Some(Instant::now());
+                    }
+                    sleep(BACK_OFF).await;
+                }
+            }
+        }
+    };
+    let deadline = {
+        let mut accepting = std::pin::pin!(accepting);
+        let patience = tokio::select! {
+            patience = stop => patience,
+            () = &mut accepting => Duration::ZERO,
+        };
+        let deadline = Instant::now() + patience;
+        connections.enter(Stage::LastRequests);
+        let _ = tokio::time::timeout(LAST_REQUESTS.min(patience), accepting).await;
+        deadline
+    };
+    // Whoever the kernel has accepted for us is not turned away.
+    while let Some(Ok((stream, peer))) = now_or_never(listener.accept()).await {
+        match Arc::clone(&gate).try_acquire_owned() {
+            Ok(permit) => start(stream, peer, permit),
+            Err(_) => break,
+        }
+    }
+    drop(listener);
+    connections.enter(Stage::Closing);
+    let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
+    connections.count()
+}
+
+/// What a future has already, without waiting.
+async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+/// Errors of the connection that was to be accepted, not of accepting.
+fn is_the_clients(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

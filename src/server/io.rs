@@ -1,0 +1,194 @@
+//! The client's socket, with the three times a client may make us wait.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::deadline::Deadline;
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For a whole request head, from its first byte (from the connection's start for the first one): slowloris.
+    pub header: Duration,
+    /// Between the end of an answer and the next request's first byte.
+    pub idle: Duration,
+    /// Without taking a single byte of what we write.
+    pub write: Duration,
+}
+
+/// What a connection is doing, told by its requests and read by its socket: what a silent client is being silent in.
+///
+/// Relaxed atomics because hyper asks that an upgradable socket be `Send`; in truth one thread uses it.
+#[derive(Debug)]
+pub struct Activity {
+    epoch: Instant,
+    phase: AtomicU8,
+    in_flight: AtomicU32,
+    since_us: AtomicU64,
+    forever: AtomicU8,
+}
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const HEAD_TIMED: u8 = 2;
+const BUSY: u8 = 3;
+
+impl Activity {
+    /// A connection just accepted: its first request head is due.
+    #[must_use]
+    pub fn new(now: Instant) -> Arc<Self> {
+        Arc::new(Self {
+            epoch: now,
+            phase: AtomicU8::new(HEAD_TIMED),
+            in_flight: AtomicU32::new(0),
+            since_us: AtomicU64::new(0),
+            forever: AtomicU8::new(0),
+        })
+    }
+
+    /// A request's head was read in full: until its answer has been written the client owes nothing here.
+    pub fn request_started(&self) {
+        self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
+        self.phase.store(BUSY, Relaxed);
+    }
+
+    /// A request's answer ended at `now`.
+    pub fn request_ended(&self, now: Instant) {
+        let left = self.in_flight.load(Relaxed).saturating_sub(1);
+        self.in_flight.store(left, Relaxed);
+        if left == 0 {
+            self.mark(IDLE, now);
+        }
+    }
+
+    /// The connection became a tunnel: from now on both sides may be silent as long as they like.
+    pub fn tunnelled(&self) {
+        self.forever.store(1, Relaxed);
+    }
+
+    fn mark(&self, phase: u8, since: Instant) {
+        let us = since.saturating_duration_since(self.epoch).as_micros();
+        self.since_us.store(u64::try_from(us).unwrap_or(u64::MAX), Relaxed);
+        self.phase.store(phase, Relaxed);
+    }
+
+    fn received(&self) {
+        if self.phase.load(Relaxed) == IDLE {
+            self.phase.store(HEAD, Relaxed);
+        }
+    }
+
+    /// When a client that sends nothing from now on has been silent for too long.
+    fn read_deadline(&self, patience: &Patience) -> Option<Instant> {
+        if self.forever.load(Relaxed) != 0 {
+            return None;
+        }
+        let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
+        match self.phase.load(Relaxed) {
+            IDLE => Some(since(self) + patience.idle),
+            HEAD => {
+                self.mark(HEAD_TIMED, Instant::now());
+                Some(since(self) + patience.header)
+            }
+            HEAD_TIMED => Some(since(self) + patience.header),
+            _ => None,
+        }
+    }
+}
+
+/// A client's socket that ends with [`io::ErrorKind::TimedOut`] when the client exhausts our [`Patience`].
+///
+/// One lazily armed timer each way instead of hyper's timer entry per request (1,500 instructions).
+#[derive(Debug)]
+pub struct ClientIo {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+    patience: Patience,
+    read_deadline: Deadline,
+    write_deadline: Deadline,
+}
+
+impl ClientIo {
+    /// Wraps an accepted socket.
+    #[must_use]
+    pub fn new(stream: TcpStream, activity: Arc<Activity>, patience: Patience) -> Self {
+        Self { stream, activity, patience, read_deadline: Deadline::default(), write_deadline: Deadline::default() }
+    }
+
+    fn stalled(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.write_deadline.is_set() {
+            self.write_deadline.set(Instant::now() + self.patience.write);
+        }
+        self.write_deadline.poll_expired(cx).is_ready()
+    }
+
+    fn written<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if progress.is_ready() {
+            self.write_deadline.clear();
+        } else if self.stalled(cx) {
+            return Poll::Ready(Err(timed_out("the client stopped reading the answer")));
+        }
+        progress
+    }
+}
+
+fn timed_out(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
+}
+
+impl AsyncRead for ClientIo {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let progress = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if progress.is_ready() {
+            this.activity.received();
+            return progress;
+        }
+        match this.activity.read_deadline(&this.patience) {
+            Some(at) => this.read_deadline.set(at),
+            None => this.read_deadline.clear(),
+        }
+        if this.read_deadline.poll_expired(cx).is_ready() {
+            return Poll::Ready(Err(timed_out("the client sent no request in time")));
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for ClientIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let progress = Pin::new(&mut this.stream).poll_write(cx, buf);
+        this.written(cx, progress)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let progress = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
+        this.written(cx, progress)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

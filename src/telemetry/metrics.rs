@@ -1,0 +1,318 @@
+//! Counters of requests and verdicts: written by one worker each, summed when they are read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+
+/// Upper bounds of the latency buckets, in seconds.
+const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// The same in microseconds.
+const BUCKETS_US: [u64; 13] = [
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
+];
+
+/// Every series of the process. Series outlive the configuration they were made for: a counter never falls.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    routes: Mutex<Vec<(usize, Arc<RouteMetrics>)>>,
+    limiters: Mutex<Vec<(usize, Arc<LimiterMetrics>)>>,
+}
+
+/// One worker's requests of one route, by method and status.
+///
+/// Its mutex is taken by that worker and by a scrape, so it is practically never contended.
+#[derive(Debug)]
+pub struct RouteMetrics {
+    route: Option<(Arc<str>, Arc<str>)>,
+    cells: Mutex<Vec<Cell>>,
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    method: Method,
+    status: u16,
+    timer: Timer,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Timer {
+    count: u64,
+    sum_us: u64,
+    buckets: [u64; BUCKETS.len() + 1],
+}
+
+impl Metrics {
+    /// Worker `worker`'s series of the route `id`, which forwards to `uri`; `None` counts what matched no route.
+    pub fn route(&self, worker: usize, route: Option<(&Arc<str>, &str)>) -> Arc<RouteMetrics> {
+        let mut routes = self.routes.lock();
+        let same = |known: &RouteMetrics| match (&known.route, route) {
+            (Some((id, uri)), Some((wanted_id, wanted_uri))) => id == wanted_id && &**uri == wanted_uri,
+            (None, None) => true,
+            _ => false,
+        };
+        if let Some((_, known)) = routes.iter().find(|(owner, known)| *owner == worker && same(known)) {
+            return Arc::clone(known);
+        }
+        let route = route.map(|(id, uri)| (Arc::clone(id), Arc::from(uri)));
+        let metrics = Arc::new(RouteMetrics { route, cells: Mutex::default() });
+        routes.push((worker, Arc::clone(&metrics)));
+        metrics
+    }
+
+    /// Worker `worker`'s series of the limiter `rule` on `route`.
+    pub fn limiter(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<LimiterMetrics> {
+        let mut limiters = self.limiters.lock();
+        if let Some((_, known)) =
+            limiters.iter().find(|(owner, known)| *owner == worker && known.route == *route && &*known.rule == rule)
+        {
+            return Arc::clone(known);
+        }
+        let metrics =
+            Arc::new(LimiterMetrics { route: Arc::clone(route), rule: rule.into(), counts: Default::default() });
+        limiters.push((worker, Arc::clone(&metrics)));
+        metrics
+    }
+}
+
+impl RouteMetrics {
+    /// Counts a request that took `took`.
+    pub fn observe(&self, method: &Method, status: u16, took: Duration) {
+        let mut cells = self.cells.lock();
+        let index = match cells.iter().position(|cell| cell.status == status && cell.method == *method) {
+            Some(index) => index,
+            None => {
+                // Any token is a method (RFC 9110 §9.1) and a client may invent them: those share one label.
+                let method = if is_standard(method) { method.clone() } else { other() };
+                if let Some(index) = cells.iter().position(|cell| cell.status == status && cell.method == method) {
+                    index
+                } else {
+                    cells.push(Cell { method, status, timer: Timer::default() });
+                    cells.len() - 1
+                }
+            }
+        };
+        cells[index].timer.observe(took);
+    }
+}
+
+fn is_standard(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::CONNECT,
+        Method::TRACE,
+    ]
+    .contains(method)
+}
+
+fn other() -> Method {
+    Method::from_bytes(b"OTHER").unwrap_or_default()
+}
+
+impl Timer {
+    fn observe(&mut self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.count += 1;
+        self.sum_us = self.sum_us.saturating_add(us);
+        let bucket = BUCKETS_US.iter().position(|bound| us <= *bound).unwrap_or(BUCKETS.len());
+        self.buckets[bucket] += 1;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum_us = self.sum_us.saturating_add(other.sum_us);
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+    }
+
+    fn encode(&self, encoder: &mut MetricEncoder<'_>) -> fmt::Result {
+        let bounds = BUCKETS.into_iter().chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(self.buckets).collect();
+        #[expect(clippy::cast_precision_loss, reason = "a sum of microseconds in seconds")]
+        let sum = self.sum_us as f64 / 1e6;
+        encoder.encode_histogram::<[(&str, &str); 0]>(sum, self.count, &buckets, None)
+    }
+}
+
+/// One worker's verdicts of one limiter.
+#[derive(Debug)]
+pub struct LimiterMetrics {
+    route: Arc<str>,
+    rule: Box<str>,
+    counts: [[AtomicU64; 3]; 3],
+}
+
+const VERDICTS: [&str; 3] = ["allowed", "denied", "unavailable"];
+const SOURCES: [Source; 3] = [Source::Memory, Source::Redis, Source::Fallback];
+
+impl LimiterMetrics {
+    /// Counts a verdict.
+    pub fn observe(&self, verdict: &Verdict) {
+        let which = match verdict.outcome {
+            Outcome::Allowed => 0,
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => 1,
+            Outcome::StoreUnavailable { .. } => 2,
+        };
+        let source = SOURCES.iter().position(|source| *source == verdict.source).unwrap_or(0);
+        // One worker writes: a load and a store do what a locked add would.
+        let count = &self.counts[which][source];
+        count.store(count.load(Relaxed) + 1, Relaxed);
+    }
+}
+
+/// What `/metrics` shows of [`Metrics`].
+#[derive(Debug)]
+pub struct RequestCollector(pub Arc<Metrics>);
+
+impl Collector for RequestCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut routed: BTreeMap<(Arc<str>, Arc<str>, String, u16), Timer> = BTreeMap::new();
+        let mut unrouted: BTreeMap<(String, u16), u64> = BTreeMap::new();
+        for (_, metrics) in self.0.routes.lock().iter() {
+            for cell in metrics.cells.lock().iter() {
+                let method = cell.method.to_string();
+                match &metrics.route {
+                    Some((id, uri)) => {
+                        routed.entry((id.clone(), uri.clone(), method, cell.status)).or_default().add(&cell.timer);
+                    }
+                    None => *unrouted.entry((method, cell.status)).or_default() += cell.timer.count,
+                }
+            }
+        }
+        let mut family = encoder.encode_descriptor(
+            "spring_cloud_gateway_requests_seconds",
+            "Requests by route, from the request's head to the last byte of its answer",
+            None,
+            MetricType::Histogram,
+        )?;
+        for ((id, uri, method, status), timer) in &routed {
+            let code = status.to_string();
+            let labels = [
+                ("routeId", &**id),
+                ("routeUri", &**uri),
+                ("outcome", outcome(*status)),
+                ("status", status_name(*status)),
+                ("httpStatusCode", &code),
+                ("httpMethod", method),
+            ];
+            timer.encode(&mut family.encode_family(&labels)?)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "tollgate_unrouted_requests",
+            "Requests that matched no route or were refused before routing",
+            None,
+            MetricType::Counter,
+        )?;
+        for ((method, status), count) in &unrouted {
+            let code = status.to_string();
+            let labels = [("httpMethod", method.as_str()), ("httpStatusCode", &code)];
+            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+        }
+        self.encode_limiters(&mut encoder)
+    }
+}
+
+impl RequestCollector {
+    fn encode_limiters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut sums: BTreeMap<(Arc<str>, Box<str>, usize, usize), u64> = BTreeMap::new();
+        for (_, limiter) in self.0.limiters.lock().iter() {
+            for (which, sources) in limiter.counts.iter().enumerate() {
+                for (source, count) in sources.iter().enumerate() {
+                    let count = count.load(Relaxed);
+                    if count > 0 {
+                        *sums.entry((limiter.route.clone(), limiter.rule.clone(), which, source)).or_default() += count;
+                    }
+                }
+            }
+        }
+        let mut family = encoder.encode_descriptor(
+            "tollgate_limiter_decisions",
+            "Verdicts by route, rule, verdict and who decided",
+            None,
+            MetricType::Counter,
+        )?;
+        for ((route, rule, which, source), count) in &sums {
+            let labels = [
+                ("route", &**route),
+                ("rule", &**rule),
+                ("verdict", VERDICTS[*which]),
+                ("source", SOURCES[*source].as_str()),
+            ];
+            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Spring's `outcome` tag (`HttpStatus.Series`).
+fn outcome(status: u16) -> &'static str {
+    match status / 100 {
+        1 => "INFORMATIONAL",
+        2 => "SUCCESSFUL",
+        3 => "REDIRECTION",
+        4 => "CLIENT_ERROR",
+        5 => "SERVER_ERROR",
+        _ => "CUSTOM",
+    }
+}
+
+/// Spring's `status` tag: the constant's name of the status, or its number where it has none.
+fn status_name(status: u16) -> &'static str {
+    static NAMES: std::sync::LazyLock<BTreeMap<u16, String>> = std::sync::LazyLock::new(|| {
+        (100..600)
+            .filter_map(|code| {
+                let reason = StatusCode::from_u16(code).ok()?.canonical_reason()?;
+                let name = reason.to_uppercase().replace([' ', '-'], "_").replace('\'', "");
+                Some((code, name))
+            })
+            .collect()
+    });
+    NAMES.get(&status).map_or("CUSTOM", String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn workers_are_summed_and_methods_are_bounded() {
+        let metrics = Arc::new(Metrics::default());
+        let id: Arc<str> = "orders".into();
+        for worker in 0..2 {
+            let route = metrics.route(worker, Some((&id, "http://127.0.0.1:9000")));
+            route.observe(&Method::GET, 200, Duration::from_millis(3));
+            route.observe(&Method::from_bytes(b"BREW").unwrap(), 200, Duration::from_secs(60));
+            route.observe(&Method::from_bytes(b"WHEN").unwrap(), 200, Duration::from_secs(60));
+        }
+        metrics.route(0, None).observe(&Method::GET, 404, Duration::ZERO);
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(RequestCollector(metrics)));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let get = "routeId=\"orders\",routeUri=\"http://127.0.0.1:9000\",outcome=\"SUCCESSFUL\",status=\"OK\",\
+                   httpStatusCode=\"200\",httpMethod=\"GET\"";
+        assert!(text.contains(&format!("spring_cloud_gateway_requests_seconds_count{{{get}}} 2\n")), "{text}");
+        assert!(text.contains(&format!("_bucket{{le=\"0.005\",{get}}} 2\n")), "{text}");
+        assert!(text.contains("httpMethod=\"OTHER\"} 4\n"), "{text}");
+        assert!(text.contains("tollgate_unrouted_requests_total{httpMethod=\"GET\",httpStatusCode=\"404\"} 1\n"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What is noted of one request, from its head to the last byte of its answer.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use tokio::time::Instant;
+
+use super::access_log::{AccessLog, Line};
+use super::metrics::RouteMetrics;
+use crate::body::BodyError;
+use crate::server::io::Activity;
+
+/// The status noted for a client that left before it was answered (nginx's code for it; no answer carries it).
+pub const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// One request's record. Dropping it, when its answer has been sent or nobody waits for it any more, counts the
+/// request, writes its log line and tells the connection that it is over.
+#[derive(Debug)]
+pub struct Record {
+    started: Instant,
+    activity: Arc<Activity>,
+    metrics: Arc<RouteMetrics>,
+    method: Method,
+    status: u16,
+    sent_bytes: u64,
+    log: Option<(Rc<AccessLog>, Box<Line>)>,
+    failure: Option<&'static str>,
+}
+
+impl Record {
+    /// Starts the record of a request whose head was read at `started`; counted under `metrics` unless a route is
+    /// found for it.
+    #[must_use]
+    pub fn new(started: Instant, activity: Arc<Activity>, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
+        activity.request_started();
+        Box::new(Self {
+            started,
+            activity,
+            metrics,
+            method,
+            status: CLIENT_CLOSED_REQUEST,
+            sent_bytes: 0,
+            log: None,
+            failure: None,
+        })
+    }
+
+    /// When the request's head had been read.
+    #[must_use]
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The request matched a route.
+    pub fn routed(&mut self, id: &Arc<str>, metrics: &Arc<RouteMetrics>) {
+        self.metrics = Arc::clone(metrics);
+        if let Some((_, line)) = &mut self.log {
+            line.route = Some(Arc::clone(id));
+        }
+    }
+
+    /// Writes a line to `log` at the end.
+    pub fn logged(&mut self, log: Rc<AccessLog>, line: Box<Line>) {
+        self.log = Some((log, line));
+    }
+
+    /// The client's address, once the proxies in between are accounted for.
+    pub fn client(&mut self, ip: IpAddr) {
+        if let Some((_, line)) = &mut self.log {
+            line.client = ip;
+        }
+    }
+
+    /// The answer's head is on its way; `reason` says why the gateway itself answered, if it did.
+    pub fn answered(&mut self, status: StatusCode, reason: Option<&'static str>) {
+        self.status = status.as_u16();
+        self.failure = reason;
+    }
+
+    /// `bytes` of the answer's body were handed to the client's connection.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes as u64;
+    }
+
+    /// The answer's body ended before its end.
+    pub fn broke_off(&mut self, error: &BodyError) {
+        self.failure = Some(match error {
+            BodyError::UpstreamStalled => "upstream-stalled",
+            _ => "upstream-broke-off",
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let took = now.saturating_duration_since(self.started);
+        self.activity.request_ended(now);
+        self.metrics.observe(&self.method, self.status, took);
+        if let Some((log, line)) = self.log.take() {
+            log.write(&line, &self.method, self.status, self.sent_bytes, took, self.failure);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A gateway process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use super::PATIENCE;
+use super::client::{Connection, Response, get};
+
+/// The binary under test.
+pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+
+/// A running gateway; killed when dropped.
+pub struct Gateway {
+    child: Child,
+    /// Where it serves.
+    pub address: SocketAddr,
+    /// Where its admin port is.
+    pub admin: SocketAddr,
+    log: Arc<Log>,
+    _folder: tempfile::TempDir,
+    config: PathBuf,
+}
+
+#[derive(Default)]
+struct Log {
+    lines: Mutex<Vec<String>>,
+    grown: Condvar,
+}
+
+impl Gateway {
+    /// Starts a gateway on `yaml`, with free ports, one worker unless the YAML says otherwise, and the access log on
+    /// standard output off unless it says otherwise; waits until it listens.
+    pub fn start(yaml: &str) -> Self {
+        Self::start_with(yaml, &[])
+    }
+
+    /// The same with environment variables.
+    pub fn start_with(yaml: &str, environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("tollgate.yaml");
+        std::fs::write(&config, with_defaults(yaml)).unwrap();
+        let mut child = Command::new(TOLLGATE)
+            .arg("--config")
+            .arg(&config)
+            .env("SERVER_PORT", "0")
+            .env("MANAGEMENT_SERVER_PORT", "0")
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Log::default());
+        let stderr = child.stderr.take().unwrap();
+        let sink = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                sink.lines.lock().unwrap().push(line);
+                sink.grown.notify_all();
+            }
+        });
+        let line = log.wait_for("listening on http://");
+        let after = |marker: &str| {
+            let rest = line.split(marker).nth(1).unwrap_or_else(|| panic!("no {marker} in {line}"));
+            let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).unwrap_or(rest.len());
+            rest[..end].parse().unwrap()
+        };
+        let (address, admin) = (after("listening on http://"), after("admin=\"http://"));
+        Self { child, address, admin, log, _folder: folder, config }
+    }
+
+    /// A new connection to it.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    /// `GET path` on a new connection.
+    pub fn get(&self, path: &str) -> Response {
+        get(self.address, path)
+    }
+
+    /// `GET path` on the admin port.
+    pub fn admin(&self, path: &str) -> Response {
+        get(self.admin, path)
+    }
+
+    /// The value of a metric: the sum over the series whose line starts with `name` and holds all of `labels`.
+    pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let page = self.admin("/metrics").text();
+        let series =
+            page.lines().filter(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)));
+        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until a line of its log holds `text`, from the beginning of the log on.
+    pub fn logged(&self, text: &str) -> String {
+        self.log.wait_for(text)
+    }
+
+    /// All it has logged.
+    pub fn log(&self) -> String {
+        self.log.lines.lock().unwrap().join("\n")
+    }
+
+    /// Writes a new configuration and asks for a reload; returns once it is `reloaded` or refused.
+    pub fn reload(&self, yaml: &str) {
+        let before = self.log.count("reloaded");
+        std::fs::write(&self.config, with_defaults(yaml)).unwrap();
+        self.signal("HUP");
+        self.log.wait_until(|lines| lines.iter().filter(|line| line.contains("reloaded")).count() > before);
+    }
+
+    /// Where its configuration is.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal: `TERM`, `HUP`, `KILL` …
+    pub fn signal(&self, name: &str) {
+        signal(self.child.id(), name);
+    }
+
+    /// Waits for it to end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "the gateway does not end:\n{}", self.log());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- the gateway's log ---\n{}", self.log());
+        }
+    }
+}
+
+impl Log {
+    fn wait_for(&self, text: &str) -> String {
+        let lines = self.wait_until(|lines| lines.iter().any(|line| line.contains(text)));
+        lines.into_iter().find(|line| line.contains(text)).unwrap()
+    }
+
+    fn wait_until(&self, found: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let lines = self.lines.lock().unwrap();
+        let (lines, timeout) = self.grown.wait_timeout_while(lines, PATIENCE, |lines| !found(lines)).unwrap();
+        assert!(!timeout.timed_out(), "the log does not say what was awaited:\n{}", lines.join("\n"));
+        lines.clone()
+    }
+
+    fn count(&self, text: &str) -> usize {
+        self.lines.lock().unwrap().iter().filter(|line| line.contains(text)).count()
+    }
+}
+
+/// Sends a signal to a process that these tests started.
+pub fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap();
+    assert!(status.success());
+}
+
+fn with_defaults(yaml: &str) -> String {
+    let mut text = String::new();
+    if !yaml.contains("server:") {
+        text.push_str("server: {address: 127.0.0.1, workers: 1}\n");
+    }
+    if !yaml.contains("access-log:") {
+        text.push_str("access-log: {output: off}\n");
+    }
+    text + yaml
+}

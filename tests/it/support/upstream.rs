@@ -1,0 +1,163 @@
+//! Upstreams: one that behaves, and scripts for all the ways not to.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use super::PATIENCE;
+
+/// A listening upstream. Its threads end with the test process.
+pub struct Upstream {
+    /// Where it listens.
+    pub address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    connections: AtomicUsize,
+    requests: Mutex<Vec<Request>>,
+}
+
+/// A request as it came over the wire.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The request line.
+    pub line: String,
+    /// The fields, in the order received.
+    pub headers: Vec<(String, String)>,
+    /// The body, without chunking.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// The first field named `name`.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The request target.
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap()
+    }
+}
+
+impl Upstream {
+    /// An upstream that keeps connections alive and answers each request with what `answer` makes of it: raw bytes.
+    pub fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::scripted(move |stream, seen| {
+            while let Some(request) = read_request(stream) {
+                let bytes = answer(&request);
+                seen(request);
+                if stream.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Answers everything with 200 and `body`.
+    pub fn ok(body: &'static str) -> Self {
+        Self::start(move |_| response(200, &[], body.as_bytes()))
+    }
+
+    /// An upstream that handles each connection with `script`, which tells of requests that it has read.
+    pub fn scripted(script: impl Fn(&mut TcpStream, &dyn Fn(Request)) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let script = Arc::new(script);
+        let noted = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let (script, noted) = (Arc::clone(&script), Arc::clone(&noted));
+                noted.connections.fetch_add(1, SeqCst);
+                let _ = stream.set_nodelay(true);
+                let _ = stream.set_read_timeout(Some(PATIENCE));
+                std::thread::spawn(move || {
+                    script(&mut stream, &|request| noted.requests.lock().unwrap().push(request));
+                });
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// Its URI for a route.
+    pub fn uri(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The complete requests that it has read.
+    pub fn requests(&self) -> Vec<Request> {
+        self.seen.requests.lock().unwrap().clone()
+    }
+
+    /// The connections that it has accepted.
+    pub fn connections(&self) -> usize {
+        self.seen.connections.load(SeqCst)
+    }
+}
+
+/// The bytes of a response with a length.
+pub fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("HTTP/1.1 {status} Some Reason\r\nContent-Length: {}\r\n", body.len());
+    for (name, value) in headers {
+        bytes.push_str(&format!("{name}: {value}\r\n"));
+    }
+    bytes.push_str("\r\n");
+    [bytes.as_bytes(), body].concat()
+}
+
+/// Reads a request with its body; `None` where the connection ends before the request does.
+pub fn read_request(stream: &mut TcpStream) -> Option<Request> {
+    let mut reader = ByteReader { stream };
+    let line = reader.line()?;
+    let mut headers = Vec::new();
+    loop {
+        let field = reader.line()?;
+        if field.is_empty() {
+            break;
+        }
+        let (name, value) = field.split_once(':').unwrap();
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    let mut request = Request { line, headers, body: Vec::new() };
+    if let Some(length) = request.header("content-length") {
+        request.body = reader.take(length.parse().unwrap())?;
+    } else if request.header("transfer-encoding").is_some() {
+        loop {
+            let size = usize::from_str_radix(reader.line()?.trim(), 16).unwrap();
+            if size == 0 {
+                break;
+            }
+            request.body.extend(reader.take(size)?);
+            reader.line()?;
+        }
+        while !reader.line()?.is_empty() {}
+    }
+    Some(request)
+}
+
+/// Reads no byte more than it is asked for, so that what follows a request stays in the socket.
+struct ByteReader<'a> {
+    stream: &'a mut TcpStream,
+}
+
+impl ByteReader<'_> {
+    fn line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.extend(self.take(1)?);
+        }
+        line.truncate(line.len() - 2);
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
