@@ -57,12 +57,11 @@ pub struct ConnectionInfo {
 
 /// Answers requests.
 pub trait Handler: 'static {
-    /// Answers one. Never fails and never panics.
-    fn handle(
-        self: Rc<Self>,
-        request: Request<Incoming>,
-        connection: Rc<ConnectionInfo>,
-    ) -> impl Future<Output = Response<Body>>;
+    /// The answer to come.
+    type Answer: Future<Output = Response<Body>>;
+
+    /// Answers one request. Never fails and never panics.
+    fn handle(&self, request: Request<Incoming>, connection: &Rc<ConnectionInfo>) -> Self::Answer;
 }
 
 /// Serves one accepted connection to its end.
@@ -85,7 +84,7 @@ pub async fn serve<H: Handler>(
     let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections });
     let io = TokioIo::new(ClientIo::new(stream, activity, limits.patience));
     let service = service_fn(move |request| {
-        let answer = Rc::clone(&handler).handle(request, Rc::clone(&info));
+        let answer = handler.handle(request, &info);
         async move { Ok::<_, Infallible>(answer.await) }
     });
     let ended = match protocol {
