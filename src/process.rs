@@ -96,8 +96,8 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     let workers: Vec<JoinHandle<io::Result<usize>>> = workers.collect::<Result<_, _>>()?;
     tokio::task::spawn_local(sweep(Arc::clone(&limits)));
     drop(receiver);
-    announce(address, admin_address, &config);
     state.ready.store(true, Relaxed);
+    announce(address, admin_address, &config);
 
     while let Order::Reload = signals.next().await {
         reload(source, &orders, &state, log.as_ref());
@@ -200,6 +200,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
         ("server.address", running.server.address != new.server.address),
         ("server.workers", running.server.workers != new.server.workers),
         ("server.max-connections", running.server.max_connections != new.server.max_connections),
+        ("management.enabled", running.management.enabled != new.management.enabled),
         ("management.server.port", running.management.port != new.management.port),
         ("management.server.address", running.management.address != new.management.address),
         ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),

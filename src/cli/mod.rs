@@ -2,6 +2,7 @@
 
 pub mod check;
 mod health;
+mod schema;
 mod serve;
 
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Print the JSON Schema of the YAML, for editors
+    Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
     Health {
         /// Its admin port's address
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Serve(Serve { config }) => serve::file(config),
         Command::Demo => serve::demo(),
         Command::Check { files } => check::run(&files),
+        Command::Schema => schema::run(),
         Command::Health { address } => health::run(&address),
     }
 }

@@ -5,6 +5,7 @@
 //! Every step notes what is wrong and goes on, so that one run tells everything.
 
 mod access;
+mod advice;
 mod check;
 mod check_filters;
 mod check_key_resolver;
@@ -43,7 +44,7 @@ pub use model::*;
 pub use problem::{Problem, Problems, Severity};
 
 use names::LATER_SETTINGS;
-use problem::Sink;
+use problem::{Sink, closest};
 use yaml::Node;
 
 /// A configuration that can be used, and what its author should know of it.
@@ -150,6 +151,7 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
             )
             .help("remove it");
         } else if sink.is_spring
+            && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())
         {
             skipped.push((unknown.path.join("."), unknown.origin));

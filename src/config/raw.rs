@@ -81,7 +81,7 @@ pub(crate) struct RawMemory {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessLog {
     /// `stdout`, `off` or a file's path. Default `stdout`.
-    pub(crate) output: Option<String>,
+    pub(crate) output: Option<Spot<String>>,
     /// `combined` or `json`. Default `combined`, which every log tool reads.
     pub(crate) format: Option<RawAccessLogFormat>,
 }
