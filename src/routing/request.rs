@@ -24,7 +24,7 @@ pub struct RequestView<'a> {
     pub now_ms: fn() -> i64,
 }
 
-/// The values of a route's variables, decoded, in the order of the patterns; each name occurs once.
+/// The values of a route's variables, percent-encoded as in the path, in the order of the patterns; each name occurs once.
 pub type Variables = Vec<(Arc<str>, String)>;
 
 /// Gives `name` a value; a later one replaces an earlier one, as Spring Cloud Gateway merges predicates' variables.
