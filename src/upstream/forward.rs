@@ -112,25 +112,26 @@ impl Forward {
         peer
     }
 
-    /// One exchange, or two: what a kept connection did not even take, and what may be repeated (RFC 9110 §9.2.2)
-    /// and was broken off before its answer, is sent once more on a new connection.
+    /// One exchange, or two: what a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was
+    /// broken off before its answer, is sent once more on a new connection.
     async fn exchange(
         &self,
         request: Request<Body>,
         replay: Option<Replay>,
     ) -> Result<(Response<Incoming>, Lease), ForwardError> {
         let upload = request.body().upload();
-        let Some(kept) = self.pool.take_idle() else {
-            let fresh = self.pool.connect(self.timeouts.connect).await?;
-            return self.send(fresh, request, upload.as_deref()).await.map_err(|broken| broken.error);
+        let first = match self.pool.take_idle() {
+            Some(kept) => kept,
+            None => self.pool.connect(self.timeouts.connect).await?,
         };
-        let broken = match self.send(kept, request, upload.as_deref()).await {
+        let broken = match self.send(first, request, upload.as_deref()).await {
             Ok(answered) => return Ok(answered),
             Err(broken) => broken,
         };
         let again = match (broken.unsent, broken.error, replay) {
             (Some(unsent), _, _) => unsent,
-            (None, ForwardError::Exchange(_), Some(replay)) => replay.request(),
+            // What came was an answer, if no valid one: to ask again would bring the same.
+            (None, ForwardError::Exchange(error), Some(replay)) if !error.is_parse() => replay.request(),
             (None, error, _) => return Err(error),
         };
         let fresh = self.pool.connect(self.timeouts.connect).await?;
@@ -185,6 +186,8 @@ impl Forward {
     fn answer(&self, response: Response<Incoming>, lease: Lease) -> Response<Body> {
         let (mut head, body) = response.into_parts();
         self.hygiene.clean_response(head.status, &mut head.headers);
+        // Otherwise an HTTP/1.0 upstream would end the client's connection too.
+        head.version = Version::HTTP_11;
         Response::from_parts(head, Body::from_upstream(body, lease, self.timeouts.read))
     }
 
