@@ -46,7 +46,6 @@ fn find(c: &mut Criterion) {
                 path,
                 query: None,
                 headers: &headers,
-                host: Some("example.org"),
                 peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 now_ms: || 0,
             };

@@ -38,7 +38,7 @@ enum Kind {
     Full(Bytes),
     Client(Box<ClientBody>),
     Limited(Box<SizeLimited<Body>>),
-    Upstream(UpstreamBody),
+    Upstream(Box<UpstreamBody>),
 }
 
 /// Why a body ended before its end.
@@ -91,7 +91,7 @@ impl Body {
             lease.give_back();
             return Self::default();
         }
-        Kind::Upstream(UpstreamBody { incoming, lease: Some(lease), patience }).into()
+        Kind::Upstream(Box::new(UpstreamBody { incoming, lease: Some(lease), patience })).into()
     }
 
     /// Attaches the request's record, which is closed when the body has been sent or is dropped.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::config::Config;
+use crate::config::{AccessLogFormat, Config};
 use crate::gateway::{Gateway, Resources};
 use crate::limits::{Limits, SharedLimits};
 use crate::server::accept;
@@ -64,7 +64,8 @@ impl Worker {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let limits = Limits::new(self.limits);
         let unrouted = self.metrics.route(self.number, None);
-        let resources = Rc::new(Resources::new(self.number, self.metrics, limits));
+        let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
+        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, logs_reasons));
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
         let connection_limits = Rc::new(Cell::new(connection_limits(&config)));

@@ -117,13 +117,43 @@ impl RateLimitHeaders {
         if !self.names.include {
             return;
         }
-        let remaining = verdict.remaining.map_or(HeaderValue::from_static("-1"), |left| number_value(left.into()));
-        add_in_front(headers, &self.names.remaining, remaining);
+        add_in_front(headers, &self.names.remaining, remaining(verdict));
         add_in_front(headers, &self.names.replenish_rate, self.replenish_rate.clone());
         add_in_front(headers, &self.names.burst_capacity, self.burst_capacity.clone());
         add_in_front(headers, &self.names.requested_tokens, self.requested_tokens.clone());
         if verdict.source == Source::Fallback {
             add_in_front(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
+        }
+    }
+
+    /// Writes a denial's headers as they mostly are, into a map that is copied for each denial.
+    pub(crate) fn prepare(&self, headers: &mut HeaderMap) {
+        headers.insert(RETRY_AFTER, number_value(1));
+        if self.names.include {
+            headers.insert(&self.names.remaining, number_value(0));
+            headers.insert(&self.names.replenish_rate, self.replenish_rate.clone());
+            headers.insert(&self.names.burst_capacity, self.burst_capacity.clone());
+            headers.insert(&self.names.requested_tokens, self.requested_tokens.clone());
+        }
+    }
+
+    /// Makes a copy of a [prepared](Self::prepare) map say what `verdict` says.
+    pub(crate) fn complete(&self, verdict: &Verdict, headers: &mut HeaderMap) {
+        match verdict.outcome {
+            Outcome::Denied { retry_after } if retry_after <= Duration::from_secs(1) => {}
+            Outcome::Denied { .. } => Self::set_retry_after(verdict, headers),
+            _ => {
+                headers.remove(RETRY_AFTER);
+            }
+        }
+        if !self.names.include {
+            return;
+        }
+        if verdict.remaining != Some(0) {
+            headers.insert(&self.names.remaining, remaining(verdict));
+        }
+        if verdict.source == Source::Fallback {
+            headers.insert(DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
         }
     }
 
@@ -133,6 +163,10 @@ impl RateLimitHeaders {
             headers.insert(RETRY_AFTER, number_value(retry_after_secs(retry_after)));
         }
     }
+}
+
+fn remaining(verdict: &Verdict) -> HeaderValue {
+    verdict.remaining.map_or(HeaderValue::from_static("-1"), |left| number_value(left.into()))
 }
 
 /// Puts `value` before whatever the map has under `name`. A map that is full (32,768 headers) stays as it is.

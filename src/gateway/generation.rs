@@ -52,14 +52,16 @@ pub struct Resources {
     worker: usize,
     metrics: Arc<Metrics>,
     limits: Limits,
+    logs_reasons: bool,
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
 }
 
 impl Resources {
-    /// The resources of the worker numbered `worker`.
+    /// The resources of the worker numbered `worker`. `logs_reasons`: the access log says why the gateway answered a
+    /// request itself.
     #[must_use]
-    pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits) -> Self {
-        Self { worker, metrics, limits, pools: RefCell::default() }
+    pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
+        Self { worker, metrics, limits, logs_reasons, pools: RefCell::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -95,7 +97,7 @@ impl Resources {
                 id: Arc::clone(&route.id),
                 service,
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
-                needs_context: !route.filters.is_empty(),
+                needs_context: route.filters.iter().any(needs_context),
                 needs_variables: route.filters.iter().any(needs_variables),
             };
             (route.predicates.clone(), built)
@@ -130,8 +132,19 @@ impl stack::Resources for Resources {
         self.limits.store(limiter)
     }
 
+    fn logs_reasons(&self) -> bool {
+        self.logs_reasons
+    }
+
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
+    }
+}
+
+fn needs_context(filter: &Filter) -> bool {
+    match filter {
+        Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
+        other => needs_variables(other),
     }
 }
 

@@ -9,25 +9,25 @@ pub mod stack;
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
-use http::header::{CONNECTION, HOST, HeaderValue};
+use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{LocalReply, RequestContext};
-use tower::ServiceExt;
 
 use context::Peer;
 pub use generation::Resources;
 pub use generation::{Generation, Route};
-use respond::Failure;
+use respond::{Failure, render};
+use screen::{Seen, screen};
+use service::ResponseFuture;
 
 use crate::body::Body;
 use crate::config::TrustedProxies;
@@ -38,7 +38,6 @@ use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::Record;
 use crate::upstream::forwarded::client_ip;
-use crate::upstream::headers::upgrade_of;
 
 /// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
 #[derive(Debug)]
@@ -60,50 +59,44 @@ impl Gateway {
         *self.generation.borrow_mut() = Rc::new(generation);
     }
 
-    /// From a request's head to its answer's head.
-    async fn answer(
+    /// From a request's head to the first step of its route's layers; an answer at once where there is none.
+    fn begin(
         &self,
-        generation: &Generation,
         request: Request<Incoming>,
         connection: &ConnectionInfo,
         record: &mut Record,
-    ) -> Response<Body> {
+        as_problem: &mut bool,
+    ) -> Result<ResponseFuture, Failure> {
+        let generation = self.generation.borrow();
         let (mut head, body) = request.into_parts();
         if let Some(log) = &self.access_log {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             record.logged(Rc::clone(log), Line::new(connection.peer.ip(), target, head.version, &head.headers));
         }
-        if let Err(failure) = screen::screen(&mut head, generation.underscores) {
-            return failure.respond_to(&head.headers);
-        }
+        let seen = screen(&mut head, generation.underscores)?;
+        *as_problem = seen.as_problem;
         let view = RequestView {
             method: &head.method,
             path: head.uri.path(),
             query: head.uri.query(),
             headers: &head.headers,
-            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()),
             peer: connection.peer.ip(),
             now_ms,
         };
-        let Some(found) = generation.table.find(&view) else {
-            return Failure::NoRoute.respond_to(&head.headers);
-        };
+        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         record.routed(&route.id, &route.metrics);
-        let expects_continue = head.headers.contains_key(http::header::EXPECT);
-        let body = Body::from_client(body, generation.body_timeout, connection.http1 && !expects_continue);
-        identify(&mut head, connection, &generation.trusted_proxies, route, variables, record);
-        match route.service.clone().oneshot(Request::from_parts(head, body)).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        let body = Body::from_client(body, generation.body_timeout, connection.http1 && !seen.expects_continue);
+        identify(&mut head, seen, connection, &generation.trusted_proxies, route, variables, record);
+        Ok(route.service.respond(Request::from_parts(head, body)))
     }
 }
 
 /// Adds to the request what its head does not say, where something down the chain asks for it.
 fn identify(
     head: &mut Parts,
+    seen: Seen,
     connection: &ConnectionInfo,
     trusted_proxies: &TrustedProxies,
     route: &Route,
@@ -111,7 +104,7 @@ fn identify(
     record: &mut Record,
 ) {
     let trusted = trusted_proxies.trusts(connection.peer.ip());
-    if trusted || upgrade_of(head.version, &head.headers).is_some() {
+    if trusted || seen.upgrade {
         head.extensions.insert(Peer {
             address: connection.peer,
             trusted,
@@ -119,9 +112,9 @@ fn identify(
             connections: Arc::clone(&connection.connections),
         });
     }
-    let client = client_ip(connection.peer.ip(), &head.headers, trusted_proxies);
-    record.client(client);
-    if route.needs_context {
+    if route.needs_context || record.is_logged() {
+        let client = client_ip(connection.peer.ip(), &head.headers, trusted_proxies);
+        record.client(client);
         head.extensions.insert(RequestContext {
             client_ip: Some(client),
             route_id: Some(Arc::clone(&route.id)),
@@ -132,32 +125,88 @@ fn identify(
 }
 
 impl Handler for Gateway {
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, connection: Rc<ConnectionInfo>) -> Response<Body> {
+    type Answer = Answering;
+
+    fn handle(&self, request: Request<Incoming>, connection: &Rc<ConnectionInfo>) -> Answering {
         let activity = Arc::clone(&connection.activity);
         let mut record = Record::new(Instant::now(), activity, Arc::clone(&self.unrouted), request.method().clone());
-        let generation = Rc::clone(&self.generation.borrow());
-        let answered = unpanicked(pin!(self.answer(&generation, request, &connection, &mut record))).await;
-        let mut response = answered.unwrap_or_else(|panic| {
-            let what = panic_text(&*panic);
-            tracing::error!(what, "a request failed by a defect of the gateway");
-            Failure::Internal.into_response(false)
-        });
-        if connection.http1 && connection.connections.stage() > Stage::Open {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        record.answered(response.status(), response.extensions().get::<LocalReply>().map(|reply| reply.reason));
-        response.map(|body| body.recorded(record))
+        let mut as_problem = false;
+        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(request, connection, &mut record, &mut as_problem)));
+        let progress = match begun {
+            Ok(Ok(running)) => Progress::Running(running),
+            Ok(Err(failure)) => Progress::Refused(Some(failure)),
+            Err(panic) => Progress::Refused(Some(panicked(&*panic))),
+        };
+        Answering { progress, as_problem, connection: Rc::clone(connection), record: Some(record) }
     }
 }
 
-/// Polls a future to its end or to its panic, which then is this request's alone.
-async fn unpanicked<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Box<dyn Any + Send>> {
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Ok(Poll::Pending) => Poll::Pending,
-        Err(panic) => Poll::Ready(Err(panic)),
-    })
-    .await
+/// The answer to one request, as it comes about.
+#[derive(Debug)]
+pub struct Answering {
+    progress: Progress,
+    as_problem: bool,
+    connection: Rc<ConnectionInfo>,
+    record: Option<Box<Record>>,
+}
+
+enum Progress {
+    Running(ResponseFuture),
+    Refused(Option<Failure>),
+}
+
+impl Future for Answering {
+    type Output = Response<Body>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
+        let response = match &mut self.progress {
+            // A panic ends this request and no other.
+            Progress::Running(running) => match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                Ok(answer) => match ready!(answer) {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                },
+                Err(panic) => panicked(&*panic).unrendered(),
+            },
+            Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
+        };
+        Poll::Ready(self.finish(response))
+    }
+}
+
+impl Answering {
+    fn finish(&mut self, mut response: Response<Body>) -> Response<Body> {
+        let mut reason = None;
+        if !response.extensions().is_empty() {
+            reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
+            render(&mut response, self.as_problem);
+        }
+        if self.connection.http1 && self.connection.connections.stage() > Stage::Open {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        match self.record.take() {
+            Some(mut record) => {
+                record.answered(response.status(), reason);
+                response.map(|body| body.recorded(record))
+            }
+            None => response,
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Running(_) => "Running",
+            Self::Refused(_) => "Refused",
+        })
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let what = panic_text(panic);
+    tracing::error!(what, "a request failed by a defect of the gateway");
+    Failure::Internal
 }
 
 /// The wall clock, for predicates about time.

@@ -1,12 +1,13 @@
 //! The one table from what went wrong to what the client is told. It says nothing about the inside.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::json;
 use thiserror::Error;
 use tollgate_filters::context::LocalReply;
-use tollgate_filters::reply::prefers_problem;
 
 use crate::body::Body;
 
@@ -111,25 +112,20 @@ impl Failure {
         )
     }
 
-    /// The answer: `application/problem+json` (RFC 9457) for a client that asks for JSON, one line of text otherwise.
+    /// The answer without a body yet: [`render`] adds it on the way out, where the request's `Accept` is known.
     #[must_use]
-    pub fn into_response(self, as_problem: bool) -> Response<Body> {
+    pub fn unrendered(self) -> Response<Body> {
         let mut response = Response::new(Body::default());
         *response.status_mut() = self.status();
         response.extensions_mut().insert(LocalReply { reason: self.reason() });
-        let closes = self.closes();
         if matches!(self, Self::OptionsOfGateway | Self::MethodRefused) {
             let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
             response.headers_mut().insert(ALLOW, allow);
         }
-        if !matches!(self, Self::OptionsOfGateway) {
-            let (content_type, body) = if as_problem { self.problem() } else { self.text() };
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-            *response.body_mut() = Body::from(Bytes::from(body));
-        }
-        if closes {
+        if self.closes() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        response.extensions_mut().insert(Arc::new(self));
         response
     }
 
@@ -150,10 +146,16 @@ impl Failure {
     fn title(&self) -> &'static str {
         self.status().canonical_reason().unwrap_or("Error")
     }
+}
 
-    /// As [`Failure::into_response`], by the request's own `Accept`.
-    #[must_use]
-    pub fn respond_to(self, request: &HeaderMap) -> Response<Body> {
-        self.into_response(prefers_problem(request))
+/// Gives a [failure](Failure::unrendered) its body: `application/problem+json` (RFC 9457) for a client that asks for
+/// JSON, one line of text otherwise. Other answers stay as they are.
+pub fn render(response: &mut Response<Body>, as_problem: bool) {
+    let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else { return };
+    if matches!(*failure, Failure::OptionsOfGateway) {
+        return;
     }
+    let (content_type, body) = if as_problem { failure.problem() } else { failure.text() };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    *response.body_mut() = Body::from(Bytes::from(body));
 }

@@ -5,41 +5,82 @@
 
 use std::borrow::Cow;
 
-use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING};
+use http::header::{
+    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Uri, Version};
 
+use tollgate_filters::reply::prefers_problem;
+
 use super::respond::Failure;
 use crate::config::Underscores;
 use crate::routing::normalize;
+
+/// What the gateway must know of a request's fields: gathered in one pass, for a look-up each would hash every name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The client asks for problems in JSON.
+    pub as_problem: bool,
+    /// The client waits for `100 Continue` before it sends its body.
+    pub expects_continue: bool,
+    /// There is an `Upgrade` field.
+    pub upgrade: bool,
+    hosts: u8,
+    cookies: u8,
+}
 
 /// Refuses what is malformed or ambiguous, and puts the rest into its one normal form: the target in origin form
 /// with a normalized path, one `Host` field, one `Cookie` field.
 ///
 /// # Errors
 /// The answer to give instead. Those that leave the message's end in doubt close the connection.
-pub fn screen(head: &mut Parts, underscores: Underscores) -> Result<(), Failure> {
+pub fn screen(head: &mut Parts, underscores: Underscores) -> Result<Seen, Failure> {
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(Failure::MethodRefused);
     }
-    transfer_encoding(&head.headers)?;
-    host(head)?;
-    if let Some(expect) = head.headers.get(EXPECT)
-        && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
-    {
-        return Err(Failure::ExpectationFailed);
-    }
-    if underscores == Underscores::Reject && head.headers.keys().any(has_underscore) {
-        return Err(Failure::BadRequest("a field name holds an underscore"));
-    }
-    if head.version == Version::HTTP_2 {
+    let seen = fields(&head.headers, underscores)?;
+    host(head, seen)?;
+    if head.version == Version::HTTP_2 && seen.cookies > 1 {
         join_cookies(&mut head.headers);
     }
     if head.method == Method::OPTIONS {
         options(head)?;
     }
-    target(head)
+    target(head)?;
+    Ok(seen)
+}
+
+fn fields(headers: &HeaderMap, underscores: Underscores) -> Result<Seen, Failure> {
+    let mut seen = Seen::default();
+    for (name, value) in headers {
+        if name == HOST {
+            seen.hosts = seen.hosts.saturating_add(1);
+            if !is_host(value.as_bytes()) {
+                return Err(Failure::Ambiguous("the Host field is not host[:port]"));
+            }
+        } else if name == ACCEPT {
+            seen.as_problem = seen.as_problem || prefers_problem(headers);
+        } else if name == COOKIE {
+            seen.cookies = seen.cookies.saturating_add(1);
+        } else if name == TRANSFER_ENCODING {
+            transfer_encoding(headers)?;
+        } else if name == EXPECT {
+            seen.expects_continue = true;
+            if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+                return Err(Failure::ExpectationFailed);
+            }
+        } else if name == UPGRADE {
+            seen.upgrade = true;
+        } else if underscores == Underscores::Reject && has_underscore(name) {
+            return Err(Failure::BadRequest("a field name holds an underscore"));
+        }
+    }
+    if seen.hosts > 1 {
+        return Err(Failure::Ambiguous("more than one Host field"));
+    }
+    Ok(seen)
 }
 
 /// Whether a field's name holds an underscore: many backends read `x_user` as `x-user`, so a client could send a
@@ -61,24 +102,14 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-fn host(head: &mut Parts) -> Result<(), Failure> {
-    let mut hosts = head.headers.get_all(HOST).iter();
-    let named = hosts.next();
-    if hosts.next().is_some() {
-        return Err(Failure::Ambiguous("more than one Host field"));
-    }
-    if let Some(host) = named
-        && !is_host(host.as_bytes())
-    {
-        return Err(Failure::Ambiguous("the Host field is not host[:port]"));
-    }
+fn host(head: &mut Parts, seen: Seen) -> Result<(), Failure> {
     match head.uri.authority() {
         Some(authority) => {
             if !is_host(authority.as_str().as_bytes()) {
                 return Err(Failure::Ambiguous("the target's authority is not host[:port]"));
             }
-            let differs =
-                named.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()));
+            let named = head.headers.get(HOST).map(HeaderValue::as_bytes);
+            let differs = named.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
             if head.version == Version::HTTP_2 && differs {
                 return Err(Failure::Ambiguous("Host and :authority differ"));
             }
@@ -88,7 +119,7 @@ fn host(head: &mut Parts) -> Result<(), Failure> {
             head.headers.insert(HOST, value);
             Ok(())
         }
-        None if named.is_none() && head.version >= Version::HTTP_11 => Err(Failure::Ambiguous("no Host field")),
+        None if seen.hosts == 0 && head.version >= Version::HTTP_11 => Err(Failure::Ambiguous("no Host field")),
         None => Ok(()),
     }
 }
@@ -109,14 +140,24 @@ fn is_host(text: &[u8]) -> bool {
         Some(_) => false,
     };
     let literal = host.first() == Some(&b'[');
-    let named = host.iter().all(|byte| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'')
-            || matches!(byte, b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
-            || (literal && matches!(byte, b'[' | b']' | b':'))
-    });
+    let named =
+        host.iter().all(|byte| HOST_BYTES[usize::from(*byte)] || (literal && matches!(byte, b'[' | b']' | b':')));
     port && named && !host.is_empty()
 }
+
+/// What a registered name is made of (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes put into names.
+static HOST_BYTES: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        allowed[byte] = c.is_ascii_alphanumeric()
+            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
+            || matches!(c, b'+' | b',' | b';' | b'=');
+        byte += 1;
+    }
+    allowed
+};
 
 /// RFC 9113 §8.2.3: the crumbs of a cookie are joined before they go into HTTP/1.1.
 fn join_cookies(headers: &mut HeaderMap) {

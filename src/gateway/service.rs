@@ -24,7 +24,6 @@ pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Inf
 pub struct Shared(Rc<dyn Erased>);
 
 trait Erased {
-    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>>;
     fn call(&self, request: Request<Body>) -> ResponseFuture;
 }
 
@@ -36,17 +35,13 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     S::Future: 'static,
 {
-    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.0.borrow_mut().poll_ready(cx)
-    }
-
     fn call(&self, request: Request<Body>) -> ResponseFuture {
         Box::pin(self.0.borrow_mut().call(request))
     }
 }
 
 impl Shared {
-    /// Shares `service`.
+    /// Shares `service`, which must always be ready: all of ours are, down to the innermost, and so nobody asks.
     pub fn new<S>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + 'static,
@@ -56,17 +51,24 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// The answer to `request`.
+    pub fn respond(&self, request: Request<Body>) -> ResponseFuture {
+        self.0.call(request)
+    }
+}
+
 impl Service<Request<Body>> for Shared {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.0.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.0.call(request)
+        self.respond(request)
     }
 }
 

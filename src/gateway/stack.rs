@@ -24,6 +24,8 @@ use crate::upstream::forward::Forward;
 pub trait Resources {
     /// Where the limiter's buckets are kept.
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
+    /// Whether the access log says why the gateway answered a request itself.
+    fn logs_reasons(&self) -> bool;
     /// The series that verdicts are counted in.
     fn metrics(&self) -> (&Metrics, usize);
 }
@@ -32,10 +34,7 @@ pub trait Resources {
 #[must_use]
 pub fn forwarding(forward: Forward) -> Shared {
     let forward = Rc::new(forward);
-    Shared::new(service_fn(move |request: Request<Body>| {
-        let answer = Rc::clone(&forward).forward(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    }))
+    Shared::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)))
 }
 
 /// The innermost service of the built-in demo upstream.
@@ -82,7 +81,8 @@ pub fn stack(
                     resources.store(limiter),
                 )
                 .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
-                Shared::new(layer.layer(service))
+                let marked = resources.logs_reasons() || rest.iter().any(acts_on_answers);
+                Shared::new(if marked { layer } else { layer.unmarked() }.layer(service))
             }
         };
     }
@@ -95,6 +95,15 @@ pub fn stack(
 fn limited(max_bytes: u64, service: Shared) -> Shared {
     let inner = tower::util::MapRequest::new(service, |request: Request<SizeLimited<Body>>| request.map(Body::from));
     Shared::new(RequestSizeLayer::new(max_bytes).layer(inner))
+}
+
+/// Whether a filter edits upstreams' answers, and so must tell them from ours.
+fn acts_on_answers(filter: &Filter) -> bool {
+    match filter {
+        Filter::SetStatus(_) => true,
+        Filter::Edit(edit) => !edit.is_request_side(),
+        Filter::RedirectTo(_) | Filter::RequestSize(_) | Filter::RequestRateLimiter(_) => false,
+    }
 }
 
 fn as_edit(filter: &Filter) -> Option<&Edit> {

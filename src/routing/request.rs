@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::header::HOST;
 use http::{HeaderMap, Method};
 
 /// The request as routing sees it: the client's, before any filter has changed it.
@@ -16,12 +17,18 @@ pub struct RequestView<'a> {
     pub query: Option<&'a str>,
     /// The header fields.
     pub headers: &'a HeaderMap,
-    /// The text of the `Host` field or of `:authority`, port included.
-    pub host: Option<&'a str>,
     /// The address of the TCP peer.
     pub peer: IpAddr,
     /// Tells the milliseconds since 1970; asked by predicates about time alone.
     pub now_ms: fn() -> i64,
+}
+
+impl<'a> RequestView<'a> {
+    /// The text of the `Host` field, port included. Screening has put an `:authority` there.
+    #[must_use]
+    pub fn host(&self) -> Option<&'a str> {
+        self.headers.get(HOST)?.to_str().ok()
+    }
 }
 
 /// The values of a route's variables, percent-encoded as in the path, in the order of the patterns; each name occurs once.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -57,17 +58,19 @@ pub struct ConnectionInfo {
 
 /// Answers requests.
 pub trait Handler: 'static {
-    /// Answers one. Never fails and never panics.
-    fn handle(
-        self: Rc<Self>,
-        request: Request<Incoming>,
-        connection: Rc<ConnectionInfo>,
-    ) -> impl Future<Output = Response<Body>>;
+    /// The answer to come.
+    type Answer: Future<Output = Response<Body>>;
+
+    /// Answers one request. Never fails and never panics.
+    fn handle(&self, request: Request<Incoming>, connection: &Rc<ConnectionInfo>) -> Self::Answer;
 }
 
 /// Serves one accepted connection to its end.
+///
+/// A connection that is idle for a moment is parked: hyper's state and its buffers, some 18 KB, are let go of, and only
+/// the socket is kept until the next request's first byte.
 pub async fn serve<H: Handler>(
-    stream: TcpStream,
+    mut stream: TcpStream,
     peer: SocketAddr,
     limits: Limits,
     connections: Arc<Connections>,
@@ -75,53 +78,91 @@ pub async fn serve<H: Handler>(
 ) {
     let open = connections.open();
     let _ = stream.set_nodelay(true);
-    let accepted = Instant::now();
-    let protocol = match first_bytes(&stream, &open, &limits).await {
-        Ok(protocol) => protocol,
-        Err(error) => return tracing::debug!(%peer, %error, "a connection ended before its first request"),
-    };
-    let activity = Activity::new(accepted);
-    let http1 = protocol == Protocol::Http1;
-    let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections });
-    let io = TokioIo::new(ClientIo::new(stream, activity, limits.patience));
+    let mut activity = Activity::new(Instant::now());
+    let mut patience = limits.patience.header;
+    let mut protocol = (!limits.http2).then_some(Protocol::Http1);
+    let mut received = Bytes::new();
+    loop {
+        if received.is_empty() {
+            match first_bytes(&stream, &open, patience).await {
+                Ok(sniffed) => protocol = protocol.or(Some(sniffed)),
+                Err(error) => return tracing::debug!(%peer, %error, "a connection ended before its next request"),
+            }
+        }
+        let http1 = protocol == Some(Protocol::Http1);
+        let connections = Arc::clone(&connections);
+        let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections });
+        let io = ClientIo::new(stream, received, activity, limits.patience);
+        // Boxed one by one, so that a parked connection is as small as its socket.
+        if !http1 {
+            return Box::pin(serve_http2(io, limits, info, Rc::clone(&handler), &open)).await;
+        }
+        let Some(parked) = Box::pin(serve_http1(io, limits, info, Rc::clone(&handler), &open)).await else { return };
+        (stream, received) = parked;
+        activity = Activity::new(Instant::now());
+        patience = limits.patience.idle;
+    }
+}
+
+/// Serves HTTP/1 until the connection ends or is idle: then it is handed back, with what was received of the next
+/// request, if anything.
+async fn serve_http1<H: Handler>(
+    io: ClientIo,
+    limits: Limits,
+    info: Rc<ConnectionInfo>,
+    handler: Rc<H>,
+    open: &Open,
+) -> Option<(TcpStream, Bytes)> {
+    let activity = Arc::clone(&info.activity);
+    let peer = info.peer;
     let service = service_fn(move |request| {
-        let answer = Rc::clone(&handler).handle(request, Rc::clone(&info));
+        let answer = handler.handle(request, &info);
         async move { Ok::<_, Infallible>(answer.await) }
     });
-    let ended = match protocol {
-        Protocol::Http1 => {
-            let connection = http1::Builder::new()
-                .header_read_timeout(None::<Duration>) // ClientIo has one, for a tenth of the price
-                .max_headers(limits.headers)
-                .max_header_size(limits.header_bytes)
-                .max_buf_size(limits.header_bytes.max(64 * 1024))
-                .serve_connection(io, service)
-                .with_upgrades();
-            drive(pin!(connection), &open, Stage::Closing, http1::UpgradeableConnection::graceful_shutdown).await
+    let mut connection = http1::Builder::new()
+        .header_read_timeout(None::<Duration>) // ClientIo has one, for a tenth of the price
+        .max_headers(limits.headers)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size(limits.header_bytes.max(64 * 1024))
+        .serve_connection(TokioIo::new(io), service)
+        .with_upgrades();
+    let end = http1::UpgradeableConnection::graceful_shutdown;
+    match drive(Pin::new(&mut connection), open, Stage::Closing, end, || activity.is_parked()).await {
+        Some(Ok(())) => None,
+        Some(Err(error)) => {
+            tracing::debug!(%peer, %error, "a connection ended early");
+            None
         }
-        Protocol::Http2 => {
-            let connection = http2::Builder::new(LocalExecutor)
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(H2_STREAMS)
-                .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-                .initial_stream_window_size(H2_STREAM_WINDOW)
-                .initial_connection_window_size(H2_CONNECTION_WINDOW)
-                .serve_connection(io, service);
-            // GOAWAY tells the client which requests were not taken: there is nothing to wait for.
-            drive(pin!(connection), &open, Stage::LastRequests, http2::Connection::graceful_shutdown).await
+        None => {
+            let parts = connection.into_parts()?;
+            Some((parts.io.into_inner().into_stream(), parts.read_buf))
         }
-    };
-    if let Err(error) = ended {
+    }
+}
+
+async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<ConnectionInfo>, handler: Rc<H>, open: &Open) {
+    let peer = info.peer;
+    let service = service_fn(move |request| {
+        let answer = handler.handle(request, &info);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let connection = http2::Builder::new(LocalExecutor)
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(H2_STREAMS)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(H2_STREAM_WINDOW)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW)
+        .serve_connection(TokioIo::new(io), service);
+    // GOAWAY tells the client which requests were not taken: there is nothing to wait for.
+    let end = http2::Connection::graceful_shutdown;
+    if let Some(Err(error)) = drive(pin!(connection), open, Stage::LastRequests, end, || false).await {
         tracing::debug!(%peer, %error, "a connection ended early");
     }
 }
 
 /// Waits for the first bytes: not for ever, and not once the gateway is closing.
-async fn first_bytes(stream: &TcpStream, open: &Open, limits: &Limits) -> io::Result<Protocol> {
-    if !limits.http2 {
-        return Ok(Protocol::Http1);
-    }
-    let mut sniffing = pin!(tokio::time::timeout(limits.patience.header, sniff(stream)));
+async fn first_bytes(stream: &TcpStream, open: &Open, patience: Duration) -> io::Result<Protocol> {
+    let mut sniffing = pin!(tokio::time::timeout(patience, sniff(stream)));
     let mut watched = false;
     poll_fn(|cx| {
         if !std::mem::replace(&mut watched, true) {
@@ -139,8 +180,15 @@ async fn first_bytes(stream: &TcpStream, open: &Open, limits: &Limits) -> io::Re
     .await
 }
 
-/// Polls a connection to its end, and tells it once when the draining has come to `last`.
-async fn drive<C, E>(mut connection: Pin<&mut C>, open: &Open, last: Stage, end: fn(Pin<&mut C>)) -> Result<(), E>
+/// Polls a connection to its end, and tells it once when the draining has come to `last`. `None` where it is to be
+/// left as it is.
+async fn drive<C, E>(
+    mut connection: Pin<&mut C>,
+    open: &Open,
+    last: Stage,
+    end: fn(Pin<&mut C>),
+    leave: impl Fn() -> bool,
+) -> Option<Result<(), E>>
 where
     C: Future<Output = Result<(), E>>,
 {
@@ -153,7 +201,11 @@ where
             told = true;
             end(connection.as_mut());
         }
-        connection.as_mut().poll(cx)
+        match connection.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if leave() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
     })
     .await
 }

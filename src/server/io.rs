@@ -4,9 +4,10 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -40,6 +41,11 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const HEAD_TIMED: u8 = 2;
 const BUSY: u8 = 3;
+const PARKED: u8 = 4;
+
+/// How long a connection is idle before what it holds is let go of. Long enough that a busy client's next request finds
+/// everything in place.
+const PARK_AFTER: Duration = Duration::from_millis(100);
 
 impl Activity {
     /// A connection just accepted: its first request head is due.
@@ -74,6 +80,17 @@ impl Activity {
         self.forever.store(1, Relaxed);
     }
 
+    /// Parks an idle connection; false where it was not idle.
+    fn park(&self) -> bool {
+        self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Whether the connection has been idle for long enough that holding on to its buffers is a waste.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.phase.load(Relaxed) == PARKED
+    }
+
     fn mark(&self, phase: u8, since: Instant) {
         let us = since.saturating_duration_since(self.epoch).as_micros();
         self.since_us.store(u64::try_from(us).unwrap_or(u64::MAX), Relaxed);
@@ -81,7 +98,7 @@ impl Activity {
     }
 
     fn received(&self) {
-        if self.phase.load(Relaxed) == IDLE {
+        if matches!(self.phase.load(Relaxed), IDLE | PARKED) {
             self.phase.store(HEAD, Relaxed);
         }
     }
@@ -93,7 +110,8 @@ impl Activity {
         }
         let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
         match self.phase.load(Relaxed) {
-            IDLE => Some(since(self) + patience.idle),
+            IDLE => Some(since(self) + patience.idle.min(PARK_AFTER)),
+            PARKED => Some(since(self) + patience.idle),
             HEAD => {
                 self.mark(HEAD_TIMED, Instant::now());
                 Some(since(self) + patience.header)
@@ -110,6 +128,8 @@ impl Activity {
 #[derive(Debug)]
 pub struct ClientIo {
     stream: TcpStream,
+    /// Read from the socket already.
+    received: Bytes,
     activity: Arc<Activity>,
     patience: Patience,
     read_deadline: Deadline,
@@ -117,10 +137,17 @@ pub struct ClientIo {
 }
 
 impl ClientIo {
-    /// Wraps an accepted socket.
+    /// Wraps an accepted socket, of which `received` has been read already.
     #[must_use]
-    pub fn new(stream: TcpStream, activity: Arc<Activity>, patience: Patience) -> Self {
-        Self { stream, activity, patience, read_deadline: Deadline::default(), write_deadline: Deadline::default() }
+    pub fn new(stream: TcpStream, received: Bytes, activity: Arc<Activity>, patience: Patience) -> Self {
+        let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
+        Self { stream, received, activity, patience, read_deadline, write_deadline }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     fn stalled(&mut self, cx: &mut Context<'_>) -> bool {
@@ -147,19 +174,27 @@ fn timed_out(what: &'static str) -> io::Error {
 impl AsyncRead for ClientIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.received.is_empty() {
+            buf.put_slice(&this.received.split_to(this.received.len().min(buf.remaining())));
+            this.activity.received();
+            return Poll::Ready(Ok(()));
+        }
         let progress = Pin::new(&mut this.stream).poll_read(cx, buf);
         if progress.is_ready() {
             this.activity.received();
             return progress;
         }
-        match this.activity.read_deadline(&this.patience) {
-            Some(at) => this.read_deadline.set(at),
-            None => this.read_deadline.clear(),
+        loop {
+            // While an answer is still being written, the client is not late with its next request.
+            match this.activity.read_deadline(&this.patience).filter(|_| !this.write_deadline.is_set()) {
+                Some(at) => this.read_deadline.set(at),
+                None => this.read_deadline.clear(),
+            }
+            ready!(this.read_deadline.poll_expired(cx));
+            if !this.activity.park() {
+                return Poll::Ready(Err(timed_out("the client sent no request in time")));
+            }
         }
-        if this.read_deadline.poll_expired(cx).is_ready() {
-            return Poll::Ready(Err(timed_out("the client sent no request in time")));
-        }
-        Poll::Pending
     }
 }
 

@@ -66,6 +66,12 @@ impl Record {
         self.log = Some((log, line));
     }
 
+    /// Whether a line will be written.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// The client's address, once the proxies in between are accounted for.
     pub fn client(&mut self, ip: IpAddr) {
         if let Some((_, line)) = &mut self.log {

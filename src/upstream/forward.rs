@@ -1,30 +1,32 @@
 //! The innermost service of every chain: sends the request to the upstream and hands back its answer, or the answer
 //! to what went wrong. Nothing is buffered either way.
+//!
+//! A future is copied into its box with everything it may ever hold, so what seldom happens (connecting, sending
+//! again) is boxed apart from what happens for every request.
 
-use std::error::Error;
-use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, UPGRADE};
+use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Extensions, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use thiserror::Error as ThisError;
+use hyper::client::conn::TrySendError;
+use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
 use tollgate_filters::context::RequestContext;
-use tollgate_filters::reply::prefers_problem;
-use tollgate_filters::request_size::BodyTooLarge;
 
-use super::forwarded;
+use super::error::{ForwardError, to_failure};
 use super::headers::{Hygiene, upgrade_of};
-use super::pool::{ConnectError, Connection, Lease, Pool};
-use super::upgrade;
-use crate::body::{Body, BodyError, Upload};
+use super::pool::{Connection, Lease, Pool};
+use super::{forwarded, upgrade};
+use crate::body::{Body, Upload};
+use crate::deadline::Deadline;
 use crate::gateway::context::Peer;
 use crate::gateway::respond::Failure;
 
@@ -50,119 +52,101 @@ pub struct Forward {
     pub hygiene: Rc<Hygiene>,
 }
 
-/// Why there is no answer.
-#[derive(Debug, ThisError)]
-enum ForwardError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error("the exchange with the upstream failed")]
-    Exchange(#[source] hyper::Error),
-    #[error("the upstream did not answer in time")]
-    Timeout,
-}
-
-/// A failed exchange. `unsent` is the request where no byte of it was written.
-struct Broken {
-    error: ForwardError,
-    unsent: Option<Request<Body>>,
-}
+/// What became of one attempt: an answer, or why there is none and, where not a byte of it was written, the request.
+type Outcome = Result<Response<Incoming>, (ForwardError, Option<Request<Body>>)>;
 
 impl Forward {
     /// Sends the request; never fails but with an answer that says so.
-    pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Response<Body> {
+    ///
+    /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
+    /// answer, is sent once more on a new connection.
+    pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let (mut head, body) = request.into_parts();
-        let as_problem = prefers_problem(&head.headers);
-        let client_upgrade = head.extensions.remove::<hyper::upgrade::OnUpgrade>();
-        let protocol = upgrade_of(head.version, &head.headers).filter(|_| client_upgrade.is_some());
-        let peer = self.prepare(&mut head, protocol.as_ref());
-        let replay = replayable(&head, &body).then(|| Replay::of(&head));
-        let request = Request::from_parts(head, body);
-        match self.exchange(request, replay).await {
-            Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                match (protocol, client_upgrade, peer) {
-                    (Some(_), Some(client), Some(peer)) => upgrade::tunnel(response, client, lease, &peer),
-                    _ => self.failed("the upstream switched protocols unasked", None, as_problem),
-                }
-            }
-            Ok((response, lease)) => self.answer(response, lease),
-            Err(error) => self.failed("cannot forward", Some(&error), as_problem),
+        let extras = self.prepare(&mut head);
+        if !body.is_end_stream() && body.size_hint().exact().is_none() {
+            // hyper takes a GET without framing fields to have no body, and would drop it.
+            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
+        let mut connection = match self.pool.take_idle() {
+            Some(kept) => kept,
+            None => match Box::pin(self.pool.connect(self.timeouts.connect)).await {
+                Ok(fresh) => fresh,
+                Err(error) => return Ok(self.failed(&error.into())),
+            },
+        };
+        let replay = replayable(&head, &body).then(|| Replay::of(&head));
+        let upload = body.upload();
+        let sending = connection.sender.try_send_request(Request::from_parts(head, body));
+        let mut outcome = self.answered(sending, &mut connection.deadline, upload.as_deref()).await;
+        if let Err((error, unsent)) = outcome {
+            let again = match (unsent, replay) {
+                (Some(unsent), _) => unsent,
+                // What came was an answer, if no valid one: to ask again would bring the same.
+                (None, Some(replay)) if matches!(&error, ForwardError::Exchange(error) if !error.is_parse()) => {
+                    replay.request()
+                }
+                _ => return Ok(self.failed(&error)),
+            };
+            (outcome, connection) = match Box::pin(self.send_anew(again, upload)).await {
+                Ok(sent) => sent,
+                Err(error) => return Ok(self.failed(&error)),
+            };
+        }
+        Ok(match outcome {
+            Ok(response) => self.relay(response, Lease::new(Rc::clone(&self.pool), connection), extras),
+            Err((error, _)) => self.failed(&error),
+        })
     }
 
-    /// Makes the upstream's request head of the client's. Returns what the connection's own task must be told of.
-    fn prepare(&self, head: &mut Parts, protocol: Option<&HeaderValue>) -> Option<Peer> {
-        let peer = head.extensions.remove::<Peer>();
-        let preserve_host = head.extensions.remove::<RequestContext>().is_some_and(|context| context.preserve_host);
-        let trusted: Option<SocketAddr> = peer.as_ref().filter(|peer| peer.trusted).map(|peer| peer.address);
-        let told = self.hygiene.clean_request(&mut head.headers, trusted.is_some());
-        if let Some(address) = trusted {
-            forwarded::append(&mut head.headers, address);
+    /// Makes the upstream's request head of the client's.
+    fn prepare(&self, head: &mut Parts) -> Option<Box<Extras>> {
+        let mut extras = Extras::take(&mut head.extensions);
+        let protocol = extras.as_ref().filter(|extras| extras.client.is_some());
+        let protocol = protocol.and_then(|_| upgrade_of(head.version, &head.headers));
+        if let Some(extras) = extras.as_mut().filter(|_| protocol.is_none()) {
+            // Not asked for upstream (h2c): then a 101 from there opens no tunnel.
+            extras.client = None;
         }
+        let trusted = extras.as_ref().and_then(|extras| extras.peer.as_ref()).filter(|peer| peer.trusted);
+        let told = self.hygiene.clean_request(&mut head.headers, trusted.is_some());
+        if let Some(peer) = trusted {
+            forwarded::append(&mut head.headers, peer.address);
+        }
+        let preserve_host = extras.as_ref().is_some_and(|extras| extras.preserve_host);
         if !preserve_host || !head.headers.contains_key(HOST) {
             head.headers.insert(HOST, self.pool.origin().authority.clone());
         }
         if let Some(protocol) = protocol {
-            head.headers.insert(UPGRADE, protocol.clone());
+            head.headers.insert(UPGRADE, protocol);
             head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         } else if told.trailers {
             head.headers.insert(TE, HeaderValue::from_static("trailers"));
             head.headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
         head.version = Version::HTTP_11;
-        peer
+        extras
     }
 
-    /// One exchange, or two: what a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was
-    /// broken off before its answer, is sent once more on a new connection.
-    async fn exchange(
+    /// Waits for the answer's head, until the response timeout. An upstream cannot answer what it has not got yet: a
+    /// body that still flows moves the deadline on.
+    async fn answered(
         &self,
-        request: Request<Body>,
-        replay: Option<Replay>,
-    ) -> Result<(Response<Incoming>, Lease), ForwardError> {
-        let upload = request.body().upload();
-        let first = match self.pool.take_idle() {
-            Some(kept) => kept,
-            None => self.pool.connect(self.timeouts.connect).await?,
-        };
-        let broken = match self.send(first, request, upload.as_deref()).await {
-            Ok(answered) => return Ok(answered),
-            Err(broken) => broken,
-        };
-        let again = match (broken.unsent, broken.error, replay) {
-            (Some(unsent), _, _) => unsent,
-            // What came was an answer, if no valid one: to ask again would bring the same.
-            (None, ForwardError::Exchange(error), Some(replay)) if !error.is_parse() => replay.request(),
-            (None, error, _) => return Err(error),
-        };
-        let fresh = self.pool.connect(self.timeouts.connect).await?;
-        self.send(fresh, again, upload.as_deref()).await.map_err(|broken| broken.error)
-    }
-
-    async fn send(
-        &self,
-        mut connection: Connection,
-        request: Request<Body>,
+        sending: impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>,
+        deadline: &mut Deadline,
         upload: Option<&Upload>,
-    ) -> Result<(Response<Incoming>, Lease), Broken> {
-        if !connection.reused {
-            // A connection just opened says that it is ready once its task has been polled.
-            if let Err(error) = connection.sender.ready().await {
-                return Err(Broken { error: ForwardError::Exchange(error), unsent: Some(request) });
-            }
+    ) -> Outcome {
+        match self.timeouts.response {
+            Some(patience) => deadline.set(Instant::now() + patience),
+            None => deadline.clear(),
         }
-        let patience = self.timeouts.response;
-        match patience {
-            Some(patience) => connection.deadline.set(Instant::now() + patience),
-            None => connection.deadline.clear(),
-        }
-        let mut answer = pin!(connection.sender.try_send_request(request));
-        let deadline = &mut connection.deadline;
-        let outcome = poll_fn(|cx| {
-            if let Poll::Ready(outcome) = answer.as_mut().poll(cx) {
-                return Poll::Ready(Some(outcome));
+        let mut sending = pin!(sending);
+        let answer = poll_fn(|cx| {
+            if let Poll::Ready(answer) = sending.as_mut().poll(cx) {
+                return Poll::Ready(Some(answer));
             }
             while deadline.poll_expired(cx).is_ready() {
-                match later(patience, upload) {
+                let latest = upload.and_then(Upload::last_progress).zip(self.timeouts.response);
+                match latest.map(|(latest, patience)| latest + patience).filter(|at| *at > Instant::now()) {
                     Some(at) => deadline.set(at),
                     None => return Poll::Ready(None),
                 }
@@ -170,20 +154,36 @@ impl Forward {
             Poll::Pending
         })
         .await;
-        match outcome {
-            Some(Ok(response)) => {
-                connection.deadline.clear();
-                Ok((response, Lease::new(Rc::clone(&self.pool), connection)))
-            }
+        deadline.clear();
+        match answer {
+            Some(Ok(response)) => Ok(response),
             Some(Err(mut error)) => {
                 let unsent = error.take_message();
-                Err(Broken { error: ForwardError::Exchange(error.into_error()), unsent })
+                Err((ForwardError::Exchange(error.into_error()), unsent))
             }
-            None => Err(Broken { error: ForwardError::Timeout, unsent: None }),
+            None => Err((ForwardError::Timeout, None)),
         }
     }
 
-    fn answer(&self, response: Response<Incoming>, lease: Lease) -> Response<Body> {
+    async fn send_anew(
+        &self,
+        request: Request<Body>,
+        upload: Option<Rc<Upload>>,
+    ) -> Result<(Outcome, Connection), ForwardError> {
+        let mut connection = self.pool.connect(self.timeouts.connect).await?;
+        let sending = connection.sender.try_send_request(request);
+        let outcome = self.answered(sending, &mut connection.deadline, upload.as_deref()).await;
+        Ok((outcome, connection))
+    }
+
+    /// The upstream's answer, as the client gets it.
+    fn relay(&self, response: Response<Incoming>, lease: Lease, extras: Option<Box<Extras>>) -> Response<Body> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return match extras.and_then(|extras| Some((extras.client?, extras.peer?))) {
+                Some((client, peer)) => upgrade::tunnel(response, client, lease, &peer),
+                None => self.failed(&ForwardError::UnaskedUpgrade),
+            };
+        }
         let (mut head, body) = response.into_parts();
         self.hygiene.clean_response(head.status, &mut head.headers);
         // Otherwise an HTTP/1.0 upstream would end the client's connection too.
@@ -191,25 +191,39 @@ impl Forward {
         Response::from_parts(head, Body::from_upstream(body, lease, self.timeouts.read))
     }
 
-    fn failed(&self, what: &str, error: Option<&ForwardError>, as_problem: bool) -> Response<Body> {
-        let failure = error.map_or(Failure::BadGateway, to_failure);
+    fn failed(&self, error: &ForwardError) -> Response<Body> {
+        let failure = to_failure(error);
         let origin = self.pool.origin();
-        let cause = error.map(chain).unwrap_or_default();
+        let cause = error.chain();
         match failure {
             // The client's doing: nothing an operator could mend.
             Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
-                tracing::debug!(host = %origin.host, port = origin.port, cause, "{what}");
+                tracing::debug!(host = %origin.host, port = origin.port, cause, "cannot forward");
             }
-            _ => tracing::warn!(host = %origin.host, port = origin.port, cause, "{what}"),
+            _ => tracing::warn!(host = %origin.host, port = origin.port, cause, "cannot forward"),
         }
-        failure.into_response(as_problem)
+        failure.unrendered()
     }
 }
 
-/// A later deadline, where the client's body came on since: an upstream cannot answer what it has not yet got.
-fn later(patience: Option<Duration>, upload: Option<&Upload>) -> Option<Instant> {
-    let at = upload?.last_progress()? + patience?;
-    (at > Instant::now()).then_some(at)
+/// What came with a request beside its head.
+struct Extras {
+    peer: Option<Peer>,
+    client: Option<OnUpgrade>,
+    preserve_host: bool,
+}
+
+impl Extras {
+    fn take(extensions: &mut Extensions) -> Option<Box<Self>> {
+        if extensions.is_empty() {
+            return None;
+        }
+        let peer = extensions.remove::<Peer>();
+        let client = extensions.remove::<OnUpgrade>();
+        let preserve_host = extensions.get::<RequestContext>().is_some_and(|context| context.preserve_host);
+        extensions.clear();
+        (peer.is_some() || preserve_host).then(|| Box::new(Self { peer, client, preserve_host }))
+    }
 }
 
 /// Whether a request may be sent twice: its method is idempotent and it has no body to send twice.
@@ -226,8 +240,8 @@ struct Replay {
 }
 
 impl Replay {
-    fn of(head: &Parts) -> Self {
-        Self { method: head.method.clone(), uri: head.uri.clone(), headers: head.headers.clone() }
+    fn of(head: &Parts) -> Box<Self> {
+        Box::new(Self { method: head.method.clone(), uri: head.uri.clone(), headers: head.headers.clone() })
     }
 
     fn request(self) -> Request<Body> {
@@ -237,33 +251,4 @@ impl Replay {
         *request.headers_mut() = self.headers;
         request
     }
-}
-
-fn to_failure(error: &ForwardError) -> Failure {
-    match error {
-        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
-        ForwardError::Connect(_) => Failure::Unreachable,
-        ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
-    }
-}
-
-/// The client's part in a failed exchange, if `error` says that its body was the failure.
-fn clients_part(error: &(dyn Error + 'static)) -> Option<Failure> {
-    if error.is::<BodyTooLarge>() {
-        return Some(Failure::TooLarge);
-    }
-    match error.downcast_ref::<BodyError>()? {
-        BodyError::ClientStalled => Some(Failure::ClientTimeout),
-        BodyError::Client(_) => Some(Failure::ClientBody),
-        _ => None,
-    }
-}
-
-/// `error` and what caused it, one after the other.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
-}
-
-fn chain(error: &ForwardError) -> String {
-    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -143,7 +143,7 @@ impl Pool {
     /// See [`ConnectError`]; never later than `timeout`.
     pub async fn connect(&self, timeout: Duration) -> Result<Connection, ConnectError> {
         let stream = tokio::time::timeout(timeout, self.dial()).await.map_err(|_| ConnectError::Timeout)??;
-        let (sender, connection) = Builder::new()
+        let (mut sender, connection) = Builder::new()
             .max_header_size(MAX_HEAD_BYTES)
             .handshake(TokioIo::new(stream))
             .await
@@ -152,6 +152,8 @@ impl Pool {
             // Its requests learn of its errors; what comes on an idle connection ends it, unseen by any request.
             let _ = connection.with_upgrades().await;
         });
+        // It says that it is ready once its task has been polled.
+        sender.ready().await.map_err(ConnectError::Handshake)?;
         Ok(Connection { sender, deadline: Deadline::default(), reused: false })
     }
 

@@ -157,6 +157,16 @@ impl KeyResolver {
         })
     }
 
+    /// Whether it reads the request's [`RequestContext`] at all.
+    #[must_use]
+    pub fn needs_context(&self) -> bool {
+        match &self.0 {
+            Kind::Ip(_) | Kind::Variable(_) | Kind::Route | Kind::Principal => true,
+            Kind::Composite(parts) => parts.iter().any(Self::needs_context),
+            Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path | Kind::Host | Kind::Method => false,
+        }
+    }
+
     /// Whether it reads URI template variables of the request's context.
     #[must_use]
     pub fn needs_variables(&self) -> bool {

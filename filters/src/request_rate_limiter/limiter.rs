@@ -50,7 +50,7 @@ impl Limiter {
             ErrorBody::Empty => Reply::empty(status, reason),
         };
         // Both problem types: draft-ietf-httpapi-ratelimit-headers, "Problem Types".
-        let denied = reply(
+        let mut denied = reply(
             settings.status,
             "rate-limited",
             "https://iana.org/assignments/http-problem-types#quota-exceeded",
@@ -66,11 +66,13 @@ impl Limiter {
         );
         let empty_key =
             settings.deny_empty_key.then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
+        let headers = RateLimitHeaders::new(settings.headers, &rule);
+        denied.prepare(|map| headers.prepare(map));
         Self {
             scope,
             rule,
             key_resolver: settings.key_resolver,
-            headers: RateLimitHeaders::new(settings.headers, &rule),
+            headers,
             store,
             denied,
             unavailable,
@@ -102,15 +104,26 @@ impl Limiter {
         if let Some(hook) = &self.on_verdict {
             hook(verdict);
         }
-        let reply = match verdict.outcome {
-            Outcome::Allowed => return None,
-            Outcome::Denied { .. } | Outcome::NeverAdmitted => &self.denied,
-            Outcome::StoreUnavailable { .. } => &self.unavailable,
-        };
-        let mut response = reply.to_response(request);
-        RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
-        self.headers.append(verdict, response.headers_mut());
-        Some(response)
+        match verdict.outcome {
+            Outcome::Allowed => None,
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => {
+                let mut response = self.denied.to_response(request);
+                self.headers.complete(verdict, response.headers_mut());
+                Some(response)
+            }
+            Outcome::StoreUnavailable { .. } => {
+                let mut response = self.unavailable.to_response(request);
+                RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
+                self.headers.append(verdict, response.headers_mut());
+                Some(response)
+            }
+        }
+    }
+
+    /// Leaves the mark off refusals.
+    pub(super) fn unmark(&mut self) {
+        let replies = [&mut self.denied, &mut self.unavailable].into_iter().chain(&mut self.empty_key);
+        replies.for_each(Reply::unmark);
     }
 
     /// Whether responses that pass are to be touched at all.

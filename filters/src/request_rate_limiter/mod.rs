@@ -154,6 +154,16 @@ impl RequestRateLimiterLayer {
     }
 }
 
+impl RequestRateLimiterLayer {
+    /// Leaves [`LocalReply`](crate::context::LocalReply) off refusals: three allocations less for each, where no layer
+    /// outside of this one looks for it.
+    #[must_use]
+    pub fn unmarked(mut self) -> Self {
+        Arc::make_mut(&mut self.limiter).unmark();
+        self
+    }
+}
+
 impl<S> Layer<S> for RequestRateLimiterLayer {
     type Service = RequestRateLimiter<S>;
 

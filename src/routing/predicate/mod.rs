@@ -176,7 +176,7 @@ impl Predicate {
             }
             Kind::Method(methods) => methods.contains(request.method),
             Kind::Host(patterns) => {
-                request.host.is_some_and(|host| patterns.iter().any(|pattern| pattern.matches(host)))
+                request.host().is_some_and(|host| patterns.iter().any(|pattern| pattern.matches(host)))
             }
             Kind::Header { name, regexp, .. } => header::matches(request.headers, name, regexp.as_ref()),
             Kind::Query { param, regexp } => query::matches(request.query.unwrap_or_default(), param, regexp.as_ref()),
@@ -204,7 +204,7 @@ impl Predicate {
                 }
             }
             Kind::Host(patterns) => {
-                let Some(host) = request.host else { return };
+                let Some(host) = request.host() else { return };
                 if let Some(pattern) = patterns.iter().find(|pattern| pattern.matches(host)) {
                     pattern.captures(host, out);
                 }

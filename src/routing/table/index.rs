@@ -21,7 +21,9 @@ pub(super) struct Index {
 struct Node {
     /// In ascending order.
     routes: Vec<usize>,
-    children: HashMap<Box<str>, Node>,
+    /// Seeded anew in every process. What is looked up comes from clients, what is in it does not, so no client can
+    /// make it slow, and a fast hash will do.
+    children: HashMap<Box<str>, Node, foldhash::fast::RandomState>,
 }
 
 /// The routes of a few nodes, merged into one ascending order without repetition.

@@ -1,0 +1,64 @@
+//! Why there is no answer from the upstream, and whose doing it is.
+
+use std::error::Error;
+
+use thiserror::Error;
+use tollgate_filters::request_size::BodyTooLarge;
+
+use super::pool::ConnectError;
+use crate::body::BodyError;
+use crate::gateway::respond::Failure;
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ForwardError {
+    /// There is no connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The connection broke off, or what came over it is not HTTP.
+    #[error("the exchange with the upstream failed")]
+    Exchange(#[source] hyper::Error),
+    /// No answer within the response timeout.
+    #[error("the upstream did not answer in time")]
+    Timeout,
+    /// A 101 to a request that did not ask for it.
+    #[error("the upstream switched protocols unasked")]
+    UnaskedUpgrade,
+}
+
+impl ForwardError {
+    /// The error and what caused it, in one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        causes(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+}
+
+/// What the client is told.
+#[must_use]
+pub fn to_failure(error: &ForwardError) -> Failure {
+    match error {
+        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
+        ForwardError::Connect(_) => Failure::Unreachable,
+        ForwardError::UnaskedUpgrade => Failure::BadGateway,
+        ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
+    }
+}
+
+/// The client's part in a failed exchange, if `error` says that its body was the failure.
+fn clients_part(error: &(dyn Error + 'static)) -> Option<Failure> {
+    if error.is::<BodyTooLarge>() {
+        return Some(Failure::TooLarge);
+    }
+    match error.downcast_ref::<BodyError>()? {
+        BodyError::ClientStalled => Some(Failure::ClientTimeout),
+        BodyError::Client(_) => Some(Failure::ClientBody),
+        _ => None,
+    }
+}
+
+/// `error` and what caused it, one after the other.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
