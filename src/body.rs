@@ -268,7 +268,8 @@ impl UpstreamBody {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match Pin::new(&mut self.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                if self.incoming.is_end_stream() {
+                // Trailers are the last frame: a server does not ask for another.
+                if self.incoming.is_end_stream() || frame.is_trailers() {
                     self.ended();
                 } else if let Some(lease) = &mut self.lease {
                     lease.deadline().clear();

@@ -31,7 +31,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-/// The values of a route's variables, decoded, in the order of the patterns; each name occurs once.
+/// The values of a route's variables, percent-encoded as in the path, in the order of the patterns; each name occurs once.
 pub type Variables = Vec<(Arc<str>, String)>;
 
 /// Gives `name` a value; a later one replaces an earlier one, as Spring Cloud Gateway merges predicates' variables.

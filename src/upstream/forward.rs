@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, UPGRADE};
+use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{Extensions, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
@@ -58,11 +58,15 @@ type Outcome = Result<Response<Incoming>, (ForwardError, Option<Request<Body>>)>
 impl Forward {
     /// Sends the request; never fails but with an answer that says so.
     ///
-    /// What a kept connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before
-    /// its answer, is sent once more on a new connection.
+    /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
+    /// answer, is sent once more on a new connection.
     pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let (mut head, body) = request.into_parts();
         let extras = self.prepare(&mut head);
+        if !body.is_end_stream() && body.size_hint().exact().is_none() {
+            // hyper takes a GET without framing fields to have no body, and would drop it.
+            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
         let mut connection = match self.pool.take_idle() {
             Some(kept) => kept,
             None => match Box::pin(self.pool.connect(self.timeouts.connect)).await {
@@ -70,14 +74,17 @@ impl Forward {
                 Err(error) => return Ok(self.failed(&error.into())),
             },
         };
-        let replay = (connection.reused && replayable(&head, &body)).then(|| Replay::of(&head));
+        let replay = replayable(&head, &body).then(|| Replay::of(&head));
         let upload = body.upload();
         let sending = connection.sender.try_send_request(Request::from_parts(head, body));
         let mut outcome = self.answered(sending, &mut connection.deadline, upload.as_deref()).await;
         if let Err((error, unsent)) = outcome {
             let again = match (unsent, replay) {
-                (Some(unsent), _) if connection.reused => unsent,
-                (None, Some(replay)) if matches!(error, ForwardError::Exchange(_)) => replay.request(),
+                (Some(unsent), _) => unsent,
+                // What came was an answer, if no valid one: to ask again would bring the same.
+                (None, Some(replay)) if matches!(&error, ForwardError::Exchange(error) if !error.is_parse()) => {
+                    replay.request()
+                }
                 _ => return Ok(self.failed(&error)),
             };
             (outcome, connection) = match Box::pin(self.send_anew(again, upload)).await {
@@ -93,9 +100,13 @@ impl Forward {
 
     /// Makes the upstream's request head of the client's.
     fn prepare(&self, head: &mut Parts) -> Option<Box<Extras>> {
-        let extras = Extras::take(&mut head.extensions);
+        let mut extras = Extras::take(&mut head.extensions);
         let protocol = extras.as_ref().filter(|extras| extras.client.is_some());
         let protocol = protocol.and_then(|_| upgrade_of(head.version, &head.headers));
+        if let Some(extras) = extras.as_mut().filter(|_| protocol.is_none()) {
+            // Not asked for upstream (h2c): then a 101 from there opens no tunnel.
+            extras.client = None;
+        }
         let trusted = extras.as_ref().and_then(|extras| extras.peer.as_ref()).filter(|peer| peer.trusted);
         let told = self.hygiene.clean_request(&mut head.headers, trusted.is_some());
         if let Some(peer) = trusted {
@@ -175,6 +186,8 @@ impl Forward {
         }
         let (mut head, body) = response.into_parts();
         self.hygiene.clean_response(head.status, &mut head.headers);
+        // Otherwise an HTTP/1.0 upstream would end the client's connection too.
+        head.version = Version::HTTP_11;
         Response::from_parts(head, Body::from_upstream(body, lease, self.timeouts.read))
     }
 

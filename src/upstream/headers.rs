@@ -65,6 +65,10 @@ impl Hygiene {
             if self.ends_here(name) {
                 doomed.push(name.clone());
             }
+            if name == CONTENT_LENGTH && value.as_bytes().contains(&b',') {
+                // `2, 2` was read as 2; the body knows its length.
+                doomed.push(CONTENT_LENGTH);
+            }
             if name == TRANSFER_ENCODING {
                 // With both, the chunks are what was read (RFC 9112 §6.3): the length would lie to the client.
                 doomed.push(CONTENT_LENGTH);

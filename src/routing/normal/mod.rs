@@ -181,7 +181,7 @@ pub(super) fn hex(digit: u8) -> Option<u8> {
 }
 
 /// RFC 3986, section 2.3.
-fn is_unreserved(byte: u8) -> bool {
+pub(super) fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 

@@ -52,7 +52,8 @@ impl PathPattern {
         forms(path, trailing_slash).any(|segments| walk(&self.parts, Some(segments), '/', segment_matches, |_, _| {}))
     }
 
-    /// Adds the variables of a `path` that matches to `out`, percent-decoded, and nothing for one that does not.
+    /// Adds the variables of a `path` that matches to `out`, percent-encoded as they stand in it, and nothing for one
+    /// that does not: put into another path, `%2F` and `%3F` must not become a slash and a query.
     ///
     /// The value of `{*name}` starts with `/`, or is empty when no segment is left.
     pub fn captures(&self, path: &str, trailing_slash: bool, out: &mut Variables) {
@@ -115,7 +116,7 @@ fn capture(part: &Part, from: Option<&str>, to: Option<&str>, out: &mut Variable
             {
                 let (first, rest) = cut(here, '/');
                 value.push('/');
-                value.push_str(&Text::of_path(first).decoded());
+                value.push_str(Text::of_path(first).encoded());
                 left = rest;
             }
             set_variable(out, name, value);

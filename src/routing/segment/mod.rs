@@ -65,13 +65,13 @@ impl Segment {
     /// Adds the variables that `text`, which matches, gives values to.
     pub(super) fn capture(&self, text: Text<'_>, out: &mut Variables) {
         match self {
-            Self::Variable(name) => set_variable(out, name, text.decoded().into_owned()),
+            Self::Variable(name) => set_variable(out, name, text.encoded().to_owned()),
             Self::Regex { regex, names } => {
-                let text = text.decoded();
-                let Some(groups) = regex.captures(&text) else { return };
+                let decoded = text.decoded();
+                let Some(groups) = regex.captures(&decoded) else { return };
                 for (index, name) in names.iter().enumerate() {
                     let value = groups.name(&group_name(index)).map_or("", |group| group.as_str());
-                    set_variable(out, name, value.to_owned());
+                    set_variable(out, name, text.encode(value));
                 }
             }
             Self::Empty | Self::Literal(_) | Self::Any | Self::Glob(_) => {}

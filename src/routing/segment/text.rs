@@ -1,8 +1,9 @@
 //! The text of one segment, read without being copied.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use super::super::normal::hex;
+use super::super::normal::{hex, is_unreserved};
 
 /// One segment of a path, or one label of a host, as it stands in the request.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,27 @@ impl<'a> Text<'a> {
 
     pub(super) fn bytes(self) -> Bytes<'a> {
         Bytes { rest: self.value.as_bytes(), is_encoded: self.is_encoded }
+    }
+
+    /// The text without matrix parameters, its escapes as they stand in the path.
+    pub(in crate::routing) fn encoded(self) -> &'a str {
+        self.value
+    }
+
+    /// `part` of the decoded text, with escapes as the path would have them: an encoded slash is one again.
+    pub(super) fn encode(self, part: &str) -> String {
+        if !self.is_encoded {
+            return part.to_owned();
+        }
+        let mut out = String::with_capacity(part.len());
+        for &byte in part.as_bytes() {
+            if is_unreserved(byte) {
+                out.push(char::from(byte));
+            } else {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+        out
     }
 
     /// The decoded text. Bytes that are no UTF-8 become U+FFFD, as in Java.

@@ -1,6 +1,6 @@
 //! An HTTP/1.1 client that hides nothing: what it is given goes onto the wire as it is.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use super::PATIENCE;
@@ -142,12 +142,20 @@ impl Connection {
 
     /// Everything until the other side closes.
     pub fn rest(&mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.buffer);
-        let mut piece = [0; 4096];
-        while let Ok(read @ 1..) = self.stream.read(&mut piece) {
-            bytes.extend_from_slice(&piece[..read]);
+        while self.more() {}
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// The bytes up to and with `end`, or all until the other side closes.
+    pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        loop {
+            if let Some(at) = self.buffer.windows(end.len()).position(|window| window == end) {
+                return self.buffer.drain(..at + end.len()).collect();
+            }
+            if !self.more() {
+                return std::mem::take(&mut self.buffer);
+            }
         }
-        bytes
     }
 
     /// Whether the other side has closed, or closes now, without another byte.
@@ -206,7 +214,8 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, length: usize) -> Vec<u8> {
+    /// The next `length` bytes, or fewer where the other side closes.
+    pub fn take(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.more() {}
         self.buffer.drain(..length.min(self.buffer.len())).collect()
     }
@@ -218,6 +227,7 @@ impl Connection {
                 self.buffer.extend_from_slice(&piece[..read]);
                 true
             }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("neither a byte nor an end in {PATIENCE:?}"),
             _ => false,
         }
     }

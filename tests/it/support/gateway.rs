@@ -73,6 +73,16 @@ impl Gateway {
         Self { child, address, admin, log, _folder: folder, config }
     }
 
+    /// Starts one with a single route that sends every path to `uri`.
+    pub fn to(uri: &str) -> Self {
+        Self::start(&format!("routes: [{{id: all, uri: '{uri}', predicates: [Path=/**]}}]"))
+    }
+
+    /// The same with filters, as a YAML list.
+    pub fn filtering(uri: &str, filters: &str) -> Self {
+        Self::start(&format!("routes: [{{id: all, uri: '{uri}', predicates: [Path=/**], filters: {filters}}}]"))
+    }
+
     /// A new connection to it.
     pub fn connect(&self) -> Connection {
         Connection::open(self.address)

@@ -37,6 +37,11 @@ impl Request {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// All fields named `name`.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str()).collect()
+    }
+
     /// The request target.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap()
@@ -92,6 +97,11 @@ impl Upstream {
     /// The complete requests that it has read.
     pub fn requests(&self) -> Vec<Request> {
         self.seen.requests.lock().unwrap().clone()
+    }
+
+    /// The targets of those requests.
+    pub fn targets(&self) -> Vec<String> {
+        self.requests().iter().map(|request| request.target().to_owned()).collect()
     }
 
     /// The connections that it has accepted.

@@ -1,0 +1,391 @@
+//! Requests that are malformed, or that two servers could read in two ways: refused, never guessed at (RFC 9112).
+
+use crate::support::gateway::Gateway;
+use crate::support::upstream::Upstream;
+
+/// What would be read as a request of its own if the one before it were read wrongly.
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Sends each request with another behind it: the answer's status must be one of `statuses`, the connection must end
+/// with it, and the upstream must see nothing.
+#[track_caller]
+fn all_refused<R: AsRef<[u8]>>(statuses: &[u16], requests: impl IntoIterator<Item = R>) {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for request in requests {
+        let request = request.as_ref();
+        let shown = String::from_utf8_lossy(&request[..request.len().min(300)]).into_owned();
+        let mut client = gateway.connect();
+        let _ = client.try_send([request, SMUGGLED.as_bytes()].concat());
+        let answer = client.response().unwrap_or_else(|| panic!("no answer to {shown:?}"));
+        assert!(statuses.contains(&answer.status), "{} to {shown:?}", answer.status);
+        assert!(client.is_closed(), "the connection goes on after {shown:?}");
+        assert_eq!(upstream.requests().len(), 0, "the upstream saw {shown:?}");
+    }
+    assert_eq!(gateway.get("/last").status, 200);
+    assert_eq!(upstream.targets(), ["/last"]);
+}
+
+/// A request with these lines between the request line and the empty line, and a body of five bytes.
+fn post(lines: &str, body: &str) -> String {
+    format!("POST /x HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n{body}")
+}
+
+#[test]
+fn a_malformed_request_line_is_refused() {
+    all_refused(
+        &[400, 505],
+        [
+            "GET /x\r\n\r\n",
+            "GET\r\n\r\n",
+            "/x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET  /x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /x  HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+            " GET /x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "G<T /x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET\t/x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /x\tHTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /\0x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /x\rGET /y HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http:// HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\u{fc}\u{3}\u{3}tls client hello\r\n\r\n",
+        ],
+    );
+}
+
+#[test]
+fn a_version_that_is_not_spoken_is_refused() {
+    all_refused(
+        &[400, 505],
+        [
+            "GET /x HTTP/1.2\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/2.0\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/0.9\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/1.10\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/01.1\r\nHost: a\r\n\r\n",
+            "GET /x http/1.1\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/1\r\nHost: a\r\n\r\n",
+            "GET /x HTTPS/1.1\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/1.1 \r\nHost: a\r\n\r\n",
+        ],
+    );
+}
+
+#[test]
+fn a_missing_second_or_invalid_host_is_refused() {
+    all_refused(
+        &[400],
+        [
+            "GET /x HTTP/1.1\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost:\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nhOST: b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a, b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a/b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: user@a\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a:80:80\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a:http\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: [::1\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a?b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a#b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\\b\r\n\r\n",
+            "GET http://user:secret@a/x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://user@a/x HTTP/1.1\r\n\r\n",
+            "GET http://a/x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        ],
+    );
+}
+
+#[test]
+fn content_length_beside_transfer_encoding_leaves_one_reading_and_ends_the_connection() {
+    // RFC 9112 §6.3: the chunks count and the length is dropped, or 400; closed either way.
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for lines in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        "Content-Length: 5\r\ntransfer-encoding: Chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\nConnection: keep-alive",
+    ] {
+        for chunks in ["0\r\n\r\n", "2\r\nab\r\n0\r\n\r\n"] {
+            let before = upstream.requests().len();
+            let mut client = gateway.connect();
+            client.send([post(lines, chunks).as_str(), SMUGGLED].concat());
+            let status = client.response().unwrap().status;
+            assert!(client.is_closed(), "{lines:?}");
+            let requests = upstream.requests().split_off(before);
+            if status == 200 {
+                assert_eq!(requests.len(), 1, "{lines:?}: {requests:?}");
+                assert!(requests[0].header("content-length").is_none_or(|length| length == "0"), "{requests:?}");
+                assert!(requests[0].body.is_empty() || requests[0].body == b"ab", "{requests:?}");
+            } else {
+                assert_eq!((status, requests.len()), (400, 0), "{lines:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transfer_coding_other_than_chunked_is_refused_however_it_is_written() {
+    let codings: &[&str] = &[
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: x, chunked",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: ,chunked",
+        "Transfer-Encoding: chunked,",
+        "Transfer-Encoding: \"chunked\"",
+        "Transfer-Encoding: 'chunked'",
+        "Transfer-Encoding: chunked;q=1",
+        "Transfer-Encoding: chunked x",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding:",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding\t: chunked",
+        " Transfer-Encoding: chunked",
+        "Transfer-Encoding:\r\n chunked",
+        "Transfer-Encoding: chunked\u{b}",
+        "Transfer-Encoding: \u{c}chunked",
+        "Transfer-Encoding: chun\0ked",
+        "Transfer-Encoding: chunked\rX: y",
+        "Transfer-Encoding: \u{212a}chunked",
+        "Transfer-\u{17f}ncoding: chunked\r\nTransfer-Encoding: x",
+    ];
+    let with_chunks = codings.iter().map(|coding| post(coding, "5\r\nhello\r\n0\r\n\r\n"));
+    let with_length = codings.iter().map(|coding| post(&format!("Content-Length: 5\r\n{coding}"), "hello"));
+    all_refused(&[400, 501], with_chunks.chain(with_length));
+}
+
+#[test]
+fn http_1_0_has_no_chunks() {
+    let request = "POST /x HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    all_refused(&[400, 501], [request]);
+}
+
+#[test]
+fn a_content_length_that_is_no_single_number_is_refused() {
+    all_refused(
+        &[400],
+        [
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length: 6\r\nContent-Length: 5",
+            "Content-Length: 0\r\nContent-Length: 5",
+            "Content-Length: 5, 6",
+            "Content-Length: 5,",
+            "Content-Length: +5",
+            "Content-Length: -5",
+            "Content-Length: 0x5",
+            "Content-Length: 5.0",
+            "Content-Length: 5 5",
+            "Content-Length: five",
+            "Content-Length:",
+            "Content-Length: 99999999999999999999",
+            "Content-Length: 18446744073709551616",
+            "Content-Length : 5",
+            "Content-Length\u{b}: 5",
+        ]
+        .map(|lines| post(lines, "hello")),
+    );
+}
+
+#[test]
+fn equal_content_lengths_are_one_or_refused() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for lines in ["Content-Length: 5\r\nContent-Length: 5", "Content-Length: 5, 5", "Content-Length: 005"] {
+        let before = upstream.requests().len();
+        let mut client = gateway.connect();
+        client.send(post(lines, "hello"));
+        let status = client.response().unwrap().status;
+        let requests = upstream.requests();
+        if status == 400 {
+            assert_eq!(requests.len(), before);
+        } else {
+            let request = requests.last().unwrap();
+            assert_eq!((status, request.all("content-length").len()), (200, 1), "{lines:?}: {request:?}");
+            assert_eq!(request.body, b"hello");
+        }
+    }
+}
+
+#[test]
+fn a_bad_chunk_is_the_clients_fault_and_completes_nothing_upstream() {
+    let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(100_000));
+    let many = format!("{}0\r\n\r\n", "1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nx\r\n".repeat(4000));
+    let trailers = format!("5\r\nhello\r\n0\r\n{}\r\n", "x-a: b\r\n".repeat(20_000));
+    all_refused(
+        &[400, 413, 431],
+        [
+            "G\r\nhello\r\n0\r\n\r\n",
+            "-5\r\nhello\r\n0\r\n\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "0x5\r\nhello\r\n0\r\n\r\n",
+            "5h\r\nhello\r\n0\r\n\r\n",
+            "\r\nhello\r\n0\r\n\r\n",
+            ";x\r\nhello\r\n0\r\n\r\n",
+            "5\nhello\r\n0\r\n\r\n",
+            "5\rhello\r\n0\r\n\r\n",
+            "5;a\nb\r\nhello\r\n0\r\n\r\n",
+            "5\r\nhello0\r\n\r\n",
+            "5\r\nhello\n0\r\n\r\n",
+            "5\r\nhello!\r\n0\r\n\r\n",
+            "4\r\nhello\r\n0\r\n\r\n",
+            "5\r\nhello\r\n0\r\nno colon\r\n\r\n",
+            "5\r\nhello\r\n0\r\nx : y\r\n\r\n",
+            "fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+            "10000000000000005\r\nhello\r\n0\r\n\r\n",
+            &long,
+            &many,
+            &trailers,
+        ]
+        .map(|chunks| post("Transfer-Encoding: chunked", chunks)),
+    );
+}
+
+#[test]
+fn a_body_that_is_cut_off_completes_nothing_upstream() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for request in [
+        post("Content-Length: 10", "hello"),
+        post("Transfer-Encoding: chunked", "5\r\nhel"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n0"),
+        post("Transfer-Encoding: chunked", "5"),
+        post("Transfer-Encoding: chunked", ""),
+    ] {
+        let mut client = gateway.connect();
+        client.send(&request);
+        client.finish();
+        if let Some(answer) = client.response() {
+            assert_eq!(answer.status, 400, "{request:?}");
+        }
+        assert!(client.is_closed());
+    }
+    assert_eq!(gateway.get("/last").status, 200);
+    assert_eq!(upstream.targets(), ["/last"]);
+}
+
+#[test]
+fn malformed_fields_are_refused() {
+    all_refused(
+        &[400],
+        [
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\r\n folded\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\r\n\tfolded\r\n\r\n",
+            "GET /x HTTP/1.1\r\n X: leading\r\nHost: a\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost : a\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\n: y\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX y: z\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX(): z\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX\0: z\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\r\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\u{1}b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX: a\u{7f}b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\nX\u{e9}: b\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: a\r\n\rX: b\r\n\r\n",
+        ],
+    );
+}
+
+#[test]
+fn a_bare_line_feed_ends_a_line_and_is_never_forwarded() {
+    // RFC 9112 §2.2 lets a recipient take it so; what counts is that the upstream reads the same fields.
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\nHost: a\nX: 1\nContent-Length: 5\r\nY: 2\n\nhello");
+    assert_eq!(client.response().unwrap().status, 200);
+    let request = &upstream.requests()[0];
+    assert_eq!((request.header("x"), request.header("y")), (Some("1"), Some("2")));
+    assert_eq!(request.body, b"hello");
+}
+
+#[test]
+fn heads_that_are_too_large_are_refused_and_the_connection_closed() {
+    let fields = |count: usize| (0..count).map(|n| format!("x-{n}: y\r\n")).collect::<String>();
+    all_refused(
+        &[400, 414, 431],
+        [
+            format!("GET /x HTTP/1.1\r\nHost: a\r\n{}\r\n", fields(101)),
+            format!("GET /x HTTP/1.1\r\nHost: a\r\n{}\r\n", fields(10_000)),
+            format!("GET /x HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(128 * 1024)),
+            format!("GET /x HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(1024 * 1024)),
+            format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "y".repeat(70 * 1024)),
+        ],
+    );
+}
+
+#[test]
+fn a_request_line_of_8000_bytes_passes_whole() {
+    // RFC 9112 §3 recommends as much.
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let target = format!("/{}?{}", "p".repeat(3990), "q".repeat(4000));
+    assert_eq!(gateway.get(&target).status, 200);
+    assert_eq!(upstream.targets(), [target]);
+}
+
+#[test]
+fn methods_that_make_no_sense_to_a_gateway_are_answered_by_it() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for request in [
+        "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n",
+        "CONNECT /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "TRACE /x HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let mut client = gateway.connect();
+        client.send([request, SMUGGLED].concat());
+        let answer = client.response().unwrap();
+        assert!([400, 405].contains(&answer.status), "{} to {request:?}", answer.status);
+        assert!(client.is_closed(), "{request:?}");
+    }
+    let mut client = gateway.connect();
+    let answer = client.request("OPTIONS", "*", &[], b"");
+    assert_eq!(answer.status, 204);
+    assert!(answer.header("allow").unwrap().contains("OPTIONS"));
+    assert_eq!(client.request("OPTIONS", "/x", &[("Max-Forwards", "0")], b"").status, 204);
+    assert_eq!(upstream.requests().len(), 0);
+    assert_eq!(client.request("OPTIONS", "/x", &[("Max-Forwards", "7")], b"").status, 200);
+    assert_eq!(client.request("GET", "/x", &[("Max-Forwards", "7")], b"").status, 200);
+    let seen: Vec<_> = upstream.requests().iter().map(|r| r.header("max-forwards").unwrap().to_owned()).collect();
+    assert_eq!(seen, ["6", "7"], "it counts for OPTIONS and TRACE alone (RFC 9110 §7.6.2)");
+    assert_eq!(client.request("OPTIONS", "/x", &[("Max-Forwards", "many")], b"").status, 400);
+}
+
+#[test]
+fn the_target_in_absolute_form_wins_over_host() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/x, Host=a.example], filters: [PreserveHostHeader]}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    let answer = client.request("GET", "http://a.example/x?y", &[("Host", "b.example")], b"");
+    assert_eq!(answer.status, 200);
+    let request = &upstream.requests()[0];
+    assert_eq!((request.target(), request.all("host")), ("/x?y", vec!["a.example"]));
+    assert_eq!(client.request("GET", "http://b.example/x", &[("Host", "a.example")], b"").status, 404);
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn an_expectation_other_than_100_continue_is_refused() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    assert_eq!(gateway.connect().request("GET", "/x", &[("Expect", "200-ok")], b"").status, 417);
+    assert_eq!(upstream.requests().len(), 0);
+}

@@ -1,0 +1,125 @@
+//! One normal form of the path: what is matched is what is forwarded.
+
+use crate::support::gateway::Gateway;
+use crate::support::upstream::Upstream;
+
+#[test]
+fn the_upstream_receives_the_normal_form_and_the_query_as_it_came() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    for (sent, seen) in [
+        ("/", "/"),
+        ("/a/b", "/a/b"),
+        ("/a/b/", "/a/b/"),
+        ("/a/../b", "/b"),
+        ("/a/%2e%2E/b", "/b"),
+        ("/a/.%2e/b", "/b"),
+        ("/a/./b", "/a/b"),
+        ("/a/..", "/"),
+        ("/a//b", "/a/b"),
+        ("//a", "/a"),
+        ("/%61%7e", "/a~"),
+        ("/a%2fb", "/a%2Fb"),
+        ("/a%2Fb", "/a%2Fb"),
+        ("/a%252fb", "/a%252fb"),
+        ("/a%252e%252e/b", "/a%252e%252e/b"),
+        ("/a%0d%0aX:y", "/a%0D%0AX:y"),
+        ("/%c3%a9", "/%C3%A9"),
+        ("/a;v=1/b", "/a;v=1/b"),
+        ("/...", "/..."),
+        ("/a?", "/a?"),
+        ("/a?x=/../%2e%2f&y=//", "/a?x=/../%2e%2f&y=//"),
+        ("/a?x=%0d%0a", "/a?x=%0d%0a"),
+        ("/a?x=[1]{2}|3^", "/a?x=[1]{2}|3^"),
+        ("http://localhost/a/../b?c", "/b?c"),
+        ("http://localhost", "/"),
+        ("http://localhost?a", "/?a"),
+    ] {
+        assert_eq!(client.request("GET", sent, &[], b"").status, 200, "{sent}");
+        assert_eq!(upstream.targets().last().unwrap(), seen, "{sent}");
+    }
+}
+
+#[test]
+fn a_path_without_a_normal_form_is_refused() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for path in [
+        "*",
+        "x",
+        "/..",
+        "/../a",
+        "/a/../../b",
+        "/%2e%2e/a",
+        "/a%00",
+        "/a%5cb",
+        "/a%5C..%5Cb",
+        "/a\\b",
+        "/a/..;/b",
+        "/a/..;x=y/b",
+        "/a/%2e%2e;/b",
+        "/a/.;/b",
+        "/a%",
+        "/a%2",
+        "/a%zz",
+        "/a<b",
+        "/a\"b",
+        "/\u{e9}",
+    ] {
+        let answer = gateway.get(path);
+        assert_eq!(answer.status, 400, "{path}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn no_spelling_of_a_path_leads_around_a_route() {
+    let open = Upstream::ok("open");
+    let guarded = Upstream::ok("guarded");
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: guarded, uri: '{}', predicates: [Path=/admin/**], filters: [SetStatus=403]}}, \
+         {{id: open, uri: '{}', predicates: [Path=/**]}}]",
+        guarded.uri(),
+        open.uri()
+    ));
+    for path in [
+        "/admin",
+        "/admin/x",
+        "//admin/x",
+        "/./admin/x",
+        "/%61dmin/x",
+        "/open/../admin/x",
+        "/open/%2e%2e/admin/x",
+        "/open/x/..//../admin/x",
+        "http://localhost/open/../admin/x",
+        "http://localhost//admin",
+    ] {
+        assert_eq!(gateway.get(path).status, 403, "{path}");
+    }
+    assert_eq!(open.requests().len(), 0);
+    assert!(guarded.targets().iter().all(|target| target.starts_with("/admin")));
+}
+
+#[test]
+fn an_encoded_slash_does_not_split_a_segment_anywhere() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: one, uri: '{}', predicates: ['Path=/files/{{name}}'], filters: ['SetPath=/stored/{{name}}']}}]",
+        upstream.uri()
+    ));
+    assert_eq!(gateway.get("/files/a%2Fb").status, 200);
+    assert_eq!(gateway.get("/files/a/b").status, 404);
+    assert_eq!(upstream.targets(), ["/stored/a%2Fb"]);
+}
+
+#[test]
+fn a_fragment_is_not_forwarded() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for target in ["/a#b", "/a#/../b", "/a?b#c"] {
+        let status = gateway.get(target).status;
+        assert!([200, 400].contains(&status), "{status} to {target}");
+    }
+    assert!(upstream.targets().iter().all(|target| !target.contains('#')), "{:?}", upstream.targets());
+}

@@ -1,0 +1,165 @@
+//! Bodies pass as they come, and no faster than the slower side takes them.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::support::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request, response};
+
+/// More than all buffers on the way can hold.
+const LARGE: usize = 200 * 1024 * 1024;
+/// What a gateway may grow by for one stalled peer.
+const BOUND: usize = 24 * 1024 * 1024;
+
+/// Resident memory of a process, in bytes.
+fn resident(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// Writes zeros until nothing has been taken for half a second, or all are written; returns how many were.
+fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let piece = vec![0; 64 * 1024];
+    let mut written = 0;
+    while written < length {
+        match stream.write(&piece[..piece.len().min(length - written)]) {
+            Ok(more) => written += more,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                break;
+            }
+        }
+    }
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    written
+}
+
+/// Writes that many zeros, however long it takes.
+fn write_zeros(stream: &mut TcpStream, length: usize) {
+    assert_eq!(std::io::copy(&mut std::io::repeat(0).take(length as u64), stream).unwrap(), length as u64);
+}
+
+fn once<T>(receiver: Receiver<T>) -> Mutex<Receiver<T>> {
+    Mutex::new(receiver)
+}
+
+#[test]
+fn an_answers_first_bytes_arrive_before_its_last_are_sent() {
+    let (go, going) = channel::<()>();
+    let going = once(going);
+    let upstream = Upstream::scripted(move |stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        let mut send = |bytes: &[u8]| stream.write_all(bytes).unwrap();
+        send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for piece in [b"1\r\na\r\n", b"1\r\nb\r\n", b"1\r\nc\r\n"] {
+            going.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+            send(piece);
+        }
+        going.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        send(b"0\r\n\r\n");
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.until(b"\r\n\r\n").starts_with(b"HTTP/1.1 200"), "the head came before any of the body");
+    for piece in [b"1\r\na\r\n", b"1\r\nb\r\n", b"1\r\nc\r\n"] {
+        go.send(()).unwrap();
+        assert_eq!(client.take(6), piece);
+    }
+    go.send(()).unwrap();
+    assert_eq!(client.take(5), b"0\r\n\r\n");
+}
+
+#[test]
+fn an_uploads_first_bytes_arrive_before_its_last_are_sent() {
+    let (got, getting) = channel();
+    let upstream = Upstream::scripted(move |stream, _| {
+        let mut bytes = Vec::new();
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).is_ok() {
+            bytes.push(byte[0]);
+            if bytes.ends_with(b"\r\n\r\n") || b"abc".contains(&byte[0]) && bytes.ends_with(&[b'\n', byte[0]]) {
+                got.send(byte[0]).unwrap();
+            }
+            if bytes.ends_with(b"0\r\n\r\n") {
+                stream.write_all(&response(200, &[], b"done")).unwrap();
+            }
+        }
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_eq!(getting.recv_timeout(PATIENCE).unwrap(), b'\n', "the head");
+    for letter in ["a", "b", "c"] {
+        client.send(format!("1\r\n{letter}\r\n"));
+        assert_eq!(getting.recv_timeout(PATIENCE).unwrap(), letter.as_bytes()[0]);
+    }
+    client.send("0\r\n\r\n");
+    assert_eq!(client.response().unwrap().text(), "done");
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_the_upstream_back_and_costs_little_memory() {
+    let (stalled, stalling) = channel();
+    let upstream = Upstream::scripted(move |stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n").as_bytes()).unwrap();
+        let written = write_until_stalled(stream, LARGE);
+        stalled.send(written).unwrap();
+        write_zeros(stream, LARGE - written);
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let before = resident(gateway.pid());
+    let mut client = gateway.connect();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let written = stalling.recv_timeout(PATIENCE).unwrap();
+    assert!(written < LARGE, "the gateway took {written} bytes that nobody reads");
+    let grown = resident(gateway.pid()).saturating_sub(before);
+    assert!(grown < BOUND, "{grown} bytes of memory");
+    client.until(b"\r\n\r\n");
+    let mut left = LARGE;
+    while left > 0 {
+        let piece = client.take(left.min(4 * 1024 * 1024)).len();
+        assert!(piece > 0, "{left} bytes are missing");
+        left -= piece;
+    }
+    let grown = resident(gateway.pid()).saturating_sub(before);
+    assert!(grown < BOUND, "{grown} bytes of memory");
+}
+
+#[test]
+fn an_upstream_that_does_not_read_holds_the_client_back_and_costs_little_memory() {
+    let (go, going) = channel::<()>();
+    let going = once(going);
+    let upstream = Upstream::scripted(move |stream, _| {
+        going.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let read = std::io::copy(&mut stream.take(LARGE as u64), &mut std::io::sink()).unwrap();
+        stream.write_all(&response(200, &[], read.to_string().as_bytes())).unwrap();
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let before = resident(gateway.pid());
+    let mut client = gateway.connect();
+    client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
+    let mut stream = client.stream().try_clone().unwrap();
+    let written = write_until_stalled(&mut stream, LARGE);
+    assert!(written < LARGE, "the gateway took {written} bytes that nobody reads");
+    let grown = resident(gateway.pid()).saturating_sub(before);
+    assert!(grown < BOUND, "{grown} bytes of memory");
+    go.send(()).unwrap();
+    write_zeros(&mut stream, LARGE - written);
+    assert_eq!(client.response().unwrap().text(), LARGE.to_string());
+}

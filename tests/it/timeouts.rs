@@ -1,0 +1,158 @@
+//! Clients and upstreams that keep everyone waiting.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::support::PATIENCE;
+use crate::support::client::Connection;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request, response};
+
+/// A gateway with one of `server`'s times set to 300 ms.
+fn patient_for_300_ms(setting: &str, uri: &str) -> Gateway {
+    Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, {setting}: 300ms}}\n\
+         routes: [{{id: a, uri: '{uri}', predicates: [Path=/**]}}]"
+    ))
+}
+
+/// Waits for the end of the connection and returns what came before it; the wait must be neither none nor long.
+#[track_caller]
+fn ends_in_time(client: &mut Connection, start: Instant) -> String {
+    let rest = String::from_utf8(client.rest()).unwrap();
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(10), "{took:?}");
+    rest
+}
+
+#[test]
+fn a_head_that_does_not_come_to_its_end_closes_the_connection() {
+    let upstream = Upstream::ok("ok");
+    let gateway = patient_for_300_ms("header-timeout", &upstream.uri());
+    for start_of_head in ["", "P", "GET /x HTTP/1.1\r\nHo", "GET /x HTTP/1.1\r\nHost: a\r\n"] {
+        let start = Instant::now();
+        let mut client = gateway.connect();
+        client.send(start_of_head);
+        let rest = ends_in_time(&mut client, start);
+        assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 408"), "{rest:?}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn a_head_that_trickles_is_not_given_more_time_for_each_byte() {
+    let upstream = Upstream::ok("ok");
+    let gateway = patient_for_300_ms("header-timeout", &upstream.uri());
+    let mut client = gateway.connect();
+    // The second head on the connection: the first was in order.
+    assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
+    let start = Instant::now();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n");
+    while client.try_send("X: y\r\n").is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(10), "slowloris lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(start.elapsed() >= Duration::from_millis(250));
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
+    let (answer, answering) = std::sync::mpsc::channel();
+    let answering = std::sync::Mutex::new(answering);
+    let upstream = Upstream::scripted(move |stream, seen| {
+        while let Some(request) = read_request(stream) {
+            seen(request);
+            if answering.lock().unwrap().recv_timeout(PATIENCE).is_err() {
+                return;
+            }
+            let _ = stream.write_all(&response(200, &[], b"ok"));
+        }
+    });
+    let gateway = patient_for_300_ms("idle-timeout", &upstream.uri());
+    let mut busy = gateway.connect();
+    busy.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut idle = gateway.connect();
+    answer.send(()).unwrap();
+    assert_eq!(busy.response().unwrap().status, 200);
+    idle.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    answer.send(()).unwrap();
+    assert_eq!(idle.response().unwrap().status, 200);
+    // Waits for an answer for longer than an idle connection is kept.
+    busy.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let start = Instant::now();
+    assert_eq!(ends_in_time(&mut idle, start), "");
+    answer.send(()).unwrap();
+    assert_eq!(busy.response().unwrap().status, 200);
+}
+
+#[test]
+fn a_body_that_stops_coming_is_408_and_completes_nothing_upstream() {
+    let upstream = Upstream::ok("ok");
+    let gateway = patient_for_300_ms("body-timeout", &upstream.uri());
+    for body in [
+        "Content-Length: 10\r\n\r\nhello",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        "Content-Length: 1\r\n\r\n",
+    ] {
+        let start = Instant::now();
+        let mut client = gateway.connect();
+        client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\n{body}"));
+        let rest = ends_in_time(&mut client, start);
+        assert!(rest.starts_with("HTTP/1.1 408"), "{rest:?}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn an_upload_that_flows_is_given_more_time_than_an_answer_is() {
+    let upstream = Upstream::start(|request| response(200, &[], request.body.len().to_string().as_bytes()));
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/**], metadata: {{response-timeout: 400}}}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n");
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(80));
+        client.send("x");
+    }
+    assert_eq!(client.response().unwrap().text(), "10");
+}
+
+#[test]
+fn a_client_that_stops_reading_is_cut_off_and_frees_its_upstream() {
+    let (ended, ending) = std::sync::mpsc::channel();
+    let upstream = Upstream::scripted(move |stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let chunk = [b"10000\r\n".as_slice(), &vec![0; 0x10000], b"\r\n"].concat();
+        while stream.write_all(&chunk).is_ok() {}
+        let _ = ended.send(());
+    });
+    let gateway = patient_for_300_ms("write-timeout", &upstream.uri());
+    let mut client = gateway.connect();
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    ending.recv_timeout(PATIENCE).unwrap();
+    assert!(!client.response().unwrap().complete);
+}
+
+#[test]
+fn an_upstream_that_stops_in_its_body_is_cut_off() {
+    let upstream = Upstream::scripted(|stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+        let _ = read_request(stream);
+    });
+    let gateway = Gateway::start(&format!(
+        "httpclient: {{read-timeout: 300ms}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let start = Instant::now();
+    let mut client = gateway.connect();
+    let answer = client.request("GET", "/x", &[], b"");
+    assert_eq!((answer.status, answer.text().as_str(), answer.complete), (200, "half", false));
+    assert!(start.elapsed() < Duration::from_secs(10));
+}

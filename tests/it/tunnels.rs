@@ -1,0 +1,190 @@
+//! WebSockets and other upgrades: a tunnel after the upstream's 101, and not a moment before.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::channel;
+
+use crate::support::PATIENCE;
+use crate::support::client::Connection;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request, response};
+
+const ASK: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
+const ACCEPT: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                        Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
+
+/// An upstream that accepts every upgrade, says `hello` with the 101, and then returns what it is sent in upper case.
+fn shouting() -> Upstream {
+    Upstream::scripted(|stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        seen(request);
+        let _ = stream.write_all(&[ACCEPT, b"hello"].concat());
+        let mut piece = [0; 1000];
+        while let Ok(read @ 1..) = stream.read(&mut piece) {
+            if stream.write_all(&piece[..read].to_ascii_uppercase()).is_err() {
+                return;
+            }
+        }
+        let _ = stream.write_all(b"bye");
+    })
+}
+
+#[track_caller]
+fn upgraded(client: &mut Connection) {
+    client.send(ASK);
+    let answer = client.response().unwrap();
+    assert_eq!(answer.status, 101);
+    assert!(answer.header("upgrade").unwrap().eq_ignore_ascii_case("websocket"));
+    assert!(answer.header("connection").unwrap().eq_ignore_ascii_case("upgrade"));
+    assert_eq!(answer.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(answer.header("sec-websocket-protocol"), Some("chat"));
+}
+
+#[test]
+fn bytes_pass_both_ways_from_the_first_to_the_last() {
+    let upstream = shouting();
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    assert_eq!(client.take(5), b"hello", "sent right behind the 101");
+    client.send("one");
+    assert_eq!(client.take(3), b"ONE");
+    client.send("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(client.take(18), b"GET / HTTP/1.1\r\n\r\n", "no request any more");
+    client.finish();
+    assert_eq!(client.rest(), b"bye", "one side may end before the other");
+    let requests = upstream.requests();
+    assert_eq!(requests.len(), 1);
+    assert!(requests[0].header("connection").unwrap().eq_ignore_ascii_case("upgrade"));
+    assert_eq!(requests[0].header("upgrade"), Some("websocket"));
+    assert_eq!(requests[0].header("sec-websocket-key"), Some("dGhlIHNhbXBsZSBub25jZQ=="));
+    assert_eq!(requests[0].header("sec-websocket-protocol"), Some("chat"));
+}
+
+#[test]
+fn what_the_client_sends_before_the_101_goes_into_the_tunnel() {
+    let upstream = shouting();
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    client.send([ASK, "early"].concat());
+    assert_eq!(client.response().unwrap().status, 101);
+    assert_eq!(client.take(10), b"helloEARLY");
+}
+
+#[test]
+fn an_upgrade_that_is_refused_leaves_an_ordinary_connection() {
+    let upstream = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    // The second request stands behind the first as a tunnel's first bytes would.
+    client.send([ASK, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+    assert_eq!(client.response().unwrap().text(), "/ws");
+    assert_eq!(client.response().unwrap().text(), "/next");
+    assert_eq!(client.request("GET", "/third", &[], b"").text(), "/third");
+    assert_eq!(upstream.targets(), ["/ws", "/next", "/third"]);
+    assert_eq!(upstream.requests()[1].header("upgrade"), None);
+}
+
+#[test]
+fn h2c_is_never_asked_of_an_upstream() {
+    let upstream = Upstream::ok("ordinary");
+    let gateway = Gateway::to(&upstream.uri());
+    for protocol in ["h2c", "H2C", "websocket, h2c", "h2"] {
+        let fields =
+            [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocol), ("HTTP2-Settings", "AAMAAABkAAQAAP__")];
+        assert_eq!(gateway.connect().request("GET", "/x", &fields, b"").text(), "ordinary", "{protocol}");
+    }
+    for request in upstream.requests() {
+        assert_eq!(request.header("upgrade"), None, "{request:?}");
+        assert_eq!(request.header("http2-settings"), None, "{request:?}");
+    }
+}
+
+#[test]
+fn an_upgrade_that_connection_does_not_name_is_no_upgrade() {
+    let upstream = Upstream::ok("ordinary");
+    let gateway = Gateway::to(&upstream.uri());
+    assert_eq!(gateway.connect().request("GET", "/x", &[("Upgrade", "websocket")], b"").text(), "ordinary");
+    assert_eq!(upstream.requests()[0].header("upgrade"), None);
+}
+
+#[test]
+fn a_101_that_nobody_asked_for_opens_no_tunnel() {
+    for trusted in ["", "trusted-proxies: [127.0.0.1]\n"] {
+        let upstream = Upstream::scripted(|stream, seen| {
+            let Some(request) = read_request(stream) else { return };
+            seen(request);
+            let _ = stream.write_all(&[ACCEPT, b"inside"].concat());
+            let _ = stream.read(&mut [0]);
+        });
+        let gateway =
+            Gateway::start(&format!("{trusted}routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", upstream.uri()));
+        for fields in [&[][..], &[("Connection", "Upgrade"), ("Upgrade", "h2c")]] {
+            let mut client = gateway.connect();
+            let answer = client.request("POST", "/x", fields, b"body");
+            assert_eq!(answer.status, 502, "{fields:?}");
+            assert!(!answer.text().contains("inside"));
+        }
+    }
+}
+
+#[test]
+fn a_side_that_leaves_takes_the_tunnel_down() {
+    let (ended, ending) = channel();
+    let upstream = Upstream::scripted(move |stream, seen| {
+        let Some(request) = read_request(stream) else { return };
+        let leaves = request.header("x-leave").is_some();
+        seen(request);
+        let _ = stream.write_all(ACCEPT);
+        if !leaves {
+            let _ = ended.send(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+        }
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    drop(client);
+    assert!(ending.recv_timeout(PATIENCE).unwrap());
+    let mut client = gateway.connect();
+    client.send(ASK.replace("\r\n\r\n", "\r\nX-Leave: now\r\n\r\n"));
+    assert_eq!(client.response().unwrap().status, 101);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_silent_tunnel_outlives_every_timeout() {
+    let upstream = shouting();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, idle-timeout: 100ms, header-timeout: 100ms, body-timeout: 100ms, \
+         write-timeout: 100ms}}\nhttpclient: {{response-timeout: 200ms, read-timeout: 100ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = gateway.connect();
+    upgraded(&mut client);
+    assert_eq!(client.take(5), b"hello");
+    // Only time can show it.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    client.send("still");
+    assert_eq!(client.take(5), b"STILL");
+}
+
+#[test]
+fn a_websocket_is_rate_limited_like_any_request() {
+    let upstream = shouting();
+    let gateway = Gateway::filtering(
+        &upstream.uri(),
+        "[StripPrefix=0, {name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 60, \
+         requested-tokens: 60, key-resolver: ip}}]",
+    );
+    let mut first = gateway.connect();
+    upgraded(&mut first);
+    let mut second = gateway.connect();
+    second.send([ASK, "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+    assert_eq!(second.response().unwrap().status, 429);
+    assert_eq!(second.response().unwrap().status, 429, "an ordinary connection, and its next request");
+    assert_eq!(first.take(5), b"hello");
+    first.send("on");
+    assert_eq!(first.take(2), b"ON");
+    assert_eq!(upstream.requests().len(), 1);
+}
