@@ -1,5 +1,14 @@
 //! The gateway as a process, over real sockets, with real upstreams and real redis-servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs, dead_code)]
+#![allow(clippy::print_stdout)] // measured times
 
+mod access_log;
+mod admin;
+mod key_resolvers;
+mod lifecycle;
 mod limiting;
+mod limits_in_redis;
+mod outage;
+mod reload;
+mod startup;
 mod support;
