@@ -5,6 +5,7 @@ mod health;
 mod schema;
 mod serve;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,4 +64,9 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(&address),
     }
+}
+
+/// Whether problems are shown in colours: to a terminal, unless `NO_COLOR` is set (no-color.org).
+fn wants_color() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

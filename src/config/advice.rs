@@ -9,6 +9,7 @@ pub(super) fn advice(message: &str) -> Option<String> {
         ("cannot start any token", "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``"),
         ("did not find expected '-' indicator", "what belongs to a list item is indented further than its `-`"),
         ("did not find expected key", "keys of one map stand below each other, in the same column"),
+        ("did not find expected node content", "a `[` or `{` is never closed, or a value is missing"),
         ("unexpected end of stream", "a quote, `[` or `{` is never closed"),
     ];
     let (_, help) = usual.iter().find(|(sign, _)| message.contains(sign))?;

@@ -27,6 +27,7 @@ mod problem;
 mod raw;
 mod raw_route;
 mod raw_server;
+mod schema;
 mod spot;
 mod status;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use thiserror::Error;
 
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
+pub use schema::schema;
 
 use names::LATER_SETTINGS;
 use problem::{Sink, closest};
@@ -122,12 +124,6 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
     let failed = sink.has_errors();
     let problems = sink.finish(file_name, text, &places);
     if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }
-}
-
-/// The JSON Schema of the YAML, in our own form.
-#[must_use]
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(raw::RawConfig).to_value()
 }
 
 /// A property of the file itself, as Spring's placeholders may name one.
