@@ -159,6 +159,21 @@ fn a_redis_that_comes_after_the_gateway_is_found() {
 }
 
 #[test]
+fn a_redis_that_hangs_holds_up_a_start_for_a_moment_only() {
+    let redis = Redis::start();
+    redis.freeze();
+    let gateway = Gateway::start(&yaml(&redis.url(), 1000));
+    let start = Instant::now();
+    let answer = ask(&gateway, "/local");
+    println!("first answer {:?} after it listened, with a redis that hangs", start.elapsed());
+    assert_eq!((answer.status, is_degraded(&answer)), (200, true));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    redis.thaw();
+    let back = recovered(&gateway, Instant::now());
+    assert!(back < Duration::from_secs(3), "{back:?}");
+}
+
+#[test]
 fn readiness_can_be_made_to_need_redis() {
     let mut redis = Redis::start();
     redis.stop();
