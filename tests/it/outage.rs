@@ -58,7 +58,8 @@ fn assert_bearable(exchanges: &[Exchange], begin: Instant, end: Instant) {
     let mut took: Vec<Duration> =
         exchanges.iter().filter(|e| e.sent >= begin && e.sent <= end).map(|e| e.took).collect();
     took.sort();
-    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    let median = took[took.len() / 2];
+    let longest = exchanges.iter().map(|exchange| exchange.took).max().unwrap();
     println!("{} requests in the outage: median {median:?}, longest {longest:?}", took.len());
     assert!(median < Duration::from_millis(50), "decisions are fast once the breaker is open: {median:?}");
     assert!(longest < Duration::from_secs(2), "nobody waits longer than the budget: {longest:?}");
