@@ -4,8 +4,6 @@
 //! that passes it, or left out when the table is rebuilt. The table grows by a quarter at a load of 0.8, so that an
 //! entry of 24 bytes takes 30 to 38.
 
-use siphasher::sip128::Hash128;
-
 use crate::limiter::algorithm::token_bucket::Bucket;
 
 /// The smallest table that holds anything.
@@ -38,8 +36,9 @@ pub(super) struct Table {
 // === impl Place ===
 
 impl Place {
-    pub(super) fn new(hash: Hash128) -> Self {
-        Self { shard: hash.h1, fingerprint: hash.h2 }
+    #[inline]
+    pub(super) fn new(shard: u64, fingerprint: u64) -> Self {
+        Self { shard, fingerprint }
     }
 
     /// Its shard among `shards`, a power of two.
