@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tollgate_filters::limiter::store::Store;
@@ -9,6 +10,9 @@ use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{Breaker, RedisClient, RedisSettings, RedisStatus, RedisStore};
 
 use crate::config::{Config, RateLimiter, Redis, StoreKind};
+
+/// How long a Redis that hangs may hold up a start or a reload.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// One worker's stores.
 #[derive(Debug)]
@@ -82,6 +86,15 @@ impl Limits {
                 }
             }
         });
+    }
+
+    /// Waits until Redis has been reached or found out of reach, so that nothing is decided without it that could be
+    /// decided there.
+    pub async fn settled(&self) {
+        let client = self.redis.borrow().as_ref().map(|(_, client)| Arc::clone(client));
+        if let Some(client) = client {
+            client.wait_attempted(FIRST_ATTEMPT).await;
+        }
     }
 
     /// Where `limiter` keeps its buckets.

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::admin::{self, AdminState};
-use crate::config::{self, Config, Target};
+use crate::config::{self, Config, LogOutput, Target};
+use crate::descriptors;
 use crate::limits::SharedLimits;
 use crate::routing::Predicate;
 use crate::server::listener;
@@ -39,8 +40,13 @@ pub enum StartError {
         source: io::Error,
     },
     /// The access log's file cannot be opened.
-    #[error("cannot open the access log (`access-log.output`): {0}")]
-    AccessLog(#[source] io::Error),
+    #[error("cannot open the access log {} (`access-log.output`): {source}", path.display())]
+    AccessLog {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A thread, runtime or signal handler could not be had.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -75,17 +81,25 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         source,
     })?;
     let address = listeners[0].local_addr()?;
-    let log = LogWriter::start(&config.access_log.output).map_err(StartError::AccessLog)?;
+    let log = LogWriter::start(&config.access_log.output).map_err(|source| match &config.access_log.output {
+        LogOutput::File(path) => StartError::AccessLog { path: path.clone(), source },
+        _ => StartError::System(source),
+    })?;
     let (log, log_thread) = log.map_or((None, None), |(log, thread)| (Some(log), Some(thread)));
     let limits = SharedLimits::new(&config);
     let metrics = Arc::new(Metrics::default());
     let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
     let admin_address = start_admin(&config, &state)?;
+    let workers = config.server.workers.get();
+    let max_connections = descriptors::client_connections(config.server.max_connections, workers).div_ceil(workers);
     let (orders, receiver) = watch::channel(Orders { config: Arc::clone(&config), drain: None });
+    let (starting, mut started) = mpsc::channel(1);
     let workers = listeners.into_iter().enumerate().map(|(number, listener)| {
         let worker = Worker {
             number,
             listener,
+            max_connections,
+            starting: starting.clone(),
             orders: receiver.clone(),
             limits: Arc::clone(&limits),
             metrics: Arc::clone(&metrics),
@@ -95,9 +109,14 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     });
     let workers: Vec<JoinHandle<io::Result<usize>>> = workers.collect::<Result<_, _>>()?;
     tokio::task::spawn_local(sweep(Arc::clone(&limits)));
-    drop(receiver);
+    drop((receiver, starting));
     announce(address, admin_address, &config);
-    state.ready.store(true, Relaxed);
+    let starting = Arc::clone(&state);
+    tokio::task::spawn_local(async move {
+        if started.recv().await.is_none() {
+            starting.ready.store(true, Relaxed);
+        }
+    });
 
     while let Order::Reload = signals.next().await {
         reload(source, &orders, &state, log.as_ref());
@@ -200,6 +219,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
         ("server.address", running.server.address != new.server.address),
         ("server.workers", running.server.workers != new.server.workers),
         ("server.max-connections", running.server.max_connections != new.server.max_connections),
+        ("management.enabled", running.management.enabled != new.management.enabled),
         ("management.server.port", running.management.port != new.management.port),
         ("management.server.address", running.management.address != new.management.address),
         ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),

@@ -2,12 +2,13 @@
 //! metrics, and nothing else.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::config::{AccessLogFormat, Config};
@@ -39,6 +40,10 @@ pub struct Worker {
     pub listener: TcpListener,
     /// What is asked of it.
     pub orders: watch::Receiver<Orders>,
+    /// Connections that it may hold at once.
+    pub max_connections: usize,
+    /// Dropped once it serves.
+    pub starting: mpsc::Sender<Infallible>,
     /// The buckets that all workers share.
     pub limits: Arc<SharedLimits>,
     /// The process' metrics.
@@ -68,12 +73,13 @@ impl Worker {
         let resources = Rc::new(Resources::new(self.number, self.metrics, limits, logs_reasons));
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
+        resources.settled().await;
+        drop(self.starting);
         let connection_limits = Rc::new(Cell::new(connection_limits(&config)));
         spawn_local(tick(Rc::clone(&resources)));
         let stop = obey(self.orders, resources, Rc::clone(&gateway), Rc::clone(&connection_limits));
-        let max = config.server.max_connections.div_ceil(config.server.workers.get());
         let connections = Arc::new(Connections::default());
-        let cut_off = accept::run(listener, gateway, connection_limits, max, connections, stop).await;
+        let cut_off = accept::run(listener, gateway, connection_limits, self.max_connections, connections, stop).await;
         if let Some(log) = log {
             log.flush();
         }
@@ -93,7 +99,9 @@ async fn obey(
         if let Some(patience) = drain {
             return patience;
         }
-        gateway.swap(resources.build(&config));
+        let generation = resources.build(&config);
+        resources.settled().await;
+        gateway.swap(generation);
         limits.set(connection_limits(&config));
     }
     Duration::ZERO

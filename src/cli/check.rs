@@ -1,6 +1,6 @@
 //! `tollgate check FILE…`: says everything that is wrong with configurations, without running them.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,8 +18,7 @@ const UNREADABLE: u8 = 2;
 /// The exit code is 0 when all are good, 1 when one has errors, 2 when one cannot be read.
 #[must_use]
 pub fn run(files: &[PathBuf]) -> ExitCode {
-    let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    ExitCode::from(check(files, color, &mut io::stdout().lock(), &mut io::stderr().lock()))
+    ExitCode::from(check(files, super::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
 }
 
 fn check(files: &[PathBuf], color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {

@@ -2,8 +2,10 @@
 
 pub mod check;
 mod health;
+mod schema;
 mod serve;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,6 +40,8 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Print the JSON Schema of the YAML, for editors
+    Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
     Health {
         /// Its admin port's address
@@ -57,6 +61,12 @@ pub fn main() -> ExitCode {
         Command::Serve(Serve { config }) => serve::file(config),
         Command::Demo => serve::demo(),
         Command::Check { files } => check::run(&files),
+        Command::Schema => schema::run(),
         Command::Health { address } => health::run(&address),
     }
+}
+
+/// Whether problems are shown in colours: to a terminal, unless `NO_COLOR` is set (no-color.org).
+fn wants_color() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

@@ -1,6 +1,5 @@
 //! `tollgate`, `tollgate serve`, `tollgate demo`.
 
-use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -39,7 +38,7 @@ fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let Loaded { config, notes } = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            eprint!("{}", error.render(stderr().is_terminal()));
+            eprint!("{}", error.render(super::wants_color()));
             return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
         }
     };

@@ -80,7 +80,7 @@ pub(crate) fn check(
     let is_limited = |route: &Route| route.filters.iter().any(|filter| matches!(filter, Filter::RequestRateLimiter(_)));
     if sink.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
         sink.info(
-            Origin { place: 0, key: false },
+            Origin::ROOT,
             "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379",
         )
         .help("`spring.data.redis.host: localhost` shares them between gateways");
@@ -91,12 +91,7 @@ pub(crate) fn check(
         redis,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
         access_log: AccessLog {
-            output: match raw.access_log.output.as_deref() {
-                None | Some("stdout") => LogOutput::Stdout,
-                // YAML 1.1 writes `off` for false.
-                Some("off" | "false") => LogOutput::Off,
-                Some(path) => LogOutput::File(path.into()),
-            },
+            output: log_output(raw.access_log.output.as_ref(), sink),
             format: match raw.access_log.format {
                 None | Some(RawAccessLogFormat::Combined) => AccessLogFormat::Combined,
                 Some(RawAccessLogFormat::Json) => AccessLogFormat::Json,
@@ -122,6 +117,20 @@ pub(crate) fn check(
     }
 }
 
+fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
+    let Some(output) = output else { return LogOutput::Stdout };
+    match output.value.trim() {
+        "" => {
+            sink.error(output.origin, "`output` must be stdout, off or a file's path, found nothing");
+            LogOutput::Off
+        }
+        "stdout" => LogOutput::Stdout,
+        // YAML 1.1 writes `off` for false.
+        "off" | "false" => LogOutput::Off,
+        path => LogOutput::File(path.into()),
+    }
+}
+
 fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
@@ -133,7 +142,7 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding
         let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]~".contains(&b));
         let value = if fits { HeaderValue::from_str(&format!("1.1 {name}")).ok() } else { None };
         if value.is_none() {
-            let at = raw.via.as_ref().map_or(Origin { place: 0, key: false }, |via| via.origin);
+            let at = raw.via.as_ref().map_or(Origin::ROOT, |via| via.origin);
             sink.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
         }
         value

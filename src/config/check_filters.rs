@@ -81,8 +81,11 @@ fn edit(written: &Written, sink: &mut Sink) -> Option<Edit> {
             return None;
         }
     };
-    let at = written.args.first().map_or(written.origin, |arg| arg.origin);
-    result.map_err(|error| sink.error(at, reasons(&error))).ok()
+    let complain = |error| {
+        let message = reasons(&error);
+        sink.error(written.quoted_in(&message), message);
+    };
+    result.map_err(complain).ok()
 }
 
 fn one<'w>(written: &'w Written, field: &str, sink: &mut Sink) -> Option<&'w str> {

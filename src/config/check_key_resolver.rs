@@ -8,7 +8,7 @@ use super::check::Nodes;
 use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::Arg;
-use super::problem::{Sink, reasons};
+use super::problem::{Sink, closest, reasons};
 use super::raw::RawConfig;
 use super::yaml::{Kind, Node};
 
@@ -52,8 +52,12 @@ pub(crate) fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) 
         let found =
             limits.key_resolvers.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
         if found.is_none() {
+            let near = closest(name, limits.key_resolvers.keys().map(String::as_str));
             sink.error(arg.origin, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
-                .help(format!("say what it does at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"));
+                .help(match near {
+                    Some(near) => format!("did you mean `#{{@{near}}}`?"),
+                    None => format!("say what it does at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"),
+                });
         }
         return found.map(|(_, resolver)| resolver.clone());
     }

@@ -58,7 +58,7 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
     let args = Args::new(written, sink)?;
     algorithm(&args, sink);
     let rule = rule(written, &args, sink);
-    let settings = settings(&args, limits, sink);
+    let settings = settings(written, &args, limits, sink);
     let store = match args.get("store") {
         None => None,
         Some(arg) => match canonical(&arg.value).as_str() {
@@ -207,8 +207,22 @@ fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<TokenBuck
     Some(rule)
 }
 
-fn settings(args: &Args<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<Settings> {
+/// Spring's default resolver wants a user, and no filter here establishes one yet.
+fn nobody(written: &Written, args: &Args<'_>, deny_empty_key: Option<bool>, sink: &mut Sink) {
+    let (at, wanted) = match args.get("key-resolver") {
+        None => (written.origin, "without `key-resolver` it is `principal`, the user that is logged in"),
+        Some(arg) if arg.value.trim() == "principal" => (arg.origin, "`principal` is the user that is logged in"),
+        Some(_) => return,
+    };
+    let outcome = if deny_empty_key == Some(false) { "passes unlimited" } else { "is refused for want of a key" };
+    sink.warn(at, format!("{wanted}, and nobody logs in here: every request {outcome}"))
+        .help("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key");
+}
+
+fn settings(written: &Written, args: &Args<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<Settings> {
     let key_resolver = key_resolver(args, limits, sink);
+    let deny_empty_key = flag(args.get("deny-empty-key"), limits.deny_empty_key, sink);
+    nobody(written, args, deny_empty_key, sink);
     let status = match args.get("status-code") {
         None => Some(StatusCode::TOO_MANY_REQUESTS),
         Some(arg) => status_of(arg, sink),
@@ -217,7 +231,6 @@ fn settings(args: &Args<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<Set
         None => Some(limits.empty_key_status),
         Some(arg) => status_of(arg, sink),
     };
-    let deny_empty_key = flag(args.get("deny-empty-key"), limits.deny_empty_key, sink);
     let error_body = match args.get("error-body").map(|arg| (arg, canonical(&arg.value))) {
         None if sink.is_spring => Some(ErrorBody::Empty),
         None => Some(ErrorBody::Problem),

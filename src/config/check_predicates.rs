@@ -12,7 +12,10 @@ pub(crate) fn check(written: &Written, sink: &mut Sink) -> Option<Predicate> {
             let (patterns, trailing_slash) = written.gather_with_flag(sink)?;
             Predicate::path(&patterns, trailing_slash.unwrap_or(false))
         }
-        "Method" => Predicate::method(&written.gather(sink)?),
+        "Method" => {
+            methods(written, sink);
+            Predicate::method(&written.gather(sink)?)
+        }
         "Host" => Predicate::host(&written.gather(sink)?),
         "RemoteAddr" => Predicate::remote_addr(&written.gather(sink)?),
         "Header" => {
@@ -48,8 +51,24 @@ pub(crate) fn check(written: &Written, sink: &mut Sink) -> Option<Predicate> {
             return None;
         }
     };
-    let at = written.args.first().map_or(written.origin, |arg| arg.origin);
-    result.map_err(|error| sink.error(at, reasons(&error))).ok()
+    let complain = |error| {
+        let message = reasons(&error);
+        sink.error(written.quoted_in(&message), message);
+    };
+    result.map_err(complain).ok()
+}
+
+/// A method of one's own is allowed; one that looks like a slip of the finger is pointed out.
+fn methods(written: &Written, sink: &mut Sink) {
+    const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
+    for arg in &written.args {
+        let method = arg.value.as_str();
+        let near = closest(method, USUAL).filter(|near| !near.eq_ignore_ascii_case(method));
+        if let Some(near) = near {
+            sink.warn(arg.origin, format!("`{method}` is none of the usual methods"))
+                .help(format!("did you mean `{near}`?"));
+        }
+    }
 }
 
 fn text<'w>(written: &Written, arg: Option<&'w Arg>, field: &str, sink: &mut Sink) -> Option<&'w str> {

@@ -40,7 +40,7 @@ pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sin
         routes.push(route);
     }
     if raw.routes.is_empty() && !sink.has_errors() {
-        sink.warn(Origin { place: 0, key: false }, "no routes: every request is answered 404")
+        sink.warn(Origin::ROOT, "no routes: every request is answered 404")
             .help("a smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
     }
     routes.sort_by_key(|route| route.order);
@@ -127,8 +127,10 @@ impl Reading<'_> {
         };
         let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
         let uri = tokens.next().map(|uri| Spot { value: uri.to_owned(), origin: at });
-        let written: Vec<Written> =
+        let mut written: Vec<Written> =
             tokens.filter_map(|token| definition::shortcut(token, at, "predicate", sink)).collect();
+        // Arguments are counted from the beginning of a text, which here is the route's.
+        written.iter_mut().flat_map(|written| &mut written.args).for_each(|arg| arg.origin = at);
         if written.is_empty() {
             sink.error(at, "route without predicates").help("`id=uri,Path=/**` matches every request");
             return None;
@@ -154,6 +156,10 @@ impl Reading<'_> {
                 None
             }
         };
+        if let Some(id) = id.filter(|id| id.value.contains('#')) {
+            sink.error(id.origin, format!("the id `{}` holds a `#`, which tells a route's limiters apart", id.value))
+                .help(format!("`{}` can stand for it", id.value.replace('#', "-")));
+        }
         let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
         let merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|(filter, _)| matches!(filter, Filter::RequestRateLimiter(_))).count();

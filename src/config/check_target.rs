@@ -84,7 +84,7 @@ mod tests {
     use crate::config::yaml::Origin;
 
     fn target(text: &str) -> Option<Target> {
-        check(&Spot { value: text.to_owned(), origin: Origin { place: 0, key: false } }, &mut Sink::default())
+        check(&Spot { value: text.to_owned(), origin: Origin::ROOT }, &mut Sink::default())
     }
 
     #[test]

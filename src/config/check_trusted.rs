@@ -20,6 +20,14 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, sink: &mut Sink) -> TrustedPr
         Kind::Seq(items) => TrustedProxies::Networks(items.iter().filter_map(|item| listed(item, sink)).collect()),
         Kind::Scalar(text) => match text.split(',').map(network).collect::<Option<Vec<_>>>() {
             Some(networks) => TrustedProxies::Networks(networks),
+            // No address has a `/` in it: this was to be a network.
+            None if text.contains('/') => {
+                sink.error(
+                    node.origin,
+                    format!("expected addresses and networks such as `10.0.0.0/8`, found {}", node.describe()),
+                );
+                TrustedProxies::Nobody
+            }
             None => pattern(text, node, sink),
         },
         Kind::Map(_) => {

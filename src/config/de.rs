@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Visitor};
+use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
 
 use super::access::{Entries, Items, SpotAccess, Variant};
 use super::problem::{Sink, suggest};
@@ -92,6 +92,14 @@ impl serde::de::Error for Misfit {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self { message: message.to_string(), origin: None }
     }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        match found {
+            // What a `NonZero` says of it reads like Rust.
+            Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
+            _ => Self::custom(format_args!("expected {wanted}, found {found}")),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -119,6 +127,8 @@ macro_rules! whole_numbers {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
             match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
                 Some(number) => self.here(visitor.$visit(number)),
+                // Nobody needs to be told twenty digits.
+                None if <$type>::BITS == 64 => self.misfit(&format!("a whole number from {}", <$type>::MIN)),
                 None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
             }
         }
@@ -228,7 +238,11 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 seen: HashSet::new(),
                 context: self.context,
             }),
-            _ => self.misfit(&format!("a map with {}", fields.join(", "))),
+            _ => {
+                let keys: Vec<&str> =
+                    fields.iter().copied().filter(|field| !["ssl", "cluster", "sentinel"].contains(field)).collect();
+                self.misfit(&format!("a map with {}", keys.join(", ")))
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! Predicates and filters as written: `Name=a,b`, or a name and named arguments.
 
 use super::de::canonical;
-use super::problem::{Sink, suggest};
+use super::names::{FILTERS, Known, PREDICATES, look_up};
+use super::problem::{Sink, closest, suggest};
 use super::yaml::{Kind, Node, Origin};
 
 /// One predicate or filter, its arguments as text.
@@ -57,13 +58,47 @@ pub(crate) fn shortcut(text: &str, origin: Origin, kind: &str, sink: &mut Sink) 
     let args = args
         .split(',')
         .map(str::trim)
-        .filter(|arg| !arg.is_empty())
-        .map(|arg| Arg { name: None, value: arg.to_owned(), origin })
+        .enumerate()
+        .filter(|(_, arg)| !arg.is_empty())
+        .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), origin: origin.argument(position) })
         .collect();
+    swallowed(text, origin, sink);
     Some(Written { name: name.to_owned(), origin, args, text: text.trim().to_owned() })
 }
 
+/// A list item that is indented too far is, to YAML, the end of the one above it.
+fn swallowed(text: &str, origin: Origin, sink: &mut Sink) {
+    let next = text.split(" - ").skip(1).find(|item| {
+        let name = item.split(['=', ':']).next().unwrap_or_default().trim();
+        name == "name" || is_known(name)
+    });
+    if let Some(next) = next {
+        sink.error(origin, format!("`- {}` is part of the item above it: both are read as one", next.trim()))
+            .help("indent both alike");
+    }
+}
+
+/// Whether Spring or we have a predicate or filter of that name.
+fn is_known(name: &str) -> bool {
+    PREDICATES.contains(&name) || FILTERS.contains(&name) || !matches!(look_up(name), Known::No)
+}
+
+/// `Name: …` for `Name=…` or `name: Name`: what to write instead, if that is what stands here.
+fn name_as_key(entries: &[(String, Node)], kind: &str, sink: &mut Sink) -> bool {
+    let Some((key, value)) = entries.iter().find(|(key, _)| is_known(key)) else { return false };
+    sink.error(value.origin.key(), format!("`{key}` stands here as a key, a {kind} is a text or has a `name`")).help(
+        match &value.kind {
+            Kind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
+            _ => format!("write `- name: {key}` and its arguments below `args:`"),
+        },
+    );
+    true
+}
+
 fn named(node: &Node, entries: &[(String, Node)], kind: &str, sink: &mut Sink) -> Option<Written> {
+    if !entries.iter().any(|(key, _)| canonical(key) == "name") && name_as_key(entries, kind, sink) {
+        return None;
+    }
     let mut name = None;
     let mut args = Vec::new();
     for (key, value) in entries {
@@ -75,7 +110,12 @@ fn named(node: &Node, entries: &[(String, Node)], kind: &str, sink: &mut Sink) -
                     sink.error(value.origin, format!("expected a map of arguments, found {}", value.describe()));
                 }
             },
-            _ => sink.mistake(value.origin.key(), format!("unknown key `{key}`")).help(suggest(key, &["name", "args"])),
+            _ => sink.mistake(value.origin.key(), format!("unknown key `{key}`")).help(
+                match closest(key, ["name", "args"]) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "arguments stand below `args:`".to_owned(),
+                },
+            ),
         }
     }
     let Some((name, origin)) = name else {
@@ -127,16 +167,17 @@ impl Written {
                         .help(if fields.is_empty() { "it takes none".to_owned() } else { suggest(name, &fields) });
                 }
                 (None, None) => {
-                    sink.mistake(
-                        arg.origin,
-                        format!(
-                            "`{}` takes {N} {}, `{}` is one too many",
-                            self.name,
-                            if N == 1 { "argument" } else { "arguments" },
-                            arg.value
-                        ),
-                    )
-                    .help("a value that holds a comma needs the long form: `name:` and `args:`");
+                    let takes = match N {
+                        0 => "no argument".to_owned(),
+                        1 => "1 argument".to_owned(),
+                        _ => format!("{N} arguments"),
+                    };
+                    let message = format!("`{}` takes {takes}, `{}` is one too many", self.name, arg.value);
+                    sink.mistake(arg.origin, message).help(if N == 0 {
+                        format!("write `{}` alone", self.name)
+                    } else {
+                        "a value that holds a comma needs the long form: `name:` and `args:`".to_owned()
+                    });
                     return bound;
                 }
             }
@@ -165,6 +206,16 @@ impl Written {
             return None;
         }
         Some((values, flag))
+    }
+
+    /// The place of the argument that `message` quotes, or of the whole.
+    pub(crate) fn quoted_in(&self, message: &str) -> Origin {
+        let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
+        match (quoted, self.args.as_slice()) {
+            (Some(arg), _) => arg.origin,
+            (None, [only]) => only.origin,
+            _ => self.origin,
+        }
     }
 
     /// The argument, or a problem that it is missing.

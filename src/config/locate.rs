@@ -15,7 +15,21 @@ pub(crate) fn locate(text: &str, places: &Places, origin: Origin) -> Option<(usi
     let document = serde_yaml::Deserializer::from_str(text).nth(place.document)?;
     let walk = Walk { path: &place.path, key: origin.key && !place.path.is_empty() };
     let location = walk.deserialize(document).err()?.location()?;
-    Some((location.line(), location.column()))
+    let at = (location.line(), location.column());
+    Some(argument(text, at, origin.argument).unwrap_or(at))
+}
+
+/// The place of the shortcut's `number`th argument, where it stands on the line on which the shortcut begins.
+fn argument(text: &str, (line, column): (usize, usize), number: u8) -> Option<(usize, usize)> {
+    let shown = text.lines().nth(line.checked_sub(1)?)?;
+    let start = shown.char_indices().nth(column.checked_sub(1)?)?.0;
+    let mut end = start;
+    for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
+        end += shown.get(end..)?.find(separator)? + 1;
+    }
+    let rest = shown.get(end..)?;
+    end += rest.len() - rest.trim_start().len();
+    Some((line, shown.get(..end)?.chars().count() + 1))
 }
 
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@
 //! Every step notes what is wrong and goes on, so that one run tells everything.
 
 mod access;
+mod advice;
 mod check;
 mod check_filters;
 mod check_key_resolver;
@@ -26,6 +27,7 @@ mod problem;
 mod raw;
 mod raw_route;
 mod raw_server;
+mod schema;
 mod spot;
 mod status;
 #[cfg(test)]
@@ -41,9 +43,10 @@ use thiserror::Error;
 
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
+pub use schema::schema;
 
 use names::LATER_SETTINGS;
-use problem::Sink;
+use problem::{Sink, closest};
 use yaml::Node;
 
 /// A configuration that can be used, and what its author should know of it.
@@ -123,12 +126,6 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
     if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }
 }
 
-/// The JSON Schema of the YAML, in our own form.
-#[must_use]
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(raw::RawConfig).to_value()
-}
-
 /// A property of the file itself, as Spring's placeholders may name one.
 fn property(properties: &Node, name: &str) -> Option<String> {
     name.split('.').try_fold(properties, |node, key| node.get(key))?.scalar().map(str::to_owned)
@@ -150,6 +147,7 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
             )
             .help("remove it");
         } else if sink.is_spring
+            && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())
         {
             skipped.push((unknown.path.join("."), unknown.origin));

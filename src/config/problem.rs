@@ -254,9 +254,14 @@ pub(crate) fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c 
         .map(|(_, candidate)| candidate)
 }
 
-/// ``did you mean `x`?`` for [`closest`], or the whole list when nothing is close.
+/// The first candidate that has `typed` as one of its words: `burst` is `burst-capacity`, cut short.
+fn cut_short<'c>(typed: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    candidates.iter().copied().find(|candidate| candidate.split('-').any(|word| word.eq_ignore_ascii_case(typed)))
+}
+
+/// ``did you mean `x`?`` for [`closest`] or a name cut short, or the whole list when nothing is close.
 pub(crate) fn suggest(typed: &str, candidates: &[&str]) -> String {
-    match closest(typed, candidates.iter().copied()) {
+    match closest(typed, candidates.iter().copied()).or_else(|| cut_short(typed, candidates)) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("known here: {}", candidates.join(", ")),
     }

@@ -32,6 +32,7 @@ pub(crate) struct RawConfig {
     /// Header names.
     pub(crate) headers: RawHeaders,
     /// `Via` field added to what is forwarded: a name, or `false` for none. Default: `tollgate`.
+    #[schemars(with = "Option<Scalar>")]
     pub(crate) via: Option<Spot<String>>,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
     #[schemars(with = "StringOrList")]
@@ -68,6 +69,19 @@ pub(crate) enum StringOrList {
     Several(Vec<String>),
 }
 
+/// A text, or what YAML makes of one that looks like a number or a flag.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read as text")]
+pub(crate) enum Scalar {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(u64),
+    /// A flag.
+    Flag(bool),
+}
+
 /// Limits kept in memory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
@@ -81,7 +95,8 @@ pub(crate) struct RawMemory {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessLog {
     /// `stdout`, `off` or a file's path. Default `stdout`.
-    pub(crate) output: Option<String>,
+    #[schemars(with = "Option<Scalar>")]
+    pub(crate) output: Option<Spot<String>>,
     /// `combined` or `json`. Default `combined`, which every log tool reads.
     pub(crate) format: Option<RawAccessLogFormat>,
 }
@@ -197,6 +212,7 @@ pub(crate) struct RawEmptyKey {
     pub(crate) deny_empty_key: Option<bool>,
     /// The status it is refused with. Default 403.
     #[serde(alias = "empty-key-status")]
+    #[schemars(with = "Option<Scalar>")]
     pub(crate) empty_key_status_code: Option<Spot<String>>,
     /// Spring's switch of the filter.
     #[schemars(skip)]

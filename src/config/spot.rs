@@ -31,7 +31,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spot<T> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spot<T>, A::Error> {
                 let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
                 let value = seq.next_element()?.ok_or_else(|| A::Error::custom("no value"))?;
-                Ok(Spot { value, origin: Origin { place, key: false } })
+                Ok(Spot { value, origin: Origin::new(place) })
             }
         }
 
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Whole {
             }
 
             fn visit_u32<E>(self, place: u32) -> Result<Whole, E> {
-                Ok(Whole(Origin { place, key: false }))
+                Ok(Whole(Origin::new(place)))
             }
         }
 

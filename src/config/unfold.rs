@@ -52,7 +52,7 @@ pub(crate) fn join(documents: Vec<Node>, profiles: &[String], places: &mut Place
             Some(node) => dotted::merge(node, document),
         }
     }
-    whole.unwrap_or(Node { origin: Origin { place: 0, key: false }, kind: Kind::Map(Vec::new()) })
+    whole.unwrap_or(Node { origin: Origin::ROOT, kind: Kind::Map(Vec::new()) })
 }
 
 /// A profile expression: `|` and `,` for or, `&` for and, `!` for not.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Visitor};
 
+use super::advice::advice;
 use super::problem::Sink;
 
 /// More nodes than any configuration has: stops aliases that multiply each other.
@@ -17,9 +18,24 @@ const MAX_NODES: usize = 1_000_000;
 pub(crate) struct Origin {
     pub(crate) place: u32,
     pub(crate) key: bool,
+    /// The how manieth argument of a shortcut (`Name=a,b`) is meant, from 1; 0 for all of the node.
+    pub(crate) argument: u8,
 }
 
 impl Origin {
+    /// The document itself.
+    pub(crate) const ROOT: Self = Self::new(0);
+
+    /// The node at `place`.
+    pub(crate) const fn new(place: u32) -> Self {
+        Self { place, key: false, argument: 0 }
+    }
+
+    /// The argument at `position`, from 0, of the shortcut that stands here.
+    pub(crate) fn argument(self, position: usize) -> Self {
+        Self { argument: u8::try_from(position + 1).unwrap_or(0), ..self }
+    }
+
     /// The place of the key that leads here.
     pub(crate) fn key(self) -> Self {
         Self { key: true, ..self }
@@ -44,7 +60,7 @@ impl Places {
     fn push(&mut self, place: Place) -> Origin {
         let index = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0.push(place);
-        Origin { place: index, key: false }
+        Origin::new(index)
     }
 
     /// A second node that stands where `origin` stands: what a dotted key unfolds to.
@@ -115,8 +131,11 @@ pub(crate) fn parse(text: &str, sink: &mut Sink) -> (Vec<Node>, Places) {
                 let (line, column) = error.location().map_or((0, 0), |l| (l.line(), l.column()));
                 let message = error.to_string();
                 // The parser appends the place, which the report gives already.
-                let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-                sink.error_at(line, column, format!("not valid YAML: {message}"));
+                let short = message.split(" at line ").next().unwrap_or(&message);
+                let problem = sink.error_at(line, column, format!("not valid YAML: {short}"));
+                if let Some(help) = advice(&message) {
+                    problem.help(help);
+                }
                 break;
             }
         }

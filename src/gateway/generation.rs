@@ -110,6 +110,11 @@ impl Resources {
         }
     }
 
+    /// Waits until what the last generation needs is there, or known not to be.
+    pub async fn settled(&self) {
+        self.limits.settled().await;
+    }
+
     /// The pool to `origin`, kept over reloads.
     fn pool(&self, origin: Origin, limits: PoolLimits) -> Rc<Pool> {
         let mut pools = self.pools.borrow_mut();

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::connection::{Handler, Limits, serve};
 use super::drain::{Connections, Stage};
+use super::listener;
 
 /// How long to leave `accept` alone when the process is out of file descriptors or memory: trying again at once
 /// would fail at once, and burn the core that could be finishing requests.
@@ -22,6 +23,10 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 /// How long a draining gateway still takes requests on connections that are open, and new connections: clients and
 /// load balancers learn of it by the answers.
 const LAST_REQUESTS: Duration = Duration::from_secs(1);
+
+/// How long connections that are half made when the door closes may take to be made. They are accepted: the client
+/// may have sent its request with the last step, and closing the socket would reset it.
+const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// Accepts and serves connections, `max` at a time, until `stop` resolves; then drains, `patience` long. Returns how
 /// many connections were cut off at the end of it.
@@ -67,29 +72,28 @@ pub async fn run<H: Handler>(
         };
         let deadline = Instant::now() + patience;
         connections.enter(Stage::LastRequests);
-        let _ = tokio::time::timeout(LAST_REQUESTS.min(patience), accepting).await;
+        let _ = tokio::time::timeout(LAST_REQUESTS.min(patience), &mut accepting).await;
+        if listener::refuse_new(&listener).is_ok() {
+            let _ = tokio::time::timeout(LAST_HANDSHAKES.min(patience), accepting).await;
+        }
         deadline
     };
     // Whoever the kernel has accepted for us is not turned away.
-    while let Some(Ok((stream, peer))) = now_or_never(listener.accept()).await {
-        match Arc::clone(&gate).try_acquire_owned() {
-            Ok(permit) => start(stream, peer, permit),
-            Err(_) => break,
+    // The system is asked itself: tokio may not have heard of the latest yet.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok(permit) = Arc::clone(&gate).try_acquire_owned()
+            && let Ok((stream, peer)) = listener.accept()
+        {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                start(stream, peer, permit);
+            }
         }
     }
-    drop(listener);
     connections.enter(Stage::Closing);
     let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
     connections.count()
-}
-
-/// What a future has already, without waiting.
-async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        () = std::future::ready(()) => None,
-    }
 }
 
 /// Errors of the connection that was to be accepted, not of accepting.

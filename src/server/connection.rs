@@ -17,7 +17,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::drain::{Connections, Open, Stage};
 use super::io::{Activity, ClientIo, Patience};
@@ -29,6 +29,9 @@ const H2_STREAMS: u32 = 128;
 /// What one HTTP/2 stream may send before it must wait for the upstream, and all streams of a connection together.
 const H2_STREAM_WINDOW: u32 = 64 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How long a connection that the system had accepted for a closing gateway may take to send its request's first byte.
+const CLOSING_GRACE: Duration = Duration::from_millis(500);
 
 /// What clients are allowed on a connection.
 #[derive(Clone, Copy, Debug)]
@@ -160,8 +163,9 @@ async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<Connecti
     }
 }
 
-/// Waits for the first bytes: not for ever, and not once the gateway is closing.
+/// Waits for the first bytes: not for ever, and hardly at all once the gateway is closing.
 async fn first_bytes(stream: &TcpStream, open: &Open, patience: Duration) -> io::Result<Protocol> {
+    let mut grace = None;
     let mut sniffing = pin!(tokio::time::timeout(patience, sniff(stream)));
     let mut watched = false;
     poll_fn(|cx| {
@@ -172,7 +176,8 @@ async fn first_bytes(stream: &TcpStream, open: &Open, patience: Duration) -> io:
             Poll::Ready(Ok(protocol)) => Poll::Ready(protocol),
             Poll::Ready(Err(_)) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending if open.stage() == Stage::Closing => {
-                Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+                let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_GRACE)));
+                grace.as_mut().poll(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -197,11 +202,14 @@ where
         if !std::mem::replace(&mut watched, true) {
             open.watch(cx);
         }
-        if !told && open.stage() >= last {
+        // Polled before it is told: a request that has come must be read first, or hyper closes upon it.
+        let mut ended = connection.as_mut().poll(cx);
+        if ended.is_pending() && !told && open.stage() >= last {
             told = true;
             end(connection.as_mut());
+            ended = connection.as_mut().poll(cx);
         }
-        match connection.as_mut().poll(cx) {
+        match ended {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending if leave() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,

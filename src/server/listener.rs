@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+#[cfg(target_os = "linux")]
+use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
 /// Connections that the kernel holds for us while we are busy.
@@ -33,6 +35,42 @@ pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
             Ok(socket.into())
         })
         .collect()
+}
+
+/// Lets no new connection begin on `listener`, and lets those that have begun come through.
+///
+/// Closing a listening socket resets what it holds, and a connection that completes between the last `accept` and the
+/// close is lost with its request. So its packets are filtered first: a SYN is dropped, and by the time the client
+/// repeats it the port is closed and refuses it, which is safe to try elsewhere. Accepted sockets inherit the filter;
+/// none of them ever gets a SYN.
+///
+/// # Errors
+/// The system cannot do it.
+#[cfg(target_os = "linux")]
+pub fn refuse_new(listener: &impl std::os::fd::AsFd) -> io::Result<()> {
+    // Classic BPF, over the TCP header (RFC 9293 §3.1): byte 13 holds the flags.
+    const LOAD_BYTE: u16 = 0x30; // BPF_LD | BPF_B | BPF_ABS
+    const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
+    const JUMP_IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    socket2::SockRef::from(listener).attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, 13),
+        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ])
+}
+
+/// Elsewhere than on Linux there is no way.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn refuse_new(_: &impl std::os::fd::AsFd) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {

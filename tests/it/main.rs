@@ -1,12 +1,22 @@
 //! The gateway as a process, over real sockets, with real upstreams and real redis-servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs, dead_code)]
+#![allow(clippy::print_stdout)] // measured times
 
+mod access_log;
+mod admin;
 mod bodies;
 mod forwarding;
 mod http2;
+mod key_resolvers;
+mod lifecycle;
 mod limiting;
+mod limits_in_redis;
 mod malformed;
+mod outage;
 mod paths;
+mod readme;
+mod reload;
+mod startup;
 mod streaming;
 mod support;
 mod timeouts;

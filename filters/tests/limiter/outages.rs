@@ -141,7 +141,7 @@ async fn a_wrong_password_is_told_and_not_repeated() {
 #[tokio::test]
 async fn a_user_who_may_not_is_told_apart() {
     let server = RedisServer::start();
-    let acl = ["SETUSER", "u", "on", ">p", "~*", "+@all", "-set"];
+    let acl = ["SETUSER", "u", "on", ">p", "~*", "+@all", "-setex"];
     redis::cmd("ACL").arg(&acl).exec(&mut server.connection()).unwrap();
     let client = RedisClient::start(RedisSettings::new(format!("redis://u:p@127.0.0.1:{}", server.port))).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);

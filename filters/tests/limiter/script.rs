@@ -44,11 +44,11 @@ fn set(connection: &mut Connection, id: &str, tokens: &str, timestamp: &str) {
 }
 
 #[test]
-fn keeps_tokens_and_seconds_as_short_decimals() {
+fn keeps_tokens_and_seconds_as_decimals_of_six_places() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000", "4"]).unwrap(), (1, 6, 0, 1_333_334));
-    assert_eq!(get(redis, "a"), [Some("6".into()), Some("1763700000".into())]);
+    assert_eq!(get(redis, "a"), [Some("6.000000".into()), Some("1763700000.000000".into())]);
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000.25", "6"]).unwrap(), (1, 0, 0, 3_083_334));
     assert_eq!(get(redis, "a"), [Some("0.750000".into()), Some("1763700000.250000".into())]);
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000.25", "1"]).unwrap(), (0, 0, 83_334, 3_083_334));

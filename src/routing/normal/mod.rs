@@ -64,6 +64,7 @@ fn is_normal(path: &[u8]) -> bool {
     let mut at = 0;
     while let Some(&byte) = path.get(at) {
         match byte {
+            _ if PLAIN[usize::from(byte)] => {}
             b'/' if may_be_removed(path.get(at + 1..).unwrap_or_default()) => return false,
             b'%' => match escape(path.get(at + 1..).unwrap_or_default()) {
                 Some(escape) if escape.is_upper && stays_encoded(escape.byte) => at += 2,
@@ -76,6 +77,17 @@ fn is_normal(path: &[u8]) -> bool {
     }
     true
 }
+
+/// Bytes that are normal wherever they stand.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        plain[byte] = check(byte as u8).is_ok() && byte as u8 != b'/' && byte as u8 != b'%';
+        byte += 1;
+    }
+    plain
+};
 
 /// Whether what follows a `/` is another `/`, a dot segment, or one with parameters.
 fn may_be_removed(rest: &[u8]) -> bool {
@@ -178,7 +190,7 @@ fn stays_encoded(byte: u8) -> bool {
 }
 
 /// Refuses a byte that may not stand in a path unencoded.
-fn check(byte: u8) -> Result<(), PathProblem> {
+const fn check(byte: u8) -> Result<(), PathProblem> {
     match byte {
         0..=0x1F | 0x7F => Err(PathProblem::Control),
         0x80.. => Err(PathProblem::NotAscii),

@@ -29,8 +29,8 @@ impl<'a> Text<'a> {
     /// A segment of a path: what follows its first `;` is left out, and escapes are decoded.
     pub(in crate::routing) fn of_path(whole: &'a str) -> Self {
         // Both are one pass each over a short text; most hold neither.
-        let value = whole.split_once(';').map_or(whole, |(value, _)| value);
-        Self { whole, value, is_encoded: value.contains('%') }
+        let value = whole.bytes().position(|byte| byte == b';').map_or(whole, |at| &whole[..at]);
+        Self { whole, value, is_encoded: value.bytes().any(|byte| byte == b'%') }
     }
 
     /// A label of a host: nothing is decoded.

@@ -56,10 +56,15 @@ pub fn get(address: SocketAddr, path: &str) -> Response {
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, buffer: Vec::new() }
+        Self::try_open(address).unwrap()
+    }
+
+    /// Connects, where somebody listens.
+    pub fn try_open(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, buffer: Vec::new() })
     }
 
     /// The socket itself.

@@ -40,10 +40,21 @@ impl Gateway {
 
     /// The same with environment variables.
     pub fn start_with(yaml: &str, environment: &[(&str, &str)]) -> Self {
+        Self::launch(yaml, Command::new(TOLLGATE), environment)
+    }
+
+    /// The same from a shell that has run `before`, such as `ulimit -n 40`.
+    pub fn start_under(before: &str, yaml: &str) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), TOLLGATE]);
+        Self::launch(yaml, shell, &[])
+    }
+
+    fn launch(yaml: &str, mut command: Command, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tollgate.yaml");
         std::fs::write(&config, with_defaults(yaml)).unwrap();
-        let mut child = Command::new(TOLLGATE)
+        let mut child = command
             .arg("--config")
             .arg(&config)
             .env("SERVER_PORT", "0")
@@ -113,7 +124,7 @@ impl Gateway {
 
     /// All it has logged.
     pub fn log(&self) -> String {
-        self.log.lines.lock().unwrap().join("\n")
+        self.log.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join("\n")
     }
 
     /// Writes a new configuration and asks for a reload; returns once it is `reloaded` or refused.

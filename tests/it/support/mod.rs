@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod gateway;
+pub mod load;
 pub mod redis;
 pub mod upstream;
 

@@ -5,7 +5,7 @@
 //! decides. A call that timed out is never sent again, since it may have taken its tokens. Connections are replaced in
 //! the background, so recovery needs no request to wait for it.
 //!
-//! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SET`), one boxed future.
+//! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
 mod breaker;
 mod client;

@@ -88,6 +88,14 @@ impl RedisClient {
         tokio::time::timeout(at_most, live.wait_for(|&live| live > 0)).await.is_ok_and(|found| found.is_ok())
     }
 
+    /// Waits until the first attempt to connect has succeeded or failed, `at_most` so long: who decides before that
+    /// guesses without need.
+    pub async fn wait_attempted(&self, at_most: Duration) {
+        let mut live = self.shared.live.subscribe();
+        let attempted = live.wait_for(|&live| live > 0 || self.shared.last_error.lock().is_some());
+        let _ = tokio::time::timeout(at_most, attempted).await;
+    }
+
     /// How it is doing.
     #[must_use]
     pub fn status(&self) -> RedisStatus {
@@ -108,10 +116,12 @@ impl RedisClient {
     pub fn shutdown(&self) {
         self.supervisors.iter().for_each(AbortHandle::abort);
         for slot in &self.shared.slots {
+            // Not lost: the breaker may be shared with a client that takes this one's place.
             if let Some(live) = slot.get() {
-                self.shared.lose(slot, live.number);
+                slot.drop_connection(live.number);
             }
         }
+        self.shared.recount();
     }
 
     /// Leave to call Redis, or at once the reason why not. The time that a call may take runs from here.

@@ -81,6 +81,7 @@ impl Shared {
             *last = Some((kind, reason.to_owned()));
             news
         };
+        self.recount();
         if !self.slots.iter().any(super::connection::Slot::is_live) {
             self.breaker.open();
         }

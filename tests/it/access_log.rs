@@ -1,0 +1,112 @@
+//! The line that each request leaves.
+
+use std::path::Path;
+
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+
+fn yaml(output: &str, format: &str) -> String {
+    format!(
+        "access-log: {{output: '{output}', format: {format}}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], \
+         filters: [{{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', replenish-rate: 1, \
+         burst-capacity: 2}}}}]}}]\n"
+    )
+}
+
+/// Waits until `path` holds `count` lines; returns them.
+fn lines(path: &Path, count: usize) -> Vec<String> {
+    let read = || -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(text.is_empty() || text.ends_with('\n'), "whole lines only: {text}");
+        text.lines().map(str::to_owned).collect()
+    };
+    eventually("the lines are there", || read().len() >= count);
+    let lines = read();
+    assert_eq!(lines.len(), count, "{lines:?}");
+    lines
+}
+
+#[test]
+fn combined_lines_are_what_every_log_tool_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let gateway = Gateway::start(&yaml(path.to_str().unwrap(), "combined"));
+    let mut client = gateway.connect();
+    let headers = [("X-Key", "k"), ("Referer", "http://example.com/"), ("User-Agent", "a \"quoted\" \u{1b}[31m")];
+    let answer = client.request("GET", "/a?b=c", &headers[..2], b"");
+    client.request("GET", "/nowhere", &[("User-Agent", "curl/8 \"x\" \\")], b"");
+    let lines = lines(&path, 2);
+    let (start, rest) = lines[0].split_once(" [").unwrap();
+    assert_eq!(start, "127.0.0.1 - -");
+    let (time, rest) = rest.split_once("] ").unwrap();
+    assert!(time.len() == 26 && time.ends_with(" +0000") && time.as_bytes()[2] == b'/', "{time}");
+    assert_eq!(rest, format!("\"GET /a?b=c HTTP/1.1\" 200 {} \"http://example.com/\" \"-\"", answer.body.len()));
+    assert!(lines[1].contains("\"GET /nowhere HTTP/1.1\" 404 "), "{}", lines[1]);
+    assert!(lines[1].ends_with("\"-\" \"curl/8 \\x22x\\x22 \\x5C\""), "{}", lines[1]);
+}
+
+#[test]
+fn json_lines_tell_route_time_and_why_the_gateway_itself_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let gateway = Gateway::start(&yaml(path.to_str().unwrap(), "json"));
+    let mut client = gateway.connect();
+    for key in [&[("x-key", "k")][..], &[("x-key", "k")], &[("x-key", "k")], &[]] {
+        client.request("GET", "/a", key, b"");
+    }
+    client.request("GET", "/b", &[], b"");
+    let lines: Vec<serde_json::Value> =
+        lines(&path, 5).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = lines.iter().map(|line| (line["status"].as_u64().unwrap(), line["reason"].as_str())).collect();
+    assert_eq!(told[0..2], [(200, None), (200, None)]);
+    assert_eq!(told[2..4], [(429, Some("rate-limited")), (403, Some("empty-key"))]);
+    assert_eq!((told[4].0, told[4].1.is_some()), (404, true));
+    for line in &lines[..4] {
+        assert_eq!((&line["route"], &line["method"], &line["target"]), (&"a".into(), &"GET".into(), &"/a".into()));
+        assert_eq!((&line["client"], &line["protocol"]), (&"127.0.0.1".into(), &"HTTP/1.1".into()));
+        assert!(line["duration_us"].as_u64().is_some_and(|us| us < 30_000_000));
+    }
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_opened_anew_on_sighup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
+    let yaml = yaml(path.to_str().unwrap(), "combined");
+    let gateway = Gateway::start(&yaml);
+    assert_eq!(gateway.get("/one").status, 404);
+    lines(&path, 1);
+    std::fs::rename(&path, &moved).unwrap();
+    assert_eq!(gateway.get("/two").status, 404);
+    assert!(lines(&moved, 2)[1].contains("/two"), "nothing is lost in between");
+    gateway.reload(&yaml);
+    eventually("the file is there again", || path.exists());
+    assert_eq!(gateway.get("/three").status, 404);
+    assert!(lines(&path, 1)[0].contains("/three"));
+    lines(&moved, 2);
+}
+
+#[test]
+fn every_line_is_written_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.log");
+    let mut gateway = Gateway::start_under(&format!("exec >'{}'", path.display()), &yaml("stdout", "combined"));
+    let mut client = gateway.connect();
+    for _ in 0..500 {
+        client.request("GET", "/nowhere", &[], b"");
+    }
+    drop(client);
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+    lines(&path, 500);
+}
+
+#[test]
+fn a_full_disk_costs_lines_and_no_request() {
+    let gateway = Gateway::start(&yaml("/dev/full", "combined"));
+    for _ in 0..3 {
+        assert_eq!(gateway.get("/nowhere").status, 404);
+    }
+    gateway.logged("cannot write the access log");
+    eventually("lost lines are counted", || gateway.metric("tollgate_access_log_lost_lines_total", &[]) == 3.0);
+}

@@ -1,0 +1,109 @@
+//! Health, metrics and routes.
+
+use std::process::Command;
+
+use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::upstream::{Upstream, response};
+use crate::support::{eventually, free_address};
+
+const CONFIG: &str = "routes:
+  - id: limited
+    uri: 'echo:'
+    predicates: ['Path=/limited', 'Method=GET']
+    filters:
+      - {name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 300, requested-tokens: 100, key-resolver: 'header:x-key'}}
+  - {id: plain, uri: 'echo:', predicates: [Path=/plain/**], order: 5, metadata: {team: payments}}
+";
+
+#[test]
+fn metrics_count_what_was_sent() {
+    let upstream = Upstream::start(|_| response(503, &[], b"busy"));
+    let gateway =
+        Gateway::start(&format!("{CONFIG}  - {{id: broken, uri: '{}', predicates: [Path=/broken]}}\n", upstream.uri()));
+    let mut client = gateway.connect();
+    for _ in 0..5 {
+        client.request("GET", "/limited", &[("x-key", "of-a-client")], b"");
+    }
+    client.request("GET", "/limited", &[], b"");
+    for method in ["GET", "GET", "POST", "BREW", "WHEN"] {
+        assert_eq!(client.request(method, "/plain/x", &[], b"").status, 200);
+    }
+    client.request("GET", "/broken", &[], b"");
+    client.request("GET", "/nowhere", &[], b"");
+    client.request("GET", "/nowhere", &[], b"");
+
+    let requests = |route: &str, labels: &[&str]| {
+        let route = format!("routeId=\"{route}\"");
+        gateway.metric("spring_cloud_gateway_requests_seconds_count", &[&[route.as_str()][..], labels].concat())
+    };
+    eventually("all are counted", || gateway.metric("tollgate_unrouted_requests_total", &[]) == 2.0);
+    assert_eq!(requests("limited", &["httpStatusCode=\"200\"", "outcome=\"SUCCESSFUL\"", "status=\"OK\""]), 3.0);
+    assert_eq!(requests("limited", &["httpStatusCode=\"429\"", "status=\"TOO_MANY_REQUESTS\""]), 2.0);
+    assert_eq!(requests("limited", &["httpStatusCode=\"403\""]), 1.0);
+    assert_eq!(requests("plain", &["httpMethod=\"GET\""]), 2.0);
+    assert_eq!(requests("plain", &["httpMethod=\"POST\""]), 1.0);
+    assert_eq!(requests("plain", &["httpMethod=\"OTHER\""]), 2.0);
+    assert_eq!(requests("broken", &["outcome=\"SERVER_ERROR\"", "httpStatusCode=\"503\""]), 1.0);
+    let verdicts = |verdict: &str| {
+        let verdict = format!("verdict=\"{verdict}\"");
+        gateway.metric("tollgate_limiter_decisions_total", &["route=\"limited\"", "source=\"memory\"", &verdict])
+    };
+    assert_eq!((verdicts("allowed"), verdicts("denied")), (3.0, 2.0));
+    assert_eq!(gateway.metric("tollgate_memory_keys", &[]), 1.0);
+
+    let page = gateway.admin("/metrics");
+    assert_eq!(page.text(), gateway.admin("/actuator/prometheus").text());
+    assert!(page.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(page.text().ends_with("# EOF\n"));
+    assert!(
+        !page.text().contains("of-a-client") && !page.text().contains("BREW"),
+        "labels are not the clients' to choose"
+    );
+}
+
+#[test]
+fn health_and_routes_are_in_springs_shape() {
+    let gateway = Gateway::start(CONFIG);
+    eventually("it is ready", || gateway.admin("/health/ready").status == 200);
+    for path in ["/health/live", "/health/ready", "/actuator/health", "/actuator/health/liveness"] {
+        let health = gateway.admin(path);
+        assert_eq!((health.status, health.json()["status"].as_str()), (200, Some("UP")), "{path}");
+    }
+    let routes = gateway.admin("/actuator/gateway/routes").json();
+    assert_eq!(routes.as_array().unwrap().len(), 2);
+    assert_eq!(routes[0]["route_id"], "limited");
+    let plain = gateway.admin("/actuator/gateway/routes/plain").json();
+    assert_eq!((&plain["uri"], &plain["order"]), (&"echo:".into(), &5.into()));
+    assert_eq!(plain["metadata"]["team"], "payments");
+    assert!(plain["predicate"].as_str().unwrap().contains("/plain/**"), "{plain}");
+    assert_eq!(gateway.admin("/actuator/gateway/routes/none").status, 404);
+}
+
+#[test]
+fn the_admin_port_is_read_only_and_says_what_it_serves() {
+    let gateway = Gateway::start(CONFIG);
+    let mut client = crate::support::client::Connection::open(gateway.admin);
+    let refused = client.request("POST", "/actuator/gateway/refresh", &[], b"x");
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
+    let index = gateway.admin("/");
+    assert_eq!(index.status, 404);
+    assert!(index.text().contains("/metrics"));
+    let mut client = crate::support::client::Connection::open(gateway.admin);
+    assert_eq!(client.request("HEAD", "/metrics", &[], b"").status, 200);
+    assert_eq!(client.request("GET", "/health/live", &[], b"").status, 200, "HEAD had no body");
+    assert_eq!(gateway.get("/metrics").status, 404, "nothing of it is on the port for traffic");
+}
+
+#[test]
+fn the_health_command_tells_by_its_exit_code() {
+    let gateway = Gateway::start(CONFIG);
+    eventually("it is ready", || gateway.admin("/health/ready").status == 200);
+    let health = |address: String| Command::new(TOLLGATE).args(["health", &address]).output().unwrap();
+    assert_eq!(health(gateway.admin.to_string()).status.code(), Some(0));
+    let refused = health(free_address().to_string());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("tollgate: no answer from 127.0.0.1:"));
+    let unready = health(gateway.address.to_string());
+    assert_eq!(unready.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready: HTTP/1.1 404"));
+}

@@ -1,0 +1,226 @@
+//! How a gateway starts, ends, and bears a shortage of file descriptors.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::support::client::Connection;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::load::{Load, statuses};
+use crate::support::upstream::{Upstream, read_request, response};
+
+fn yaml(upstream: &Upstream, server: &str) -> String {
+    format!(
+        "server: {{address: 127.0.0.1, workers: 2{server}}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n",
+        upstream.uri()
+    )
+}
+
+/// An upstream that says when a request has come, and answers it when told to: the head at once, the body then.
+struct Held {
+    upstream: Upstream,
+    came: Receiver<()>,
+    go_on: Sender<()>,
+}
+
+impl Held {
+    fn start(head_at_once: bool) -> Self {
+        let (came_in, came) = channel();
+        let (go_on, told) = channel();
+        let (came_in, told) = (Mutex::new(came_in), Arc::new(Mutex::new(told)));
+        let upstream = Upstream::scripted(move |stream, _| {
+            while read_request(stream).is_some() {
+                let answer = response(200, &[], b"the whole answer");
+                let head = if head_at_once { answer.len() - 10 } else { 0 };
+                let _ = stream.write_all(&answer[..head]);
+                let _ = came_in.lock().unwrap().send(());
+                let _ = told.lock().unwrap().recv();
+                let _ = stream.write_all(&answer[head..]);
+            }
+        });
+        Self { upstream, came, go_on }
+    }
+}
+
+fn send(client: &mut Connection) {
+    client.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+#[test]
+fn sigterm_under_load_loses_no_request() {
+    let upstream = Upstream::ok("hello");
+    let mut gateway = Gateway::start(&yaml(&upstream, ""));
+    let load = Load::start(&[gateway.address], 16, &["/a"]);
+    load.more(1000);
+    let told = Instant::now();
+    gateway.signal("TERM");
+    let exchanges = load.join();
+    let status = gateway.wait();
+    println!("ended {:?} after SIGTERM under load, {} requests", told.elapsed(), exchanges.len());
+    assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "every request that was sent was answered");
+    assert_eq!(status.code(), Some(0));
+    assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
+    assert!(exchanges.iter().any(|exchange| exchange.header("connection") == Some("close")));
+    assert!(gateway.log().contains("drained"), "{}", gateway.log());
+}
+
+#[test]
+fn sigint_ends_it_as_well() {
+    let upstream = Upstream::ok("hello");
+    let mut gateway = Gateway::start(&yaml(&upstream, ""));
+    assert_eq!(gateway.get("/a").status, 200);
+    gateway.signal("INT");
+    assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn a_request_in_flight_is_answered_before_the_end() {
+    for head_at_once in [false, true] {
+        let held = Held::start(head_at_once);
+        let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
+        let mut client = gateway.connect();
+        send(&mut client);
+        held.came.recv().unwrap();
+        gateway.signal("TERM");
+        gateway.logged("draining");
+        eventually("nobody is let in any more", || Connection::try_open(gateway.address).is_err());
+        held.go_on.send(()).unwrap();
+        let answer = client.response().expect("an answer");
+        assert_eq!((answer.status, answer.text().as_str(), answer.complete), (200, "the whole answer", true));
+        assert!(client.is_closed());
+        assert_eq!(gateway.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn readiness_fails_first_and_new_requests_are_still_served_for_a_moment() {
+    let held = Held::start(false);
+    let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
+    let (mut busy, mut idle) = (gateway.connect(), gateway.connect());
+    eventually("it is ready", || gateway.admin("/health/ready").status == 200);
+    send(&mut busy);
+    held.came.recv().unwrap();
+    gateway.signal("TERM");
+    eventually("readiness fails", || gateway.admin("/health/ready").status == 503);
+    // For a second: whoever has not heard of it yet.
+    send(&mut idle);
+    held.came.recv().unwrap();
+    assert_eq!(gateway.admin("/health/live").status, 200, "it lives until it ends");
+    for client in [&mut busy, &mut idle] {
+        held.go_on.send(()).unwrap();
+        let answer = client.response().expect("an answer");
+        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    }
+    assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn connections_without_a_request_do_not_hold_up_the_end() {
+    for http2 in [true, false] {
+        let upstream = Upstream::ok("hello");
+        let mut gateway = Gateway::start(&yaml(&upstream, &format!(", http2: {{enabled: {http2}}}")));
+        let (mut fresh, mut kept) = (gateway.connect(), gateway.connect());
+        assert_eq!(kept.request("GET", "/a", &[], b"").status, 200);
+        let told = Instant::now();
+        gateway.signal("TERM");
+        assert_eq!(gateway.wait().code(), Some(0));
+        assert!(told.elapsed() < Duration::from_secs(10), "http2 {http2}: {:?}", told.elapsed());
+        assert!(fresh.is_closed() && kept.is_closed());
+    }
+}
+
+#[test]
+fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
+    let held = Held::start(true);
+    let mut gateway = Gateway::start(&yaml(&held.upstream, ", shutdown-timeout: 300ms"));
+    let mut client = gateway.connect();
+    send(&mut client);
+    held.came.recv().unwrap();
+    let told = Instant::now();
+    gateway.signal("TERM");
+    let status = gateway.wait();
+    let took = told.elapsed();
+    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(status.code(), Some(0));
+    gateway.logged("cut off at the end of `server.shutdown-timeout`");
+    assert!(!client.response().is_some_and(|answer| answer.complete));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let held = Held::start(true);
+    let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
+    let mut client = gateway.connect();
+    send(&mut client);
+    held.came.recv().unwrap();
+    gateway.signal("TERM");
+    gateway.logged("draining");
+    let told = Instant::now();
+    gateway.signal("TERM");
+    let status = gateway.wait();
+    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert_eq!(status.code(), Some(0));
+    gateway.logged("ended by a second signal");
+}
+
+#[test]
+fn it_answers_soon_after_it_was_started() {
+    let upstream = Upstream::ok("hello");
+    let start = Instant::now();
+    let gateway = Gateway::start(&yaml(&upstream, ""));
+    let listening = start.elapsed();
+    assert_eq!(gateway.get("/a").text(), "hello");
+    println!("listening {listening:?} after its start, first answer after {:?}", start.elapsed());
+}
+
+#[test]
+fn a_gateway_out_of_file_descriptors_goes_on_serving_and_recovers() {
+    let upstream = Upstream::ok("hello");
+    let config = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n", upstream.uri());
+    let gateway = Gateway::start_under("ulimit -n 40", &config);
+    let mut first = gateway.connect();
+    assert_eq!(first.request("GET", "/a", &[], b"").status, 200);
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    // Clients of the admin port are not counted: they can take what is left.
+    let crowd: Vec<Connection> = (0..80).map(|_| Connection::open(gateway.admin)).collect();
+    let taken = |number: &u32| std::fs::symlink_metadata(format!("/proc/{}/fd/{number}", gateway.pid())).is_ok();
+    eventually("every descriptor is taken", || (0..40).all(|number| taken(&number)));
+    let mut late = gateway.connect();
+    send(&mut late);
+    gateway.logged("cannot accept connections");
+    let (start, begin) = (Instant::now(), ticks());
+    while start.elapsed() < Duration::from_millis(500) {
+        assert_eq!(first.request("GET", "/a", &[], b"").status, 200, "whoever is in is served");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let spent = ticks() - begin;
+    println!("{spent} of 50 ticks of CPU in half a second without descriptors");
+    assert!(spent < 25, "it does not spin: {spent} ticks");
+    drop(crowd);
+    assert_eq!(late.response().expect("an answer").status, 200, "and others once there is room");
+    assert!(gateway.log().matches("cannot accept").count() <= 5, "{}", gateway.log());
+}
+
+#[test]
+fn a_crowd_of_clients_leaves_descriptors_for_upstreams() {
+    let upstream = Upstream::ok("hello");
+    let config = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n", upstream.uri());
+    let gateway = Gateway::start_under("ulimit -n 40", &config);
+    gateway.logged("fewer connections than `server.max-connections`");
+    let mut crowd: Vec<Connection> = (0..40).map(|_| gateway.connect()).collect();
+    // All at once, so that each needs a connection to the upstream of its own; who waits at the door waits.
+    for client in &mut crowd {
+        client.send("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    }
+    for mut client in crowd {
+        let answer = client.response().expect("an answer");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+    }
+}

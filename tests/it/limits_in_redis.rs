@@ -1,0 +1,168 @@
+//! Limits that several gateways share.
+
+use std::time::Instant;
+
+use crate::support::gateway::Gateway;
+use crate::support::load::{Load, statuses};
+use crate::support::redis::Redis;
+
+/// `/a` with one limiter by `X-Key`, kept in `redis`.
+fn yaml(redis: &Redis, arguments: &str) -> String {
+    // A timeout that two busy cores keep: here nothing may be decided without Redis.
+    format!(
+        "redis: {{url: '{}', timeout: 5s}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
+         {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', {arguments}}}}}]}}]",
+        redis.url()
+    )
+}
+
+#[test]
+fn two_gateways_admit_the_burst_and_the_rate_and_none_more() {
+    const RATE: f64 = 50.0;
+    const BURST: f64 = 100.0;
+    let redis = Redis::start();
+    let yaml = yaml(&redis, "replenish-rate: 50, burst-capacity: 100");
+    let gateways = [Gateway::start(&yaml), Gateway::start(&yaml)];
+    let addresses = gateways.each_ref().map(|gateway| gateway.address);
+    let start = Instant::now();
+    let load = Load::start(&addresses, 64, &["/a"]);
+    while start.elapsed().as_secs_f64() < 2.0 {
+        load.more(64);
+    }
+    let exchanges = load.stop();
+    let seconds = start.elapsed().as_secs_f64();
+    let admitted = exchanges.iter().filter(|exchange| exchange.status() == 200).count() as f64;
+    let most = BURST + RATE * seconds;
+    println!("{admitted} of {} admitted in {seconds:.3} s; at most {most:.1} may be", exchanges.len());
+    assert!(exchanges.iter().all(|exchange| matches!(exchange.status(), 200 | 429)), "{:?}", statuses(&exchanges));
+    assert!(admitted <= most, "{admitted} of {most}");
+    assert!(admitted >= BURST + RATE * (seconds - 0.5), "nobody was denied wrongly: {admitted} of {most}");
+    for gateway in &gateways {
+        let by_redis = gateway.metric("tollgate_limiter_decisions_total", &["source=\"redis\""]);
+        let all = gateway.metric("tollgate_limiter_decisions_total", &[]);
+        assert!(by_redis > 0.0 && by_redis == all, "each gateway asked redis every time: {by_redis} of {all}");
+    }
+}
+
+#[test]
+fn buckets_are_named_and_written_as_spring_writes_them() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "replenish-rate: 2, burst-capacity: 60"));
+    assert_eq!(gateway.connect().request("GET", "/a", &[("x-key", "alice")], b"").status, 200);
+    let mut keys: Vec<String> = redis.cli(&["--raw", "KEYS", "*"]).lines().map(str::to_owned).collect();
+    keys.sort();
+    assert_eq!(keys, ["request_rate_limiter.{a.alice}.timestamp", "request_rate_limiter.{a.alice}.tokens"]);
+    assert_eq!(redis.cli(&["GET", &keys[1]]), "59");
+    let now: f64 = redis.cli(&["--raw", "TIME"]).lines().next().unwrap().parse().unwrap();
+    let stamp: f64 = redis.cli(&["GET", &keys[0]]).parse().unwrap();
+    assert!((now - stamp).abs() < 30.0, "unix seconds: {stamp} at {now}");
+    for key in &keys {
+        let seconds: i64 = redis.cli(&["TTL", key]).parse().unwrap();
+        assert!((30..=60).contains(&seconds), "as long as two bucketfuls flow: {key} {seconds}");
+    }
+}
+
+#[test]
+fn a_key_cannot_leave_its_hash_tag_or_meet_another() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "replenish-rate: 1, burst-capacity: 1"));
+    let long = "x".repeat(5000);
+    for key in ["a}{b", "*", "a b", "k\"'\\", &long] {
+        let statuses = [200, 429].map(|_| gateway.connect().request("GET", "/a", &[("x-key", key)], b"").status);
+        assert_eq!(statuses, [200, 429], "{key:.20}");
+    }
+    let keys = redis.cli(&["--raw", "KEYS", "*"]);
+    assert_eq!(keys.lines().count(), 10, "{keys}");
+    for key in keys.lines() {
+        assert!(key.starts_with("request_rate_limiter.{a.") && key.len() < 200, "{key}");
+        assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
+    }
+}
+
+#[test]
+fn two_limiters_on_a_route_have_a_bucket_each() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{}', timeout: 5s}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
+         {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', replenish-rate: 1, burst-capacity: 100}}}}, \
+         {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', replenish-rate: 1, burst-capacity: 50}}}}]}}]",
+        redis.url()
+    ));
+    let answer = gateway.connect().request("GET", "/a", &[("x-key", "k")], b"");
+    assert_eq!(answer.all("x-ratelimit-remaining"), ["99", "49"]);
+    assert_eq!(redis.cli(&["GET", "request_rate_limiter.{a.k}.tokens"]), "99", "the first is Spring's own");
+    assert_eq!(redis.cli(&["DBSIZE"]), "4");
+}
+
+#[test]
+fn a_decision_is_one_call_of_the_loaded_script() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "replenish-rate: 1, burst-capacity: 10"));
+    let mut client = gateway.connect();
+    client.request("GET", "/a", &[("x-key", "warm")], b"");
+    redis.cli(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..50 {
+        client.request("GET", "/a", &[("x-key", "k")], b"");
+    }
+    let stats = redis.cli(&["INFO", "commandstats"]);
+    assert!(stats.contains("cmdstat_evalsha:calls=50,"), "{stats}");
+    for unwanted in ["cmdstat_eval:", "cmdstat_ping:", "cmdstat_script|load:", "cmdstat_client", "cmdstat_hello:"] {
+        assert!(!stats.contains(unwanted), "{unwanted} {stats}");
+    }
+}
+
+#[test]
+fn a_flush_of_scripts_under_load_is_invisible_and_charges_each_request_once() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "replenish-rate: 1, burst-capacity: 1000000"));
+    let start = Instant::now();
+    let load = Load::start(&[gateway.address], 8, &["/a"]);
+    for _ in 0..10 {
+        load.more(50);
+        assert_eq!(redis.cli(&["SCRIPT", "FLUSH"]), "OK");
+    }
+    load.more(50);
+    let exchanges = load.stop();
+    assert_eq!(statuses(&exchanges), [(200, exchanges.len())]);
+    assert!(exchanges.iter().all(|exchange| exchange.header("x-ratelimit-degraded").is_none()));
+    assert!(gateway.metric("tollgate_script_misses_total", &[]) >= 10.0);
+    let left: f64 = redis.cli(&["GET", "request_rate_limiter.{a.k}.tokens"]).parse().unwrap();
+    let spent = 1_000_000.0 - left;
+    let (sent, refilled) = (exchanges.len() as f64, start.elapsed().as_secs_f64());
+    assert!(spent <= sent && spent >= sent - refilled, "{spent} of {sent}");
+}
+
+#[test]
+fn a_gateway_that_says_it_listens_decides_its_first_request_in_redis() {
+    let redis = Redis::start();
+    let yaml = yaml(&redis, "replenish-rate: 1, burst-capacity: 100");
+    for left in (95..100).rev() {
+        let gateway = Gateway::start(&yaml);
+        let answer = gateway.connect().request("GET", "/a", &[("x-key", "k")], b"");
+        assert_eq!(answer.header("x-ratelimit-degraded"), None);
+        let remaining: u32 = answer.header("x-ratelimit-remaining").unwrap().parse().unwrap();
+        assert!((left..left + 5).contains(&remaining), "{remaining}: the bucket is the others' too");
+    }
+}
+
+#[test]
+fn springs_redis_settings_are_understood_password_and_database_included() {
+    let redis = Redis::start_with(&["--requirepass", "s3cret"]);
+    let gateway = Gateway::start_with(
+        &format!(
+            "spring:\n  data: {{redis: {{host: 127.0.0.1, port: {}, password: '${{REDIS_PASSWORD}}', database: 3}}}}\n  \
+             cloud: {{gateway: {{routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: \
+             RequestRateLimiter, args: {{redis-rate-limiter.replenishRate: 1, redis-rate-limiter.burstCapacity: 9, \
+             key-resolver: '#{{@user}}'}}}}]}}]}}}}\nkey-resolvers: {{user: 'header:x-key'}}\nserver: {{address: 127.0.0.1}}\n",
+            redis.address.port()
+        ),
+        &[("REDIS_PASSWORD", "s3cret")],
+    );
+    let answer = gateway.connect().request("GET", "/a", &[("x-key", "k")], b"");
+    assert_eq!((answer.status, answer.header("x-ratelimit-remaining")), (200, Some("8")));
+    assert_eq!(answer.header("x-ratelimit-degraded"), None);
+    let stored =
+        redis.cli(&["--no-auth-warning", "-a", "s3cret", "-n", "3", "EXISTS", "request_rate_limiter.{a.k}.tokens"]);
+    assert_eq!(stored, "1");
+    assert!(!gateway.log().contains("s3cret"));
+}

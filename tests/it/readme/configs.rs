@@ -1,0 +1,116 @@
+//! The files in config/ and tests/data/, through the real commands.
+
+use super::{blocks, file, root, texts, tollgate, yaml_files};
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+use crate::support::upstream::Upstream;
+
+#[test]
+fn every_yaml_in_the_readme_passes_check_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = blocks(&file("README.md"), "yaml");
+    assert!(found.len() >= 3);
+    for (number, (_, yaml)) in found.iter().enumerate() {
+        let name = format!("block-{number}.yaml");
+        std::fs::write(folder.path().join(&name), yaml).unwrap();
+        let (code, out, err) = tollgate(&["check", &name], folder.path());
+        assert_eq!((code, err.as_str()), (0, ""), "{yaml}");
+        assert!(out.starts_with(&format!("{name}: ok")), "{out}");
+    }
+}
+
+#[test]
+fn every_file_in_config_passes_check_without_errors_and_warnings() {
+    for path in yaml_files("config") {
+        let (code, out, err) = tollgate(&["check", path.to_str().unwrap()], root());
+        assert_eq!(code, 0, "{err}");
+        assert!(out.contains(": ok, "), "{out}");
+        let is_spring = path.ends_with("spring.yaml");
+        assert!(err.is_empty() || is_spring, "{err}");
+        assert!(!err.contains("error: ") && !err.contains("warning: "), "{err}");
+    }
+}
+
+#[test]
+fn every_broken_file_fails_check_with_its_message_and_code_1() {
+    for path in yaml_files("tests/data") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let (code, out, err) = tollgate(&["check", name], path.parent().unwrap());
+        let only_warns = name.starts_with("warn-");
+        assert_eq!(code, i32::from(!only_warns), "{name}: {err}");
+        assert_eq!(out.is_empty(), !only_warns, "{name}: {out}");
+        for expected in text.lines().map_while(|line| line.strip_prefix("# expect: ")) {
+            assert!(err.contains(expected), "{name}: no `{expected}` in\n{err}");
+        }
+    }
+}
+
+#[test]
+fn every_file_in_config_starts_and_serves() {
+    let redis = Redis::start();
+    for path in yaml_files("config") {
+        let upstream = Upstream::ok("served");
+        let mut yaml = std::fs::read_to_string(&path).unwrap();
+        for port in 9000..=9003 {
+            yaml = yaml.replace(&format!("http://127.0.0.1:{port}"), &upstream.uri());
+        }
+        yaml = yaml.replace("redis://127.0.0.1:6379", &redis.url());
+        let (host, port) = (redis.address.ip().to_string(), redis.address.port().to_string());
+        let gateway = Gateway::start_with(&yaml, &[("REDIS_HOST", &host), ("REDIS_PORT", &port)]);
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let target = match name {
+            "minimal" => "/",
+            "per-api-key" => "/api/things",
+            "tollgate" => "/demo/hello",
+            _ => "/orders/1",
+        };
+        let keys = [("X-Api-Key", "alice"), ("X-User", "alice")];
+        let response = gateway.connect().request("GET", target, &keys, b"");
+        assert_eq!(response.status, 200, "{name}: {}", response.text());
+        let limited = response.header("x-ratelimit-burst-capacity").is_some();
+        assert_eq!(limited, name != "minimal", "{name}");
+    }
+}
+
+#[test]
+fn without_a_file_the_command_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, out, err) = tollgate(&[], folder.path());
+    assert_eq!((code, out.as_str()), (2, ""));
+    for hint in ["config/tollgate.yaml", "--config FILE", "TOLLGATE_CONFIG", "tollgate demo"] {
+        assert!(err.contains(hint), "{err}");
+    }
+    let (code, _, err) = tollgate(&["--config", "none.yaml"], folder.path());
+    assert_eq!(code, 2);
+    assert!(err.contains("cannot read none.yaml"), "{err}");
+}
+
+#[test]
+fn a_gateway_on_a_broken_file_or_a_taken_port_ends_with_1_and_says_which() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("broken.yaml"), "server: {prot: 80}\n").unwrap();
+    let (code, _, err) = tollgate(&["--config", "broken.yaml"], folder.path());
+    assert_eq!(code, 1);
+    assert!(err.contains("broken.yaml:1:10: error: unknown key `prot`"), "{err}");
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = std::process::Command::new(crate::support::gateway::TOLLGATE)
+        .arg("demo")
+        .env("SERVER_PORT", taken.local_addr().unwrap().port().to_string())
+        .output()
+        .unwrap();
+    let (code, _, err) = texts(&output);
+    assert_eq!(code, 1);
+    assert!(err.contains("cannot listen on") && err.contains("`server.port`"), "{err}");
+}
+
+#[test]
+fn health_asks_the_admin_port() {
+    let gateway = Gateway::start("routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
+    let (code, ..) = tollgate(&["health", &gateway.admin.to_string()], root());
+    assert_eq!(code, 0);
+    let (code, _, err) = tollgate(&["health", &crate::support::free_address().to_string()], root());
+    assert_eq!(code, 1);
+    assert!(err.contains("no answer"), "{err}");
+}

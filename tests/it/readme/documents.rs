@@ -1,0 +1,210 @@
+//! The tables: complete, and nothing in them that is not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{file, root, tollgate};
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+/// The rows of the table under the heading `heading`, cell by cell. A heading's first table counts.
+fn table(text: &str, header: &str) -> Vec<Vec<String>> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(header));
+    assert!(lines.next().is_some(), "no table with the header {header}");
+    lines
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
+        .collect()
+}
+
+/// What stands in backquotes in a cell.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn first_column(text: &str, header: &str) -> BTreeSet<String> {
+    table(text, header).iter().flat_map(|row| quoted(&row[0])).collect()
+}
+
+/// Every key of the schema by its path, sections left out. Predicates, filters and resolvers have tables of their own.
+fn schema_keys() -> BTreeSet<String> {
+    fn walk(schema: &Value, node: &Value, path: &str, into: &mut BTreeSet<String>) {
+        if ["predicates", "filters", "default-filters", "key-resolvers"].iter().any(|end| path.ends_with(end)) {
+            into.insert(path.to_owned());
+            return;
+        }
+        let alternatives = node["anyOf"].as_array().into_iter().flatten();
+        let parts: Vec<&Value> = std::iter::once(node).chain(alternatives).map(|part| resolve(schema, part)).collect();
+        let mut is_leaf = true;
+        for part in parts {
+            if part.get("items").is_some() && path == "routes" {
+                return walk(schema, resolve(schema, &part["items"]), "routes[]", into);
+            }
+            for (name, child) in part["properties"].as_object().into_iter().flatten() {
+                is_leaf = false;
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                walk(schema, child, &path, into);
+            }
+        }
+        if is_leaf {
+            into.insert(path.to_owned());
+        }
+    }
+
+    fn resolve<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
+        let Some(reference) = node["$ref"].as_str() else { return node };
+        let node = schema.pointer(reference.trim_start_matches('#')).unwrap();
+        // A route in full or on one line: the first is what has keys.
+        node["anyOf"].get(0).map_or(node, |full| resolve(schema, full))
+    }
+
+    let schema = tollgate::config::schema();
+    let mut keys = BTreeSet::new();
+    walk(&schema, &schema, "", &mut keys);
+    keys
+}
+
+#[test]
+fn the_table_of_keys_has_every_key_and_no_other() {
+    let documented = first_column(&file("docs/configuration.md"), "| Key | Default |");
+    assert_eq!(documented, schema_keys());
+}
+
+#[test]
+fn the_defaults_in_the_table_are_those_of_the_reference_file() {
+    fn flatten(node: &serde_yaml::Value, path: &str, into: &mut BTreeMap<String, String>) {
+        match node {
+            serde_yaml::Value::Mapping(entries) => {
+                for (key, value) in entries {
+                    let key = key.as_str().unwrap();
+                    flatten(value, &if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }, into);
+                }
+            }
+            serde_yaml::Value::Sequence(items) => {
+                items.iter().for_each(|item| flatten(item, &format!("{path}[]"), into));
+            }
+            scalar => {
+                let text = serde_yaml::to_string(scalar).unwrap();
+                into.insert(path.to_owned(), text.trim().trim_matches('\'').to_owned());
+            }
+        }
+    }
+
+    let mut shown = BTreeMap::new();
+    flatten(&serde_yaml::from_str(&file("config/reference.yaml")).unwrap(), "", &mut shown);
+    let rows = table(&file("docs/configuration.md"), "| Key | Default |");
+    let mut compared = 0;
+    for row in rows {
+        // Defaults that are values are quoted; `route-N` is a pattern.
+        let (keys, defaults) = (quoted(&row[0]), quoted(&row[1]));
+        let ([key], [default]) = (keys.as_slice(), defaults.as_slice()) else { continue };
+        if default != "route-N" {
+            assert_eq!(shown.get(key), Some(default), "{key}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "only {compared} defaults");
+}
+
+/// What `tollgate check` lists as known after `marker`.
+fn known(yaml: &str, marker: &str) -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ask.yaml"), yaml).unwrap();
+    let (_, _, err) = tollgate(&["check", "ask.yaml"], folder.path());
+    let list = err.lines().find_map(|line| line.trim().strip_prefix(marker)).unwrap_or_else(|| panic!("{err}"));
+    list.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other() {
+    let text = file("docs/configuration.md");
+    let route = |rest: &str| format!("routes: [{{id: a, uri: 'http://a', {rest}}}]\n");
+    let predicates = known(&route("predicates: ['Xyzzyxyzzy=1']"), "help: predicates: ");
+    assert_eq!(first_column(&text, "| Predicate |"), predicates);
+    let filters = known(&route("predicates: [Path=/a], filters: [Xyzzyxyzzy]"), "help: filters: ");
+    assert_eq!(first_column(&text, "| Filter |"), filters);
+    let arguments =
+        route("predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, xyzzyxyzzy: 1}}]");
+    assert_eq!(first_column(&text, "| Argument |"), known(&arguments, "help: known here: "));
+}
+
+#[test]
+fn every_documented_key_resolver_can_be_used() {
+    for resolver in first_column(&file("docs/configuration.md"), "| Resolver |") {
+        let folder = tempfile::tempdir().unwrap();
+        let text = resolver.trim_matches('"').replace("NAME", "X").replace("variable", "id");
+        let yaml = format!(
+            "key-resolvers: {{name: ip}}\nroutes: [{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}'], filters: \
+             [{{name: RequestRateLimiter, args: {{replenish-rate: 1, key-resolver: '{text}'}}}}]}}]\n"
+        );
+        std::fs::write(folder.path().join("ask.yaml"), &yaml).unwrap();
+        let (code, _, err) = tollgate(&["check", "ask.yaml"], folder.path());
+        assert_eq!(code, 0, "{yaml}{err}");
+        assert_eq!(err.contains("nobody logs in here"), text == "principal", "{err}");
+    }
+}
+
+#[test]
+fn the_table_of_metrics_has_every_metric_and_no_other() {
+    let redis = Redis::start();
+    let gateway = Gateway::start_with(&file("config/redis.yaml"), &[("REDIS_URL", &redis.url())]);
+    crate::support::eventually("the worker knows of Redis", || {
+        gateway.admin("/metrics").text().contains("tollgate_redis_connections")
+    });
+    // Metrics that depend on the access log are there when it is written.
+    let logging =
+        Gateway::start("access-log: {output: stdout}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]");
+    let mut served = BTreeSet::new();
+    for page in [gateway.admin("/metrics").text(), logging.admin("/metrics").text()] {
+        for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let (name, kind) = line.split_once(' ').unwrap();
+            served.insert(if kind == "counter" { format!("{name}_total") } else { name.to_owned() });
+        }
+    }
+    assert_eq!(first_column(&file("README.md"), "| Metric |"), served);
+}
+
+#[test]
+fn every_admin_path_in_the_readme_answers() {
+    let gateway = Gateway::start("routes: [{id: ID, uri: 'echo:', predicates: [Path=/**]}]");
+    let paths = first_column(&file("README.md"), "| Path | Shows |");
+    assert!(paths.len() >= 9, "{paths:?}");
+    for path in &paths {
+        assert_eq!(gateway.admin(path).status, 200, "{path}");
+    }
+    let index = gateway.admin("/").text();
+    for path in index.lines().skip(1).map(|line| line.trim().split('[').next().unwrap()) {
+        assert!(paths.contains(path), "{path} is not in README.md");
+    }
+}
+
+#[test]
+fn every_command_in_the_readme_is_one() {
+    let (_, help, _) = tollgate(&["--help"], root());
+    for row in table(&file("README.md"), "| Command | Does |") {
+        let command = quoted(&row[0])[0].clone();
+        let name = command.split(' ').nth(1).unwrap().trim_matches('[');
+        assert!(help.contains(name), "{name} is not in\n{help}");
+    }
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let readme = file("README.md");
+    for name in
+        commands.filter_map(|line| line.split_whitespace().next()).filter(|name| !["serve", "help"].contains(name))
+    {
+        assert!(readme.contains(&format!("| `tollgate {name}")), "{name} is not in README.md");
+    }
+}
+
+#[test]
+fn every_link_in_the_documents_leads_somewhere() {
+    for document in ["README.md", "docs/configuration.md", "filters/README.md", "ARCHITECTURE.md", "bench/README.md"] {
+        let text = file(document);
+        let folder = root().join(document);
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            assert!(folder.parent().unwrap().join(link).exists(), "{document}: {link}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The README's transcripts, replayed with the commands that stand in them.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{blocks, file};
+use crate::support::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+/// The transcript marked `name`: its commands, each with the output that is shown for it.
+fn transcript(name: &str) -> Vec<(String, Vec<String>)> {
+    let marker = format!("<!-- replayed: {name} -->");
+    let found = blocks(&file("README.md"), "console").into_iter().find(|(above, _)| *above == marker);
+    let (_, body) = found.unwrap_or_else(|| panic!("README.md has no transcript below {marker}"));
+    let mut steps: Vec<(String, Vec<String>)> = Vec::new();
+    for line in body.lines() {
+        match line.strip_prefix("$ ") {
+            Some(command) => steps.push((command.to_owned(), Vec::new())),
+            None => steps.last_mut().unwrap().1.push(line.to_owned()),
+        }
+    }
+    steps
+}
+
+/// Runs a command line; the lines it prints, and how long it took.
+fn shell(command: &str) -> (Vec<String>, Duration) {
+    let start = Instant::now();
+    let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    (lines.lines().map(|line| line.trim_end().to_owned()).collect(), start.elapsed())
+}
+
+/// Whether `shown` is `printed`, shortened where a line is `…`: its lines occur in this order.
+fn is_shortened(shown: &[String], printed: &[String]) -> bool {
+    let mut printed = printed.iter();
+    shown.iter().filter(|line| *line != "…").all(|line| printed.any(|other| other == line))
+}
+
+#[test]
+fn the_demo_answers_as_the_readme_shows() {
+    let gateway = Gateway::start(&file("config/tollgate.yaml"));
+    let steps = transcript("demo");
+    let [(many, shown), (after_the_wait, then)] = steps.as_slice() else { panic!("two commands: {steps:?}") };
+    assert!(many.contains("localhost:8080/demo/hello") && after_the_wait.contains("localhost:8080/demo/hello"));
+    let here = |command: &str| command.replace("localhost:8080", &gateway.address.to_string());
+
+    // On a busy machine the tokens come back as fast as curl starts: then again, until one is denied.
+    let (begun, mut allowed, mut first) = (Instant::now(), 0, true);
+    loop {
+        let (printed, _) = shell(&here(many));
+        let statuses: Vec<&String> = printed.iter().filter(|line| line.starts_with("HTTP")).collect();
+        assert_eq!(statuses.len(), 15, "{printed:#?}");
+        if first {
+            assert!(statuses[..10].iter().all(|line| *line == "HTTP/1.1 200 OK"), "{printed:#?}");
+            assert_eq!(printed[..5], shown[..5]);
+        }
+        allowed += statuses.iter().filter(|line| **line == "HTTP/1.1 200 OK").count();
+        let most = 10.0 + 5.0 * begun.elapsed().as_secs_f64();
+        assert!(allowed as f64 <= most, "{allowed} allowed, at most {most}");
+        if statuses.iter().any(|line| *line == "HTTP/1.1 429 Too Many Requests") {
+            // All but how many were left at a moment that the machine chose.
+            let denial = shown.iter().position(|line| line.contains("429")).unwrap();
+            assert!(is_shortened(&shown[denial..], &printed), "{printed:#?}");
+            assert!(!first || is_shortened(shown, &printed), "{printed:#?}");
+            break;
+        }
+        first = false;
+        assert!(begun.elapsed() < PATIENCE, "nothing was denied");
+    }
+    assert!(shown.iter().any(|line| line == "retry-after: 1") && after_the_wait.starts_with("sleep 1;"));
+    assert_eq!(shell(&here(after_the_wait)).0, *then);
+    assert!(gateway.metric("tollgate_limiter_decisions_total", &["verdict=\"denied\"", "source=\"memory\""]) >= 1.0);
+}
+
+#[test]
+fn two_gateways_share_one_limit_in_redis_as_the_readme_shows() {
+    let redis = Redis::start();
+    let steps = transcript("redis");
+    let (starts, loops): (Vec<_>, Vec<_>) = steps.iter().partition(|(command, _)| command.ends_with('&'));
+    assert!(starts[0].0.starts_with("redis-server --port 6379"));
+    for (started, port) in starts[1..].iter().zip(["8081", "8082"]) {
+        let expected = format!("SERVER_PORT={port} MANAGEMENT_SERVER_PORT=90{}", &port[2..].replace('8', "9"));
+        assert!(started.0.starts_with(&expected) && started.0.contains("--config config/redis.yaml"), "{}", started.0);
+    }
+    // A busy machine may be slow to answer; that is not what is shown here.
+    let yaml = file("config/redis.yaml").replace("timeout: 100ms", "timeout: 20s");
+    let gateways: Vec<Gateway> = (0..2).map(|_| Gateway::start_with(&yaml, &[("REDIS_URL", &redis.url())])).collect();
+    for gateway in &gateways {
+        crate::support::eventually("Redis is connected", || gateway.metric("tollgate_redis_connections", &[]) > 0.0);
+    }
+    let [(many, shown)] = loops.as_slice() else { panic!("one loop: {loops:?}") };
+    let ports: Vec<String> = gateways.iter().map(|gateway| gateway.address.port().to_string()).collect();
+    let here = many.replace("8081", &ports[0]).replace("8082", &ports[1]).replace("localhost", "127.0.0.1");
+
+    // One more a second passes: on a busy machine it takes more than six requests to see a denial.
+    let (begun, mut allowed) = (Instant::now(), 0);
+    for first in std::iter::once(true).chain(std::iter::repeat(false)) {
+        let (printed, took) = shell(&here);
+        let told: Vec<String> =
+            printed.iter().map(|line| line.replace(&ports[0], "8081").replace(&ports[1], "8082")).collect();
+        if first {
+            assert_eq!(told[..4], shown[..4], "four pass, whichever gateway they meet");
+            assert!(took > Duration::from_secs(1) || told == *shown, "{told:#?}");
+        }
+        allowed += told.iter().filter(|line| line.ends_with(" 200")).count();
+        let most = 4.0 + begun.elapsed().as_secs_f64();
+        assert!(allowed as f64 <= most, "{allowed} allowed, at most {most}");
+        if told.iter().any(|line| line.ends_with(" 429")) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "nothing was denied");
+    }
+    for gateway in &gateways {
+        assert!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"redis\""]) >= 3.0);
+        assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"fallback\""]), 0.0);
+    }
+}

@@ -1,0 +1,144 @@
+//! SIGHUP: a new configuration without losing a request or a spent token.
+
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::load::{Load, statuses};
+use crate::support::redis::Redis;
+use crate::support::upstream::Upstream;
+
+fn route(id: &str, uri: &str) -> String {
+    format!("  - {{id: {id}, uri: '{uri}', predicates: [Path=/{id}]}}\n")
+}
+
+fn limited(burst: u32) -> String {
+    format!(
+        "routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, args: \
+         {{replenish-rate: 1, burst-capacity: {burst}, requested-tokens: 60, key-resolver: 'header:x-key'}}}}]}}]\n"
+    )
+}
+
+fn ask(gateway: &Gateway) -> u16 {
+    gateway.connect().request("GET", "/a", &[("x-key", "k")], b"").status
+}
+
+#[test]
+fn reloads_under_load_fail_no_request_and_change_the_routes() {
+    let (old, new) = (Upstream::ok("old"), Upstream::ok("new"));
+    let yaml = |to: &Upstream, more: &str| format!("routes:\n{}{more}", route("a", &to.uri()));
+    let gateway = Gateway::start(&yaml(&old, ""));
+    assert_eq!(gateway.get("/b").status, 404);
+    let load = Load::start(&[gateway.address], 16, &["/a"]);
+    for round in 0..10 {
+        load.more(100);
+        gateway.reload(&yaml(if round % 2 == 0 { &new } else { &old }, ""));
+    }
+    gateway.reload(&yaml(&new, &route("b", &old.uri())));
+    eventually("the new route is there", || gateway.get("/b").status == 200);
+    load.more(200);
+    let exchanges = load.stop();
+    assert_eq!(statuses(&exchanges), [(200, exchanges.len())]);
+    assert!(exchanges.iter().all(|exchange| exchange.header("connection") != Some("close")), "nobody is sent away");
+    assert_eq!(exchanges.last().unwrap().answer.as_ref().unwrap().text(), "new");
+    assert_eq!(gateway.metric("tollgate_reloads_total", &[]), 11.0);
+    assert_eq!(gateway.admin("/actuator/gateway/routes/b").status, 200);
+}
+
+#[test]
+fn a_broken_file_is_refused_by_name_and_place_and_the_running_one_stays() {
+    let gateway = Gateway::start(&format!("routes:\n{}", route("a", "echo:")));
+    gateway.reload(&format!("routes:\n{}{}", route("b", "echo:"), route("c", "nowhere")));
+    let log = gateway.log();
+    assert!(log.contains("not reloaded, the running configuration stays"), "{log}");
+    assert!(log.contains("tollgate.yaml:") && log.contains("`nowhere` has no scheme"), "{log}");
+    assert_eq!((gateway.get("/a").status, gateway.get("/b").status), (200, 404));
+    std::fs::remove_file(gateway.config()).unwrap();
+    gateway.signal("HUP");
+    gateway.logged("cannot read");
+    assert_eq!(gateway.get("/a").status, 200);
+    assert_eq!(gateway.metric("tollgate_failed_reloads_total", &[]), 2.0);
+    gateway.reload(&format!("routes:\n{}", route("b", "echo:")));
+    eventually("a mended file is taken", || gateway.get("/b").status == 200);
+    assert_eq!(gateway.get("/a").status, 404);
+}
+
+#[test]
+fn a_reload_gives_no_spent_token_back() {
+    let gateway = Gateway::start(&limited(120));
+    assert_eq!([ask(&gateway), ask(&gateway), ask(&gateway)], [200, 200, 429]);
+    gateway.reload(&(limited(120) + "via: other\n"));
+    assert_eq!(ask(&gateway), 429);
+}
+
+#[test]
+fn a_raised_limit_admits_the_difference_and_a_lowered_one_nothing() {
+    let gateway = Gateway::start(&limited(600));
+    assert_eq!((0..11).map(|_| ask(&gateway)).filter(|status| *status == 200).count(), 10);
+    gateway.reload(&limited(1200));
+    let burst = |gateway: &Gateway| {
+        let answer = gateway.connect().request("GET", "/a", &[("x-key", "other")], b"");
+        answer.header("x-ratelimit-burst-capacity").unwrap().to_owned()
+    };
+    eventually("the new limit holds", || burst(&gateway) == "1200");
+    assert_eq!((0..15).map(|_| ask(&gateway)).filter(|status| *status == 200).count(), 10, "exactly ten more");
+    gateway.reload(&limited(60));
+    eventually("the new limit holds", || burst(&gateway) == "60");
+    assert_eq!(ask(&gateway), 429);
+}
+
+#[test]
+fn a_limit_changed_in_redis_gives_no_spent_token_back() {
+    let redis = Redis::start();
+    let yaml = |burst: u32| format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), limited(burst));
+    let gateway = Gateway::start(&yaml(600));
+    assert_eq!((0..11).map(|_| ask(&gateway)).filter(|status| *status == 200).count(), 10);
+    gateway.reload(&yaml(1200));
+    assert!((0..15).map(|_| ask(&gateway)).filter(|status| *status == 200).count() <= 10);
+}
+
+#[test]
+fn a_reload_from_memory_to_redis_and_back_decides_there_at_once() {
+    let redis = Redis::start();
+    let with_redis = format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), limited(600));
+    let gateway = Gateway::start(&limited(600));
+    let load = Load::start(&[gateway.address], 4, &["/a"]);
+    for _ in 0..3 {
+        gateway.reload(&with_redis);
+        eventually("redis is asked", || redis.cli(&["DBSIZE"]) == "2");
+        gateway.reload(&limited(600));
+        let asked = || gateway.metric("tollgate_redis_connections", &[]);
+        eventually("redis is left alone", || asked() == 0.0);
+        redis.cli(&["FLUSHALL"]);
+    }
+    load.more(100);
+    let exchanges = load.stop();
+    assert!(exchanges.iter().all(|exchange| matches!(exchange.status(), 200 | 429)), "{:?}", statuses(&exchanges));
+    assert!(exchanges.iter().all(|exchange| exchange.header("x-ratelimit-degraded").is_none()), "nobody guesses");
+}
+
+#[test]
+fn new_settings_of_redis_are_taken_without_a_guess_in_between() {
+    let redis = Redis::start();
+    let yaml = |seconds: u32| format!("redis: {{url: '{}', timeout: {seconds}s}}\n{}", redis.url(), limited(600));
+    let gateway = Gateway::start(&yaml(5));
+    let load = Load::start(&[gateway.address], 8, &["/a"]);
+    for seconds in 6..11 {
+        load.more(100);
+        gateway.reload(&yaml(seconds));
+    }
+    load.more(300);
+    let exchanges = load.stop();
+    assert!(exchanges.iter().all(|exchange| matches!(exchange.status(), 200 | 429)), "{:?}", statuses(&exchanges));
+    let guessed = exchanges.iter().filter(|exchange| exchange.header("x-ratelimit-degraded").is_some()).count();
+    assert_eq!(guessed, 0, "of {}", exchanges.len());
+}
+
+#[test]
+fn a_change_that_needs_a_restart_is_named() {
+    let yaml =
+        |workers: u32| format!("server: {{address: 127.0.0.1, workers: {workers}}}\nroutes:\n{}", route("a", "echo:"));
+    let gateway = Gateway::start(&yaml(1));
+    gateway.reload(&yaml(2));
+    let line = gateway.logged("takes effect at the next start");
+    assert!(line.contains("server.workers"), "{line}");
+    assert_eq!(gateway.get("/a").status, 200);
+}

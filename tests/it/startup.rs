@@ -1,0 +1,186 @@
+//! Starts that fail, and `tollgate check`, as a person at a terminal sees them.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::free_address;
+use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::redis::Redis;
+
+/// Exit code and standard error of a command that ends by itself; standard output must be empty.
+fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
+    let output = Command::new(TOLLGATE)
+        .args(arguments)
+        .env("SERVER_PORT", "0")
+        .env("MANAGEMENT_SERVER_PORT", "0")
+        .env_remove("TOLLGATE_CONFIG")
+        .envs(environment.iter().copied())
+        .current_dir(std::env::temp_dir())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// What starting on `yaml` says, with the file's path replaced by FILE.
+fn start(yaml: &str, environment: &[(&str, &str)]) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), yaml);
+    let (code, text) = run(&["--config", &path], environment);
+    (code, text.replace(&path, "FILE"))
+}
+
+fn write(folder: &Path, yaml: &str) -> String {
+    let path = folder.join("tollgate.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const GOOD: &str = "server: {address: 127.0.0.1}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+
+#[test]
+fn a_port_in_use_is_named_with_its_setting() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (variable, setting) in [("SERVER_PORT", "server.port"), ("MANAGEMENT_SERVER_PORT", "management.server.port")] {
+        let (code, text) = start(GOOD, &[(variable, &port)]);
+        assert_eq!(code, 1, "{text}");
+        let expected = format!("tollgate: cannot listen on 127.0.0.1:{port} (`{setting}`): Address already in use");
+        assert!(text.lines().last().unwrap().starts_with(&expected), "{text}");
+    }
+}
+
+#[test]
+fn a_second_gateway_does_not_join_the_firsts_port() {
+    let gateway = Gateway::start(&GOOD.replace("127.0.0.1}", "127.0.0.1, workers: 2}"));
+    let port = gateway.address.port().to_string();
+    let (code, text) = start(&GOOD.replace("127.0.0.1}", "127.0.0.1, workers: 2}"), &[("SERVER_PORT", &port)]);
+    assert_eq!(code, 1);
+    assert!(text.contains("Address already in use"), "{text}");
+}
+
+#[test]
+fn an_address_that_is_not_ours_is_named() {
+    let (code, text) = start(&GOOD.replace("127.0.0.1", "192.0.2.1"), &[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("cannot listen on 192.0.2.1:0 (`server."), "{text}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_ends_with_2() {
+    let (code, text) = run(&["--config", "/does/not/exist.yaml"], &[]);
+    assert_eq!(
+        (code, text.as_str()),
+        (2, "tollgate: cannot read /does/not/exist.yaml: No such file or directory (os error 2)\n")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let (code, text) = run(&["-c", folder.path().to_str().unwrap()], &[]);
+    assert_eq!(code, 2);
+    assert!(text.contains("cannot read") && text.contains("Is a directory"), "{text}");
+    let binary = folder.path().join("binary.yaml");
+    std::fs::write(&binary, b"routes: \xff\xfe").unwrap();
+    let (code, text) = run(&["-c", binary.to_str().unwrap()], &[]);
+    assert!(code == 1 || code == 2, "{code} {text}");
+    assert!(text.contains("binary.yaml"), "{text}");
+}
+
+#[test]
+fn no_file_at_all_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(TOLLGATE).current_dir(folder.path()).env_remove("TOLLGATE_CONFIG").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("--config FILE") && text.contains("tollgate demo"), "{text}");
+}
+
+#[test]
+fn arguments_that_make_no_sense_end_with_2() {
+    let (code, text) = run(&["--bogus"], &[]);
+    assert_eq!(code, 2);
+    assert!(text.contains("unexpected argument '--bogus'") && text.contains("Usage:"), "{text}");
+    assert_eq!(run(&["check"], &[]).0, 2);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_place() {
+    for (yaml, expected) in [
+        (
+            "routes:\n  - {id: a, uri: 'echo:', predicates: ['Header=x,(']}\n",
+            "FILE:2:40: error: regular expression `(`",
+        ),
+        (
+            "routes:\n  - id: a\n    uri: 'echo:'\n    predicates: [Path=/**]\n    filters:\n      - name: \
+             RequestRateLimiter\n        args:\n          replenish-rate: 0\n",
+            "FILE:8:27: error: `replenish-rate` must be at least 1, got 0",
+        ),
+        ("routes: []\nredis: {url: '${TOLLGATE_TEST_UNSET}'}\n", "TOLLGATE_TEST_UNSET"),
+        ("routes: []\nservre: {port: 1}\n", "FILE:2:1: error: "),
+        ("routes: [\n", "FILE:"),
+    ] {
+        let (code, text) = start(yaml, &[]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let (code, text) = start(
+        "routes:\n  - {id: a, uri: nowhere, predicates: [Path=/**]}\n  - {id: a, uri: 'echo:', predicates: [Pth=/**]}\n",
+        &[],
+    );
+    assert_eq!(code, 1);
+    assert!(text.contains("`nowhere` has no scheme") && text.contains("Pth"), "{text}");
+}
+
+#[test]
+fn an_access_log_that_cannot_be_opened_is_named() {
+    let (code, text) = start(&format!("{GOOD}access-log: {{output: /does/not/exist/access.log}}\n"), &[]);
+    assert_eq!(code, 1);
+    let line = text.lines().last().unwrap();
+    assert!(
+        line.starts_with("tollgate: cannot open the access log /does/not/exist/access.log (`access-log.output`):"),
+        "{text}"
+    );
+}
+
+#[test]
+fn check_tells_the_same_without_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), GOOD);
+    let output = Command::new(TOLLGATE).args(["check", &path]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{path}: ok, 1 route\n"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    write(folder.path(), "routes: [{id: a, uri: nowhere, predicates: [Path=/**]}]\n");
+    let (code, text) = run(&["check", &path], &[]);
+    assert_eq!(code, 1);
+    assert!(text.starts_with(&format!("{path}:1:23: error: `nowhere` has no scheme")), "{text}");
+    assert_eq!(run(&["check", "/does/not/exist.yaml"], &[]).0, 2);
+}
+
+#[test]
+fn a_redis_out_of_reach_does_not_keep_it_from_starting() {
+    let gateway = Gateway::start(&format!("redis: {{url: 'redis://{}'}}\n{GOOD}", free_address()));
+    let line = gateway.logged("cannot connect to redis");
+    assert!(line.contains("trying again"), "{line}");
+    assert_eq!(gateway.get("/a").status, 200);
+}
+
+#[test]
+fn no_secret_is_printed() {
+    let redis = Redis::start_with(&["--requirepass", "other"]);
+    let address = redis.address;
+    for url in ["redis://user:s3cret@host:port/", "rediss://:s3cret@localhost", "http://:s3cret@localhost"] {
+        let (code, text) = start(&format!("{GOOD}redis: {{url: '${{REDIS_URL}}'}}\n"), &[("REDIS_URL", url)]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("redis") && !text.contains("s3cret"), "{text}");
+    }
+    let url = format!("redis://:s3cret@{address}");
+    let yaml = format!("redis: {{url: '${{REDIS_URL}}'}}\nlog: {{level: trace}}\n{GOOD}");
+    let gateway = Gateway::start_with(&yaml, &[("REDIS_URL", &url)]);
+    gateway.logged("cannot connect to redis");
+    gateway.reload(&yaml);
+    assert!(!gateway.log().contains("s3cret"), "{}", gateway.log());
+}
