@@ -150,6 +150,21 @@ impl ClientIo {
         self.stream
     }
 
+    /// Ready once the client has been silent for too long; parks the connection on the way there.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            // While an answer is still being written, the client is not late with its next request.
+            match self.activity.read_deadline(&self.patience).filter(|_| !self.write_deadline.is_set()) {
+                Some(at) => self.read_deadline.set(at),
+                None => self.read_deadline.clear(),
+            }
+            ready!(self.read_deadline.poll_expired(cx));
+            if !self.activity.park() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
     fn stalled(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.write_deadline.is_set() {
             self.write_deadline.set(Instant::now() + self.patience.write);
@@ -184,17 +199,8 @@ impl AsyncRead for ClientIo {
             this.activity.received();
             return progress;
         }
-        loop {
-            // While an answer is still being written, the client is not late with its next request.
-            match this.activity.read_deadline(&this.patience).filter(|_| !this.write_deadline.is_set()) {
-                Some(at) => this.read_deadline.set(at),
-                None => this.read_deadline.clear(),
-            }
-            ready!(this.read_deadline.poll_expired(cx));
-            if !this.activity.park() {
-                return Poll::Ready(Err(timed_out("the client sent no request in time")));
-            }
-        }
+        ready!(this.poll_silence(cx));
+        Poll::Ready(Err(timed_out("the client sent no request in time")))
     }
 }
 
@@ -220,7 +226,13 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_flush(cx))?;
+        // hyper does not read again after an answer until the socket wakes it: here the idle time starts to run.
+        Poll::Ready(match this.poll_silence(cx) {
+            Poll::Ready(()) => Err(timed_out("the client sent no request in time")),
+            Poll::Pending => Ok(()),
+        })
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
