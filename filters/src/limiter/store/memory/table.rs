@@ -146,13 +146,17 @@ impl Table {
 
     #[inline]
     fn find(&self, place: Place) -> Option<usize> {
-        for index in self.probe(place) {
-            let slot = &self.slots[index];
-            if slot.is_empty() {
-                return None;
-            }
-            if slot.fingerprint == place.fingerprint {
-                return Some(index);
+        // Written out for both parts of the way: this is every decision's loop, and chained iterators are slower.
+        let start = home(place.fingerprint, self.slots.len());
+        let (before, from) = self.slots.split_at_checked(start)?;
+        for (first, part) in [(start, from), (0, before)] {
+            for (offset, slot) in part.iter().enumerate() {
+                if slot.fingerprint == place.fingerprint && !slot.is_empty() {
+                    return Some(first + offset);
+                }
+                if slot.is_empty() {
+                    return None;
+                }
             }
         }
         None
