@@ -107,7 +107,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
     for (yaml, expected) in [
         (
             "routes:\n  - {id: a, uri: 'echo:', predicates: ['Header=x,(']}\n",
-            "FILE:2:40: error: regular expression `(`",
+            "FILE:2:50: error: regular expression `(`",
         ),
         (
             "routes:\n  - id: a\n    uri: 'echo:'\n    predicates: [Path=/**]\n    filters:\n      - name: \

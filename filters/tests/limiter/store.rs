@@ -36,7 +36,7 @@ async fn decides_in_redis_with_one_call_a_decision() {
     let Outcome::Denied { retry_after } = denied.outcome else { panic!("{denied:?}") };
     assert!(retry_after <= Duration::from_secs(1) && retry_after > Duration::from_millis(100));
     assert_eq!(calls(redis, "evalsha"), 4);
-    assert_eq!((calls(redis, "mget"), calls(redis, "set"), calls(redis, "time")), (4, 6, 4));
+    assert_eq!((calls(redis, "mget"), calls(redis, "setex"), calls(redis, "time")), (4, 6, 4));
     for command in ["ping", "eval", "script|load", "hello", "unwatch"] {
         assert_eq!(calls(redis, command), 0, "{command}");
     }

@@ -11,7 +11,7 @@ use crate::limiter::algorithm::token_bucket::Bucket;
 /// one scan each.
 const SWEEP_AGAIN_AFTER_US: u64 = 100_000;
 
-/// A table behind a lock, on cache lines of its own.
+/// A table behind a lock, on a cache line of its own (and its neighbour's, which processors fetch along).
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct Shard(Mutex<Buckets>);
@@ -21,6 +21,8 @@ pub(super) struct Shard(Mutex<Buckets>);
 pub(super) struct Buckets {
     pub(super) table: Table,
     swept_at_us: Option<u64>,
+    /// The latest time at which anything was decided here.
+    latest_us: u64,
 }
 
 impl Shard {
@@ -31,6 +33,14 @@ impl Shard {
 }
 
 impl Buckets {
+    /// The time to decide at for whoever read the clock before he had the lock: if somebody with a later time was
+    /// faster, that time, so that time never runs backwards for a key.
+    #[inline]
+    pub(super) fn time(&mut self, now_us: u64) -> u64 {
+        self.latest_us = self.latest_us.max(now_us);
+        self.latest_us
+    }
+
     /// Puts in the bucket of a key that is not there. `len` counts the keys of all shards; returns `false`, and leaves
     /// everything as it is, when that has reached `max_keys` and no full bucket can make room.
     pub(super) fn insert(

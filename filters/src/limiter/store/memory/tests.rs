@@ -139,6 +139,18 @@ fn eight_threads_fill_the_store_exactly_to_its_cap() {
 }
 
 #[test]
+fn whoever_read_the_clock_earlier_than_the_last_to_decide_gains_nothing() {
+    let (store, clock) = store(100);
+    let admitted = |at_us: u64| {
+        clock.set(at_us);
+        (0..10).filter(|_| ask(&store, "r", b"k", &rule(1, 3)).is_allowed()).count()
+    };
+    assert_eq!(admitted(10_000_000), 3);
+    assert_eq!(admitted(9_000_000), 0);
+    assert_eq!(admitted(11_000_000), 1, "a second has gone by since the bucket was empty, not two");
+}
+
+#[test]
 fn the_monotonic_clock_counts_microseconds() {
     let clock = MonotonicClock::default();
     let (before, start) = (clock.now_us(), std::time::Instant::now());

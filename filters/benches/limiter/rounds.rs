@@ -1,0 +1,60 @@
+//! Everyone in turn, many times: what the machine does meanwhile happens to all of them.
+
+use std::time::Duration;
+
+use crate::SIZES;
+use crate::contest::{ALL, Decide, timed};
+
+/// How long a turn should take.
+const TURN: Duration = Duration::from_millis(100);
+
+/// One row of the table: who, and with whom.
+struct Case {
+    who: String,
+    deciders: Vec<Decide>,
+    checks: u64,
+}
+
+/// Prints a table of ns a check of each thread: the median of the time on a processor (and of the time by the clock).
+pub(crate) fn run(rounds: usize) {
+    for (size, keys) in SIZES {
+        let mut cases: Vec<Case> = ALL.iter().map(|(who, make)| Case::new(who, vec![make(keys)])).collect();
+        // Two threads that share nothing: what two of them cost on this machine whatever the store does.
+        cases.push(Case::new("tollgate, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
+        let mut table: Vec<[Vec<[f64; 2]>; 2]> = cases.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+        for _ in 0..rounds {
+            for (case, row) in cases.iter_mut().zip(&mut table) {
+                for (threads, cell) in (1..).zip(row) {
+                    cell.push(case.turn(threads, keys));
+                }
+            }
+        }
+        println!("\n| {size} | one thread | two threads |\n|---|---|---|");
+        for (case, [one, two]) in cases.iter().zip(&mut table) {
+            println!("| {} | {} | {} |", case.who, cell(one), cell(two));
+        }
+    }
+}
+
+fn cell(turns: &[[f64; 2]]) -> String {
+    let median = |of: usize| {
+        let mut ns: Vec<f64> = turns.iter().map(|turn| turn[of]).collect();
+        ns.sort_by(f64::total_cmp);
+        ns[ns.len() / 2]
+    };
+    format!("{:.0} ({:.0})", median(1), median(0))
+}
+
+impl Case {
+    fn new(who: &str, deciders: Vec<Decide>) -> Self {
+        Self { who: who.to_owned(), deciders, checks: 10_000 }
+    }
+
+    /// Nanoseconds a check of each thread.
+    fn turn(&mut self, threads: usize, keys: u64) -> [f64; 2] {
+        let deciders: Vec<&Decide> = self.deciders.iter().cycle().take(threads).collect();
+        let ns = timed(&deciders, keys, self.checks).map(|time| time.as_nanos() as f64 / self.checks as f64);
+        self.checks = (TURN.as_nanos() as f64 / ns[0]) as u64;
+        ns
+    }
+}
