@@ -4,8 +4,10 @@
 
 mod access_log;
 mod admin;
+mod answers;
 mod bodies;
 mod forwarding;
+mod framing;
 mod http2;
 mod key_resolvers;
 mod lifecycle;

@@ -1,0 +1,181 @@
+//! Where a request's body ends: every message that leaves it in doubt is refused (RFC 9112 §6).
+
+use crate::malformed::{SMUGGLED, all_refused, post};
+use crate::support::gateway::Gateway;
+use crate::support::upstream::Upstream;
+
+#[test]
+fn content_length_beside_transfer_encoding_leaves_one_reading_and_ends_the_connection() {
+    // RFC 9112 §6.3: the chunks count and the length is dropped, or 400; closed either way.
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for lines in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        "Content-Length: 5\r\ntransfer-encoding: Chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\nConnection: keep-alive",
+    ] {
+        for chunks in ["0\r\n\r\n", "2\r\nab\r\n0\r\n\r\n"] {
+            let before = upstream.requests().len();
+            let mut client = gateway.connect();
+            client.send([post(lines, chunks).as_str(), SMUGGLED].concat());
+            let status = client.response().unwrap().status;
+            assert!(client.is_closed(), "{lines:?}");
+            let requests = upstream.requests().split_off(before);
+            if status == 200 {
+                assert_eq!(requests.len(), 1, "{lines:?}: {requests:?}");
+                assert!(requests[0].header("content-length").is_none_or(|length| length == "0"), "{requests:?}");
+                assert!(requests[0].body.is_empty() || requests[0].body == b"ab", "{requests:?}");
+            } else {
+                assert_eq!((status, requests.len()), (400, 0), "{lines:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transfer_coding_other_than_chunked_is_refused_however_it_is_written() {
+    let codings: &[&str] = &[
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: x, chunked",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: ,chunked",
+        "Transfer-Encoding: chunked,",
+        "Transfer-Encoding: \"chunked\"",
+        "Transfer-Encoding: 'chunked'",
+        "Transfer-Encoding: chunked;q=1",
+        "Transfer-Encoding: chunked x",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding:",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding\t: chunked",
+        " Transfer-Encoding: chunked",
+        "Transfer-Encoding:\r\n chunked",
+        "Transfer-Encoding: chunked\u{b}",
+        "Transfer-Encoding: \u{c}chunked",
+        "Transfer-Encoding: chun\0ked",
+        "Transfer-Encoding: chunked\rX: y",
+        "Transfer-Encoding: \u{212a}chunked",
+        "Transfer-\u{17f}ncoding: chunked\r\nTransfer-Encoding: x",
+    ];
+    let with_chunks = codings.iter().map(|coding| post(coding, "5\r\nhello\r\n0\r\n\r\n"));
+    let with_length = codings.iter().map(|coding| post(&format!("Content-Length: 5\r\n{coding}"), "hello"));
+    all_refused(&[400, 501], with_chunks.chain(with_length));
+}
+
+#[test]
+fn http_1_0_has_no_chunks() {
+    let request = "POST /x HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    all_refused(&[400, 501], [request]);
+}
+
+#[test]
+fn a_content_length_that_is_no_single_number_is_refused() {
+    all_refused(
+        &[400],
+        [
+            "Content-Length: 5\r\nContent-Length: 6",
+            "Content-Length: 6\r\nContent-Length: 5",
+            "Content-Length: 0\r\nContent-Length: 5",
+            "Content-Length: 5, 6",
+            "Content-Length: 5,",
+            "Content-Length: +5",
+            "Content-Length: -5",
+            "Content-Length: 0x5",
+            "Content-Length: 5.0",
+            "Content-Length: 5 5",
+            "Content-Length: five",
+            "Content-Length:",
+            "Content-Length: 99999999999999999999",
+            "Content-Length: 18446744073709551616",
+            "Content-Length : 5",
+            "Content-Length\u{b}: 5",
+        ]
+        .map(|lines| post(lines, "hello")),
+    );
+}
+
+#[test]
+fn equal_content_lengths_are_one_or_refused() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for lines in ["Content-Length: 5\r\nContent-Length: 5", "Content-Length: 5, 5", "Content-Length: 005"] {
+        let before = upstream.requests().len();
+        let mut client = gateway.connect();
+        client.send(post(lines, "hello"));
+        let status = client.response().unwrap().status;
+        let requests = upstream.requests();
+        if status == 400 {
+            assert_eq!(requests.len(), before);
+        } else {
+            let request = requests.last().unwrap();
+            assert_eq!((status, request.all("content-length").len()), (200, 1), "{lines:?}: {request:?}");
+            assert_eq!(request.body, b"hello");
+        }
+    }
+}
+
+#[test]
+fn a_bad_chunk_is_the_clients_fault_and_completes_nothing_upstream() {
+    let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(100_000));
+    let many = format!("{}0\r\n\r\n", "1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nx\r\n".repeat(4000));
+    let trailers = format!("5\r\nhello\r\n0\r\n{}\r\n", "x-a: b\r\n".repeat(20_000));
+    all_refused(
+        &[400, 413, 431],
+        [
+            "G\r\nhello\r\n0\r\n\r\n",
+            "-5\r\nhello\r\n0\r\n\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "0x5\r\nhello\r\n0\r\n\r\n",
+            "5h\r\nhello\r\n0\r\n\r\n",
+            "\r\nhello\r\n0\r\n\r\n",
+            ";x\r\nhello\r\n0\r\n\r\n",
+            "5\nhello\r\n0\r\n\r\n",
+            "5\rhello\r\n0\r\n\r\n",
+            "5;a\nb\r\nhello\r\n0\r\n\r\n",
+            "5\r\nhello0\r\n\r\n",
+            "5\r\nhello\n0\r\n\r\n",
+            "5\r\nhello!\r\n0\r\n\r\n",
+            "4\r\nhello\r\n0\r\n\r\n",
+            "5\r\nhello\r\n0\r\nno colon\r\n\r\n",
+            "5\r\nhello\r\n0\r\nx : y\r\n\r\n",
+            "fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+            "10000000000000005\r\nhello\r\n0\r\n\r\n",
+            &long,
+            &many,
+            &trailers,
+        ]
+        .map(|chunks| post("Transfer-Encoding: chunked", chunks)),
+    );
+}
+
+#[test]
+fn a_body_that_is_cut_off_completes_nothing_upstream() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::to(&upstream.uri());
+    for request in [
+        post("Content-Length: 10", "hello"),
+        post("Transfer-Encoding: chunked", "5\r\nhel"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n"),
+        post("Transfer-Encoding: chunked", "5\r\nhello\r\n0"),
+        post("Transfer-Encoding: chunked", "5"),
+        post("Transfer-Encoding: chunked", ""),
+    ] {
+        let mut client = gateway.connect();
+        client.send(&request);
+        client.finish();
+        if let Some(answer) = client.response() {
+            assert_eq!(answer.status, 400, "{request:?}");
+        }
+        assert!(client.is_closed());
+    }
+    assert_eq!(gateway.get("/last").status, 200);
+    assert_eq!(upstream.targets(), ["/last"]);
+}
