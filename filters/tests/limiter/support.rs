@@ -76,14 +76,24 @@ impl RedisServer {
         redis::Client::open(self.url()).unwrap().get_connection().unwrap()
     }
 
+    /// A client that waits for as long as a busy machine may take.
     pub(crate) fn client(&self) -> Arc<RedisClient> {
-        RedisClient::start(RedisSettings::new(self.url())).unwrap()
+        self.client_that_waits(Duration::from_secs(20))
     }
 
     pub(crate) async fn connected_client(&self) -> Arc<RedisClient> {
-        let client = self.client();
+        self.connected_client_that_waits(Duration::from_secs(20)).await
+    }
+
+    /// A client whose decisions take `timeout` at most.
+    pub(crate) async fn connected_client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
+        let client = self.client_that_waits(timeout);
         assert!(client.wait_connected(Duration::from_secs(10)).await);
         client
+    }
+
+    fn client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
+        RedisClient::start(RedisSettings { timeout, ..RedisSettings::new(self.url()) }).unwrap()
     }
 }
 

@@ -80,7 +80,8 @@ mod tests {
     fn every_length_on_both_sides_of_the_buffers_is_told_apart() {
         let hasher = Hasher::new([7; 16]);
         let text = [0; 2 * INLINE];
-        let places: HashSet<_> = (0..text.len()).map(|len| format!("{:?}", hasher.key(b"scope", &text[..len]))).collect();
+        let places: HashSet<_> =
+            (0..text.len()).map(|len| format!("{:?}", hasher.key(b"scope", &text[..len]))).collect();
         assert_eq!(places.len(), text.len());
     }
 }
