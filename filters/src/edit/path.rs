@@ -107,10 +107,29 @@ fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a segment means "here" or "one up" (RFC 3986 §5.2.4), encoded or with parameters as it may be.
+///
+/// Paths come in without such segments. An edit can make one of its pieces (`/x(?<r>.*)` to `/${r}` of `/x../admin`),
+/// and an upstream that resolves it would serve another path than the one that was routed and limited.
+fn is_dot_segment(segment: &[u8]) -> bool {
+    let mut rest = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+    for dots in 0..=2 {
+        rest = match rest {
+            [] => return dots > 0,
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            _ => return false,
+        };
+    }
+    false
+}
+
 /// Puts `path` in place of the URI's own and keeps the query.
 fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
     if path.first() != Some(&b'/') {
         path.insert(0, b'/');
+    }
+    if path.split(|byte| *byte == b'/').any(is_dot_segment) {
+        return Err(Failure::BadValue);
     }
     if let Some(query) = uri.query() {
         path.push(b'?');

@@ -24,6 +24,25 @@ async fn rewritten(edit: Edit, uri: &str) -> String {
 }
 
 #[tokio::test]
+async fn an_edit_that_makes_a_dot_segment_is_refused() {
+    for (replacement, uri) in [
+        ("/${r}", "/x../admin"),
+        ("/a/${r}", "/x.."),
+        ("/${r}", "/x./a"),
+        ("/${r}", "/x..;v=1/admin"),
+        ("/%2E${r}", "/x./admin"),
+    ] {
+        let inner = upstream(&Arc::default(), |_: &Request<()>| panic!("the upstream saw {uri}"));
+        let edit = Edit::rewrite_path("/x(?<r>.*)", replacement).unwrap();
+        let request = Request::builder().uri(uri).body(()).unwrap();
+        let response = EditLayer::new([edit]).layer(inner).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 400, "{replacement} of {uri}");
+    }
+    let edit = Edit::rewrite_path("/x(?<r>.*)", "/${r}").unwrap();
+    assert_eq!(rewritten(edit, "/x.well-known/...").await, "/.well-known/...");
+}
+
+#[tokio::test]
 async fn paths_are_rewritten_as_java_does() {
     for (regexp, replacement, uri, expected) in [
         // The documentation's example, with Spring's `$\`.
