@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
 use crate::deadline::Deadline;
+use crate::server::io::{Activity, Busy};
 use crate::telemetry::record::Record;
 use crate::upstream::pool::Lease;
 
@@ -68,9 +70,10 @@ impl Body {
     ///
     /// `patience` is how long the client may send nothing; `drains` whether a part left unread is read and thrown
     /// away when the body is dropped: HTTP/1 only, where it stands between us and the next request, and never for a
-    /// client that still waits for `100 Continue`.
+    /// client that still waits for `100 Continue`. The connection of `activity` counts as busy until nothing more is
+    /// read of the body.
     #[must_use]
-    pub fn from_client(incoming: Incoming, patience: Duration, drains: bool) -> Self {
+    pub fn from_client(incoming: Incoming, patience: Duration, drains: bool, activity: &Arc<Activity>) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
         }
@@ -80,6 +83,7 @@ impl Body {
             patience,
             drains,
             upload: Rc::new(Upload::default()),
+            busy: Some(activity.busy()),
         };
         Kind::Client(Box::new(body)).into()
     }
@@ -151,6 +155,9 @@ impl HttpBody for Body {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(record) = &self.record {
+            record.asked();
+        }
         let frame = ready!(self.poll_kind(cx));
         if let Some(record) = &mut self.record {
             match &frame {
@@ -204,6 +211,7 @@ struct ClientBody {
     patience: Duration,
     drains: bool,
     upload: Rc<Upload>,
+    busy: Option<Busy>,
 }
 
 impl ClientBody {
@@ -216,11 +224,11 @@ impl ClientBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.incoming = None;
+                self.ended();
                 Poll::Ready(Some(Err(BodyError::Client(error))))
             }
             Poll::Ready(None) => {
-                self.incoming = None;
+                self.ended();
                 Poll::Ready(None)
             }
             Poll::Pending => {
@@ -228,10 +236,15 @@ impl ClientBody {
                     self.stall.set(Instant::now() + self.patience);
                 }
                 ready!(self.stall.poll_expired(cx));
-                self.incoming = None;
+                self.ended();
                 Poll::Ready(Some(Err(BodyError::ClientStalled)))
             }
         }
+    }
+
+    fn ended(&mut self) {
+        self.incoming = None;
+        self.busy = None;
     }
 }
 
@@ -241,7 +254,11 @@ impl Drop for ClientBody {
             && self.drains
             && !incoming.is_end_stream()
         {
-            tokio::task::spawn_local(tokio::time::timeout(DRAIN_TIME, drain(incoming)));
+            let busy = self.busy.take();
+            tokio::task::spawn_local(async move {
+                let _ = tokio::time::timeout(DRAIN_TIME, drain(incoming)).await;
+                drop(busy);
+            });
         }
     }
 }

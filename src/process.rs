@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::admin::{self, AdminState};
 use crate::config::{self, Config, LogOutput, Target};
@@ -91,14 +91,15 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
     let admin_address = start_admin(&config, &state)?;
     let workers = config.server.workers.get();
-    let max_connections = descriptors::client_connections(config.server.max_connections, workers).div_ceil(workers);
+    let max_connections = descriptors::client_connections(config.server.max_connections, workers);
+    let gate = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
     let (orders, receiver) = watch::channel(Orders { config: Arc::clone(&config), drain: None });
     let (starting, mut started) = mpsc::channel(1);
     let workers = listeners.into_iter().enumerate().map(|(number, listener)| {
         let worker = Worker {
             number,
             listener,
-            max_connections,
+            gate: Arc::clone(&gate),
             starting: starting.clone(),
             orders: receiver.clone(),
             limits: Arc::clone(&limits),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::config::{AccessLogFormat, Config};
@@ -40,8 +40,8 @@ pub struct Worker {
     pub listener: TcpListener,
     /// What is asked of it.
     pub orders: watch::Receiver<Orders>,
-    /// Connections that it may hold at once.
-    pub max_connections: usize,
+    /// The connections that all workers together may hold at once.
+    pub gate: Arc<Semaphore>,
     /// Dropped once it serves.
     pub starting: mpsc::Sender<Infallible>,
     /// The buckets that all workers share.
@@ -59,6 +59,8 @@ impl Worker {
     /// The runtime or the listener cannot be set up.
     pub fn run(self) -> std::io::Result<usize> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // What is cut off at the end is dropped with the set of tasks, and may start a timer on its way out.
+        let _entered = runtime.enter();
         let local = LocalSet::new();
         let cut_off = local.block_on(&runtime, self.serve())?;
         Ok(cut_off)
@@ -79,7 +81,7 @@ impl Worker {
         spawn_local(tick(Rc::clone(&resources)));
         let stop = obey(self.orders, resources, Rc::clone(&gateway), Rc::clone(&connection_limits));
         let connections = Arc::new(Connections::default());
-        let cut_off = accept::run(listener, gateway, connection_limits, self.max_connections, connections, stop).await;
+        let cut_off = accept::run(listener, gateway, connection_limits, self.gate, connections, stop).await;
         if let Some(log) = log {
             log.flush();
         }

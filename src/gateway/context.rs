@@ -1,21 +1,22 @@
-//! What the innermost service must know of the connection that a request came on.
+//! What the innermost service must know of a request that asks to leave HTTP.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+
+use http::HeaderValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::server::drain::Connections;
 use crate::server::io::Activity;
 
-/// The peer of a request; a request extension, put in only where something needs it: a trusted peer's forwarding
-/// fields, or a tunnel.
+/// A request to switch protocols; a request extension, put in only where there is one.
 #[derive(Clone, Debug)]
-pub struct Peer {
-    /// Its address.
-    pub address: SocketAddr,
-    /// Whether it is a trusted proxy.
-    pub trusted: bool,
-    /// What its connection is doing.
+pub struct Upgrade {
+    /// The protocol asked for.
+    pub protocol: HeaderValue,
+    /// What the request's connection is doing.
     pub activity: Arc<Activity>,
     /// The worker's connections and tunnels.
     pub connections: Arc<Connections>,
+    /// The connection's share of `server.max-connections`, which the tunnel goes on to hold.
+    pub permit: Arc<OwnedSemaphorePermit>,
 }

@@ -27,6 +27,8 @@ pub struct Generation {
     pub trusted_proxies: TrustedProxies,
     /// What becomes of field names with underscores.
     pub underscores: Underscores,
+    /// Which fields of a request end here.
+    pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
 }
@@ -102,10 +104,12 @@ impl Resources {
             };
             (route.predicates.clone(), built)
         });
+        let table = RouteTable::new(routes.collect());
         Generation {
-            table: RouteTable::new(routes.collect()),
+            table,
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
             underscores: config.forwarding.underscores,
+            hygiene,
             body_timeout: config.server.body_timeout,
         }
     }

@@ -17,12 +17,12 @@ use std::task::{Context, Poll, ready};
 
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{LocalReply, RequestContext};
 
-use context::Peer;
+use context::Upgrade;
 pub use generation::Resources;
 pub use generation::{Generation, Route};
 use respond::{Failure, render};
@@ -30,14 +30,14 @@ use screen::{Seen, screen};
 use service::ResponseFuture;
 
 use crate::body::Body;
-use crate::config::TrustedProxies;
 use crate::routing::RequestView;
 use crate::server::connection::{ConnectionInfo, Handler};
 use crate::server::drain::Stage;
 use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::Record;
-use crate::upstream::forwarded::client_ip;
+use crate::upstream::forwarded::{self, client_ip};
+use crate::upstream::headers::upgrade_of;
 
 /// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Gateway {
         record: &mut Record,
         as_problem: &mut bool,
     ) -> Result<ResponseFuture, Failure> {
-        let generation = self.generation.borrow();
+        let generation = &*self.generation.borrow();
         let (mut head, body) = request.into_parts();
         if let Some(log) = &self.access_log {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -87,40 +87,52 @@ impl Gateway {
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         record.routed(&route.id, &route.metrics);
-        let body = Body::from_client(body, generation.body_timeout, connection.http1 && !seen.expects_continue);
-        identify(&mut head, seen, connection, &generation.trusted_proxies, route, variables, record);
+        let drains = connection.http1 && !seen.expects_continue;
+        let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
+        identify(&mut head, seen, connection, generation, route, variables, record);
         Ok(route.service.respond(Request::from_parts(head, body)))
     }
 }
 
-/// Adds to the request what its head does not say, where something down the chain asks for it.
+/// Takes from the request what its client may not say, and adds what its head does not, where something down the
+/// chain asks for it. The filters come after, so that what they set stands.
 fn identify(
     head: &mut Parts,
     seen: Seen,
     connection: &ConnectionInfo,
-    trusted_proxies: &TrustedProxies,
+    generation: &Generation,
     route: &Route,
     variables: Vec<(Arc<str>, String)>,
     record: &mut Record,
 ) {
-    let trusted = trusted_proxies.trusts(connection.peer.ip());
-    if trusted || seen.upgrade {
-        head.extensions.insert(Peer {
-            address: connection.peer,
-            trusted,
+    let peer = connection.peer;
+    let trusted_proxies = &generation.trusted_proxies;
+    if route.needs_context || record.is_logged() {
+        let client = client_ip(peer.ip(), &head.headers, trusted_proxies);
+        record.client(client);
+        if route.needs_context {
+            head.extensions.insert(RequestContext {
+                client_ip: Some(client),
+                route_id: Some(Arc::clone(&route.id)),
+                variables,
+                ..RequestContext::default()
+            });
+        }
+    }
+    if seen.upgrade
+        && let Some(protocol) = upgrade_of(head.version, &head.headers)
+    {
+        head.extensions.insert(Upgrade {
+            protocol,
             activity: Arc::clone(&connection.activity),
             connections: Arc::clone(&connection.connections),
+            permit: Arc::clone(&connection.permit),
         });
     }
-    if route.needs_context || record.is_logged() {
-        let client = client_ip(connection.peer.ip(), &head.headers, trusted_proxies);
-        record.client(client);
-        head.extensions.insert(RequestContext {
-            client_ip: Some(client),
-            route_id: Some(Arc::clone(&route.id)),
-            variables,
-            ..RequestContext::default()
-        });
+    let trusted = trusted_proxies.trusts(peer.ip());
+    generation.hygiene.clean_request(&mut head.headers, trusted);
+    if trusted {
+        forwarded::append(&mut head.headers, peer);
     }
 }
 
@@ -128,8 +140,11 @@ impl Handler for Gateway {
     type Answer = Answering;
 
     fn handle(&self, request: Request<Incoming>, connection: &Rc<ConnectionInfo>) -> Answering {
-        let activity = Arc::clone(&connection.activity);
-        let mut record = Record::new(Instant::now(), activity, Arc::clone(&self.unrouted), request.method().clone());
+        let busy = connection.activity.busy();
+        let mut record = Record::new(Instant::now(), busy, Arc::clone(&self.unrouted), request.method().clone());
+        if let Some(turns) = &connection.turns {
+            record.takes_turns(turns.begin());
+        }
         let mut as_problem = false;
         let begun = catch_unwind(AssertUnwindSafe(|| self.begin(request, connection, &mut record, &mut as_problem)));
         let progress = match begun {
@@ -181,7 +196,8 @@ impl Answering {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
             render(&mut response, self.as_problem);
         }
-        if self.connection.http1 && self.connection.connections.stage() > Stage::Open {
+        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if self.connection.http1 && !switches && self.connection.connections.stage() > Stage::Open {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         match self.record.take() {

@@ -61,7 +61,7 @@ fn fields(headers: &HeaderMap, underscores: Underscores) -> Result<Seen, Failure
                 return Err(Failure::Ambiguous("the Host field is not host[:port]"));
             }
         } else if name == ACCEPT {
-            seen.as_problem = seen.as_problem || prefers_problem(headers);
+            seen.as_problem = true; // looked into below, once
         } else if name == COOKIE {
             seen.cookies = seen.cookies.saturating_add(1);
         } else if name == TRANSFER_ENCODING {
@@ -77,6 +77,7 @@ fn fields(headers: &HeaderMap, underscores: Underscores) -> Result<Seen, Failure
             return Err(Failure::BadRequest("a field name holds an underscore"));
         }
     }
+    seen.as_problem = seen.as_problem && prefers_problem(headers);
     if seen.hosts > 1 {
         return Err(Failure::Ambiguous("more than one Host field"));
     }

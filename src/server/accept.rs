@@ -28,23 +28,19 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// may have sent its request with the last step, and closing the socket would reset it.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 
-/// Accepts and serves connections, `max` at a time, until `stop` resolves; then drains, `patience` long. Returns how
+/// Accepts and serves connections, as many at a time as `gate` has permits for all workers, until `stop` resolves; then drains, `patience` long. Returns how
 /// many connections were cut off at the end of it.
 pub async fn run<H: Handler>(
     listener: TcpListener,
     handler: Rc<H>,
     limits: Rc<Cell<Limits>>,
-    max: usize,
+    gate: Arc<Semaphore>,
     connections: Arc<Connections>,
     stop: impl Future<Output = Duration>,
 ) -> usize {
-    let gate = Arc::new(Semaphore::new(max));
     let start = |stream: TcpStream, peer: SocketAddr, permit| {
-        let serving = serve(stream, peer, limits.get(), Arc::clone(&connections), Rc::clone(&handler));
-        tokio::task::spawn_local(async move {
-            let _permit = permit;
-            serving.await;
-        });
+        let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
+        tokio::task::spawn_local(serve(stream, peer, limits.get(), connections, Arc::new(permit), handler));
     };
     let accepting = async {
         let mut logged = None;

@@ -17,11 +17,13 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::drain::{Connections, Open, Stage};
 use super::io::{Activity, ClientIo, Patience};
 use super::sniff::{Protocol, sniff};
+use super::turns::Turns;
 use crate::body::Body;
 
 /// Streams that one HTTP/2 client may have open at once (RFC 9113 §6.5.2 advises at least 100).
@@ -57,6 +59,10 @@ pub struct ConnectionInfo {
     pub activity: Arc<Activity>,
     /// The worker's connections, this one among them.
     pub connections: Arc<Connections>,
+    /// Its share of `server.max-connections`.
+    pub permit: Arc<OwnedSemaphorePermit>,
+    /// HTTP/2: whose turn it is in each answer. HTTP/1 has one answer at a time, and the socket tells.
+    pub turns: Option<Turns>,
 }
 
 /// Answers requests.
@@ -77,11 +83,11 @@ pub async fn serve<H: Handler>(
     peer: SocketAddr,
     limits: Limits,
     connections: Arc<Connections>,
+    permit: Arc<OwnedSemaphorePermit>,
     handler: Rc<H>,
 ) {
     let open = connections.open();
     let _ = stream.set_nodelay(true);
-    let mut activity = Activity::new(Instant::now());
     let mut patience = limits.patience.header;
     let mut protocol = (!limits.http2).then_some(Protocol::Http1);
     let mut received = Bytes::new();
@@ -93,8 +99,11 @@ pub async fn serve<H: Handler>(
             }
         }
         let http1 = protocol == Some(Protocol::Http1);
+        let activity = Activity::new(Instant::now(), http1);
         let connections = Arc::clone(&connections);
-        let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections });
+        let permit = Arc::clone(&permit);
+        let turns = (!http1).then(Turns::default);
+        let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections, permit, turns });
         let io = ClientIo::new(stream, received, activity, limits.patience);
         // Boxed one by one, so that a parked connection is as small as its socket.
         if !http1 {
@@ -102,7 +111,6 @@ pub async fn serve<H: Handler>(
         }
         let Some(parked) = Box::pin(serve_http1(io, limits, info, Rc::clone(&handler), &open)).await else { return };
         (stream, received) = parked;
-        activity = Activity::new(Instant::now());
         patience = limits.patience.idle;
     }
 }
@@ -145,6 +153,7 @@ async fn serve_http1<H: Handler>(
 
 async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<ConnectionInfo>, handler: Rc<H>, open: &Open) {
     let peer = info.peer;
+    let watched = Rc::clone(&info);
     let service = service_fn(move |request| {
         let answer = handler.handle(request, &info);
         async move { Ok::<_, Infallible>(answer.await) }
@@ -158,8 +167,20 @@ async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<Connecti
         .serve_connection(TokioIo::new(io), service);
     // GOAWAY tells the client which requests were not taken: there is nothing to wait for.
     let end = http2::Connection::graceful_shutdown;
-    if let Some(Err(error)) = drive(pin!(connection), open, Stage::LastRequests, end, || false).await {
-        tracing::debug!(%peer, %error, "a connection ended early");
+    let stalled = async {
+        match &watched.turns {
+            Some(turns) => turns.stalled(limits.patience.write).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = drive(connection.as_mut(), open, Stage::LastRequests, end, || false) => {
+            if let Some(Err(error)) = ended {
+                tracing::debug!(%peer, %error, "a connection ended early");
+            }
+        }
+        () = stalled => tracing::debug!(%peer, "a connection was ended: its client does not read its answers"),
     }
 }
 

@@ -35,6 +35,18 @@ pub struct Activity {
     in_flight: AtomicU32,
     since_us: AtomicU64,
     forever: AtomicU8,
+    /// HTTP/1: bytes between two requests are the next one's head. HTTP/2 has other frames to send.
+    http1: bool,
+}
+
+/// A part of a request that is still under way: its connection is not idle until all are dropped.
+#[derive(Debug)]
+pub struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.ended(Instant::now());
+    }
 }
 
 const IDLE: u8 = 0;
@@ -50,24 +62,27 @@ const PARK_AFTER: Duration = Duration::from_millis(100);
 impl Activity {
     /// A connection just accepted: its first request head is due.
     #[must_use]
-    pub fn new(now: Instant) -> Arc<Self> {
+    pub fn new(now: Instant, http1: bool) -> Arc<Self> {
         Arc::new(Self {
             epoch: now,
             phase: AtomicU8::new(HEAD_TIMED),
             in_flight: AtomicU32::new(0),
             since_us: AtomicU64::new(0),
             forever: AtomicU8::new(0),
+            http1,
         })
     }
 
-    /// A request's head was read in full: until its answer has been written the client owes nothing here.
-    pub fn request_started(&self) {
+    /// A request's head was read in full, or there is a body to read: until that has been done, and the answer written,
+    /// the client owes nothing here, and what it sends is not the next request.
+    #[must_use]
+    pub fn busy(self: &Arc<Self>) -> Busy {
         self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
         self.phase.store(BUSY, Relaxed);
+        Busy(Arc::clone(self))
     }
 
-    /// A request's answer ended at `now`.
-    pub fn request_ended(&self, now: Instant) {
+    fn ended(&self, now: Instant) {
         let left = self.in_flight.load(Relaxed).saturating_sub(1);
         self.in_flight.store(left, Relaxed);
         if left == 0 {
@@ -98,7 +113,7 @@ impl Activity {
     }
 
     fn received(&self) {
-        if matches!(self.phase.load(Relaxed), IDLE | PARKED) {
+        if self.http1 && matches!(self.phase.load(Relaxed), IDLE | PARKED) {
             self.phase.store(HEAD, Relaxed);
         }
     }

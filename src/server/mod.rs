@@ -6,3 +6,4 @@ pub mod drain;
 pub mod io;
 pub mod listener;
 pub mod sniff;
+pub mod turns;

@@ -117,6 +117,13 @@ impl AccessLog {
     }
 }
 
+impl Drop for AccessLog {
+    /// The lines of requests that are cut off when the worker ends come last.
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
 impl Buffer {
     /// Formats the time once a second.
     fn tell_time(&mut self, format: AccessLogFormat) {

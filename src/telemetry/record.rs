@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::access_log::{AccessLog, Line};
 use super::metrics::RouteMetrics;
 use crate::body::BodyError;
-use crate::server::io::Activity;
+use crate::server::io::Busy;
+use crate::server::turns::Turn;
 
 /// The status noted for a client that left before it was answered (nginx's code for it; no answer carries it).
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -20,30 +21,31 @@ pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 #[derive(Debug)]
 pub struct Record {
     started: Instant,
-    activity: Arc<Activity>,
+    _busy: Busy,
     metrics: Arc<RouteMetrics>,
     method: Method,
     status: u16,
     sent_bytes: u64,
     log: Option<(Rc<AccessLog>, Box<Line>)>,
     failure: Option<&'static str>,
+    turn: Option<Turn>,
 }
 
 impl Record {
     /// Starts the record of a request whose head was read at `started`; counted under `metrics` unless a route is
     /// found for it.
     #[must_use]
-    pub fn new(started: Instant, activity: Arc<Activity>, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
-        activity.request_started();
+    pub fn new(started: Instant, busy: Busy, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
         Box::new(Self {
             started,
-            activity,
+            _busy: busy,
             metrics,
             method,
             status: CLIENT_CLOSED_REQUEST,
             sent_bytes: 0,
             log: None,
             failure: None,
+            turn: None,
         })
     }
 
@@ -51,6 +53,18 @@ impl Record {
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    /// Notes in `turn` since when the client has had the latest piece of the answer before it.
+    pub fn takes_turns(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    /// The client's connection asks for the next piece of the answer.
+    pub fn asked(&self) {
+        if let Some(turn) = &self.turn {
+            turn.set(None);
+        }
     }
 
     /// The request matched a route.
@@ -88,6 +102,9 @@ impl Record {
     /// `bytes` of the answer's body were handed to the client's connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
+        if let Some(turn) = &self.turn {
+            turn.set(Some(Instant::now()));
+        }
     }
 
     /// The answer's body ended before its end.
@@ -103,7 +120,6 @@ impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
         let took = now.saturating_duration_since(self.started);
-        self.activity.request_ended(now);
         self.metrics.observe(&self.method, self.status, took);
         if let Some((log, line)) = self.log.take() {
             log.write(&line, &self.method, self.status, self.sent_bytes, took, self.failure);

@@ -22,12 +22,12 @@ use tokio::time::Instant;
 use tollgate_filters::context::RequestContext;
 
 use super::error::{ForwardError, to_failure};
-use super::headers::{Hygiene, upgrade_of};
+use super::headers::Hygiene;
 use super::pool::{Connection, Lease, Pool};
-use super::{forwarded, upgrade};
+use super::upgrade;
 use crate::body::{Body, Upload};
 use crate::deadline::Deadline;
-use crate::gateway::context::Peer;
+use crate::gateway::context::Upgrade;
 use crate::gateway::respond::Failure;
 
 /// How long an upstream may take.
@@ -98,29 +98,17 @@ impl Forward {
         })
     }
 
-    /// Makes the upstream's request head of the client's.
+    /// Makes the upstream's request head of the one that came through the filters.
     fn prepare(&self, head: &mut Parts) -> Option<Box<Extras>> {
-        let mut extras = Extras::take(&mut head.extensions);
-        let protocol = extras.as_ref().filter(|extras| extras.client.is_some());
-        let protocol = protocol.and_then(|_| upgrade_of(head.version, &head.headers));
-        if let Some(extras) = extras.as_mut().filter(|_| protocol.is_none()) {
-            // Not asked for upstream (h2c): then a 101 from there opens no tunnel.
-            extras.client = None;
-        }
-        let trusted = extras.as_ref().and_then(|extras| extras.peer.as_ref()).filter(|peer| peer.trusted);
-        let told = self.hygiene.clean_request(&mut head.headers, trusted.is_some());
-        if let Some(peer) = trusted {
-            forwarded::append(&mut head.headers, peer.address);
-        }
+        let extras = Extras::take(&mut head.extensions);
         let preserve_host = extras.as_ref().is_some_and(|extras| extras.preserve_host);
         if !preserve_host || !head.headers.contains_key(HOST) {
             head.headers.insert(HOST, self.pool.origin().authority.clone());
         }
-        if let Some(protocol) = protocol {
-            head.headers.insert(UPGRADE, protocol);
+        if let Some(upgrade) = extras.as_ref().and_then(|extras| extras.upgrade.as_ref()) {
+            head.headers.insert(UPGRADE, upgrade.protocol.clone());
             head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        } else if told.trailers {
-            head.headers.insert(TE, HeaderValue::from_static("trailers"));
+        } else if head.headers.contains_key(TE) {
             head.headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
         head.version = Version::HTTP_11;
@@ -179,8 +167,8 @@ impl Forward {
     /// The upstream's answer, as the client gets it.
     fn relay(&self, response: Response<Incoming>, lease: Lease, extras: Option<Box<Extras>>) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return match extras.and_then(|extras| Some((extras.client?, extras.peer?))) {
-                Some((client, peer)) => upgrade::tunnel(response, client, lease, &peer),
+            return match extras.and_then(|extras| Some((extras.client?, extras.upgrade?))) {
+                Some((client, asked)) => upgrade::tunnel(response, client, lease, asked),
                 None => self.failed(&ForwardError::UnaskedUpgrade),
             };
         }
@@ -208,7 +196,7 @@ impl Forward {
 
 /// What came with a request beside its head.
 struct Extras {
-    peer: Option<Peer>,
+    upgrade: Option<Upgrade>,
     client: Option<OnUpgrade>,
     preserve_host: bool,
 }
@@ -218,11 +206,11 @@ impl Extras {
         if extensions.is_empty() {
             return None;
         }
-        let peer = extensions.remove::<Peer>();
+        let upgrade = extensions.remove::<Upgrade>();
         let client = extensions.remove::<OnUpgrade>();
         let preserve_host = extensions.get::<RequestContext>().is_some_and(|context| context.preserve_host);
         extensions.clear();
-        (peer.is_some() || preserve_host).then(|| Box::new(Self { peer, client, preserve_host }))
+        (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))
     }
 }
 

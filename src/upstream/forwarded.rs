@@ -49,7 +49,8 @@ fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
 pub fn append(headers: &mut HeaderMap, peer: SocketAddr) {
     let peer_ip = peer.ip().to_canonical();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-    let port = host.rsplit_once(':').map_or("80", |(_, port)| port).to_owned();
+    let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or("80").to_owned();
     let node = match peer_ip {
         IpAddr::V4(ip) => format!("{ip}:{}", peer.port()),
         IpAddr::V6(ip) => format!("[{ip}]:{}", peer.port()),

@@ -21,22 +21,15 @@ pub struct Hygiene {
     pub via: Option<HeaderValue>,
 }
 
-/// What a request's fields told while they were cleaned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// The client takes trailers (`TE: trailers`).
-    pub trailers: bool,
-}
-
 impl Hygiene {
-    /// Removes what a client may not say to an upstream. The fields the gateway adds itself are added afterwards, so
-    /// that no `Connection` field can name them away.
-    pub fn clean_request(&self, headers: &mut HeaderMap, keep_forwarded: bool) -> Told {
-        let mut told = Told::default();
+    /// Removes what a client may not say to an upstream: before the route's filters run, so that no `Connection` field
+    /// can name away what they add. Of `TE`, `trailers` alone stays.
+    pub fn clean_request(&self, headers: &mut HeaderMap, keep_forwarded: bool) {
+        let mut trailers = false;
         let mut doomed: Vec<HeaderName> = Vec::new();
         for (name, value) in &*headers {
             if name == TE {
-                told.trailers |= has_token(value, b"trailers");
+                trailers |= has_token(value, b"trailers");
             }
             let ends = self.ends_here(name)
                 || (!keep_forwarded && is_forwarded(name))
@@ -52,10 +45,12 @@ impl Hygiene {
         for name in doomed {
             headers.remove(name);
         }
+        if trailers {
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+        }
         if let Some(via) = &self.via {
             headers.append(VIA, via.clone());
         }
-        told
     }
 
     /// Removes what an upstream may not say to a client.
@@ -174,9 +169,9 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ]);
-        let told = hygiene().clean_request(&mut headers, false);
-        assert!(told.trailers);
-        assert_eq!(names(&headers).len(), 4, "{headers:?}");
+        hygiene().clean_request(&mut headers, false);
+        assert_eq!(names(&headers).len(), 5, "{headers:?}");
+        assert_eq!(headers["te"], "trailers");
         for kept in ["host", "content-length", "accept", "via"] {
             assert!(headers.contains_key(kept), "{kept}");
         }

@@ -8,16 +8,16 @@ use hyper_util::rt::TokioIo;
 
 use super::pool::Lease;
 use crate::body::Body;
-use crate::gateway::context::Peer;
+use crate::gateway::context::Upgrade;
 
 /// Hands the client the upstream's 101 and joins the two connections once it has been written. A draining gateway
 /// waits for tunnels like for requests: until the deadline.
-pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease, peer: &Peer) -> Response<Body> {
+pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease, asked: Upgrade) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
-    let open = peer.connections.open();
-    peer.activity.tunnelled();
+    let open = asked.connections.open();
+    asked.activity.tunnelled();
     tokio::task::spawn_local(async move {
-        let _open = open;
+        let _held = (open, asked.permit);
         // The connection's sender is kept until both sides have taken over.
         let joined = tokio::try_join!(client, upstream);
         drop(lease);

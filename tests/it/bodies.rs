@@ -1,7 +1,10 @@
 //! Where one request ends and the next begins: bodies that nobody read, limits on their size, pipelining.
 
+use std::io::{Read, Write};
+use std::time::Duration;
+
 use crate::support::gateway::Gateway;
-use crate::support::upstream::{Upstream, response};
+use crate::support::upstream::{Request, Upstream, response};
 
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -156,6 +159,47 @@ fn a_small_body_that_comes_late_is_still_no_request() {
     assert!(next.is_none_or(|answer| answer.status == 200));
     let seen = upstream.targets().split_off(before);
     assert!(seen.iter().all(|target| target == "/next"), "{seen:?}");
+}
+
+/// Longer than an idle connection keeps its state.
+const LATER: Duration = Duration::from_millis(300);
+
+/// Bytes that a request announced are its body, however late they come: a connection that was answered early is not
+/// idle, and must not take them for a request.
+#[test]
+fn a_body_that_comes_long_after_its_answer_is_still_no_request() {
+    let early = Upstream::scripted(|stream, seen| {
+        let mut head = [0; 4096];
+        let read = stream.read(&mut head).unwrap_or(0);
+        let line = String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default().to_owned();
+        seen(Request { line, headers: Vec::new(), body: Vec::new() });
+        let _ = stream.write_all(&response(200, &[("Connection", "close")], b"early"));
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let gateway = Gateway::start(&format!(
+        "routes:\n- {{id: echo, uri: 'echo:', predicates: [Path=/echo/**]}}\n\
+         - {{id: early, uri: '{}', predicates: [Path=/early/**]}}\n\
+         - {{id: limited, uri: 'echo:', predicates: [Path=/limited/**], filters: [{{name: RequestRateLimiter, \
+         args: {{replenish-rate: 1, burst-capacity: 0, key-resolver: ip}}}}]}}\n",
+        early.uri()
+    ));
+    let chunked = format!("{:x}\r\n{SMUGGLED}\r\n0\r\n\r\n", SMUGGLED.len());
+    for (path, status) in [("/echo/a", 200), ("/early/a", 200), ("/limited/a", 429)] {
+        for (framing, body) in [
+            (format!("Content-Length: {}", SMUGGLED.len()), SMUGGLED),
+            ("Transfer-Encoding: chunked".to_owned(), chunked.as_str()),
+        ] {
+            let mut client = gateway.connect();
+            client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
+            assert_eq!(client.response().unwrap().status, status, "{path} {framing}");
+            std::thread::sleep(LATER);
+            let _ = client.try_send(body);
+            client.finish();
+            let rest = String::from_utf8(client.rest()).unwrap();
+            assert!(!rest.contains("HTTP/1.1"), "{path} {framing}: {rest}");
+        }
+    }
+    assert!(early.requests().iter().all(|request| request.target() == "/early/a"));
 }
 
 #[test]

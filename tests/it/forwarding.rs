@@ -114,6 +114,26 @@ fn nobodys_forwarding_fields_are_believed_unless_they_are_trusted() {
 }
 
 #[test]
+fn no_client_can_take_away_what_a_filter_sets() {
+    let upstream = Upstream::ok("ok");
+    let filters = "['SetRequestHeader=X-Auth-User,trusted', 'AddRequestHeader=X-Forwarded-Proto,https', \
+                   'AddRequestHeader=X_Under,yes']";
+    let gateway = Gateway::filtering(&upstream.uri(), filters);
+    let fields = [
+        ("Connection", "x-auth-user, x-forwarded-proto, x_under, via"),
+        ("X-Auth-User", "root"),
+        ("X-Forwarded-Proto", "gopher"),
+        ("X_Under", "no"),
+    ];
+    assert_eq!(gateway.connect().request("GET", "/x", &fields, b"").status, 200);
+    let request = &upstream.requests()[0];
+    assert_eq!(request.all("x-auth-user"), ["trusted"]);
+    assert_eq!(request.all("x-forwarded-proto"), ["https"]);
+    assert_eq!(request.all("x_under"), ["yes"]);
+    assert_eq!(request.all("via"), ["1.1 tollgate"]);
+}
+
+#[test]
 fn a_spoofed_address_does_not_escape_its_limit() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::filtering(

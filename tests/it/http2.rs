@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -173,6 +174,7 @@ async fn an_authority_and_a_host_that_differ_are_refused() {
 
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -378,4 +380,37 @@ fn floods_of_frames_that_cost_nothing_do_not_stop_others() {
         }
         assert_eq!(gateway.get("/next").status, 200, "frames of kind {kind}");
     }
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answers_loses_its_connection() {
+    let upstream = Upstream::start(|_| response(200, &[], &[b'x'; 300_000]));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, write-timeout: 300ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = Raw::open(&gateway);
+    client.headers(1, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    // 64 KB fit into the window that is never opened again; then nothing more comes, and the connection is ended.
+    client.0.rest();
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn a_ping_does_not_make_an_idle_connection_late_with_a_request() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, header-timeout: 200ms, idle-timeout: 60s}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = Raw::open(&gateway);
+    client.headers(1, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    client.frame(PING, 0, 0, &[0; 8]);
+    std::thread::sleep(Duration::from_millis(600));
+    client.headers(3, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
 }

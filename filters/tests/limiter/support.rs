@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tollgate_filters::limiter::key::BucketKey;
@@ -103,8 +104,17 @@ impl Drop for RedisServer {
     }
 }
 
+/// A port that nobody listens on: below those that the system hands out, so that no listener on port 0 is given it
+/// meanwhile, and from a start of this process' own.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(31).wrapping_add(NEXT.fetch_add(1, Ordering::SeqCst));
+        let port = u16::try_from(12_000 + number % 18_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub(crate) fn rule(rate: u32, burst: u32) -> TokenBucket {
