@@ -47,7 +47,12 @@ pub(crate) fn check(raw: &Spot<RawRedis>, sink: &mut Sink) -> Option<Redis> {
         }
         None => joined(redis, raw.origin, sink)?,
     };
-    Some(Redis { url: Secret::new(url), timeout, connections: redis.connections.unwrap_or(NonZeroUsize::MIN) })
+    Some(Redis {
+        url: Secret::new(url),
+        timeout,
+        connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
+        hash_keys: redis.hash_keys.unwrap_or(false),
+    })
 }
 
 fn check_url(url: &str, at: Origin, sink: &mut Sink) -> Option<()> {

@@ -78,12 +78,12 @@ pub(crate) fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<Strin
             9090
         }),
     };
-    Management {
-        enabled,
-        address: raw.server.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        port,
-        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
+    let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value);
+    if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.is_loopback()) {
+        sink.warn(at.origin, "the management port has no password, and others than this machine can reach it")
+            .help("keep it on 127.0.0.1, or behind a firewall");
     }
+    Management { enabled, address, port, readiness_needs_redis: raw.readiness.redis.unwrap_or(false) }
 }
 
 fn port_from(variable: &str, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Option<u16> {

@@ -115,7 +115,10 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
     let whole = unfold::join(documents, &profiles, &mut places, &mut sink);
     let properties = whole.clone();
     let mut root = unfold::unfold(whole, &mut sink);
-    let lookup = |name: &str| placeholder::in_environment(name, env).or_else(|| property(&properties, name));
+    let lookup = |name: &str| {
+        let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
+        from_environment.or_else(|| property(&properties, name).map(placeholder::Value::Text))
+    };
     placeholder::resolve(&mut root, &lookup, &mut sink);
 
     let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);

@@ -96,6 +96,8 @@ pub struct Redis {
     pub timeout: Duration,
     /// Connections that each worker shares among its requests.
     pub connections: NonZeroUsize,
+    /// Whether key ids are written as hashes.
+    pub hash_keys: bool,
 }
 
 /// A text that holds a password: its `Debug` shows none of it.

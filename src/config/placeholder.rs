@@ -1,6 +1,8 @@
 //! `${NAME}` and `${NAME:default}` in values, as Spring resolves them.
 //!
-//! They are resolved in scalars after parsing, so no value can inject YAML. A default may hold placeholders again.
+//! They are resolved in scalars after parsing, so no value can inject YAML. A default, or a property of the file, may
+//! hold placeholders again. A value of the environment is taken as it is: it may be a password with `${` in it, and
+//! must not end up in a message.
 
 use super::problem::Sink;
 use super::yaml::{Kind, Node};
@@ -8,8 +10,16 @@ use super::yaml::{Kind, Node};
 /// Nesting at which a default that leads back to itself is given up.
 const MAX_DEPTH: usize = 16;
 
+/// What a name stands for.
+pub(crate) enum Value {
+    /// Taken as it is.
+    Literal(String),
+    /// May hold placeholders again.
+    Text(String),
+}
+
 /// Resolves every placeholder below `node`; one that is unset and has no default goes to `sink`.
-pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) {
+pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>, sink: &mut Sink) {
     match &mut node.kind {
         Kind::Null => {}
         Kind::Scalar(text) => {
@@ -29,7 +39,7 @@ pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<String>, 
     }
 }
 
-fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>, depth: usize) -> Result<String, String> {
+fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> Result<String, String> {
     if depth > MAX_DEPTH {
         return Err(format!("placeholder in `{text}` leads back to itself"));
     }
@@ -47,7 +57,8 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>, depth: usize) -> 
             None => (&inside[..end], None),
         };
         match (lookup(name.trim()), default) {
-            (Some(value), _) => out.push_str(&expand(&value, lookup, depth + 1)?),
+            (Some(Value::Literal(value)), _) => out.push_str(&value),
+            (Some(Value::Text(text)), _) => out.push_str(&expand(&text, lookup, depth + 1)?),
             (None, Some(default)) => out.push_str(&expand(default, lookup, depth + 1)?),
             (None, None) => return Err(format!("`${{{}}}` is not set and has no default", name.trim())),
         }
@@ -89,28 +100,34 @@ mod tests {
         match name {
             "HOST" => Some("example.org".to_owned()),
             "SERVER_PORT" => Some("9000".to_owned()),
-            "LOOP" => Some("${LOOP}".to_owned()),
+            "PASSWORD" => Some("s3${cret${".to_owned()),
             _ => None,
         }
     }
 
+    fn lookup(name: &str) -> Option<Value> {
+        let property = (name == "loop").then(|| Value::Text("${loop}".to_owned()));
+        env(name).map(Value::Literal).or(property)
+    }
+
     #[test]
     fn a_placeholder_takes_the_value_or_its_default() {
-        assert_eq!(expand("http://${HOST}:${PORT:80}/", &env, 0).unwrap(), "http://example.org:80/");
-        assert_eq!(expand("${A:${B:x}y}", &env, 0).unwrap(), "xy");
-        assert_eq!(expand("${A:}", &env, 0).unwrap(), "");
+        assert_eq!(expand("http://${HOST}:${PORT:80}/", &lookup, 0).unwrap(), "http://example.org:80/");
+        assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
+        assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
+        assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
     }
 
     #[test]
     fn a_rewrite_replacement_is_no_placeholder() {
-        assert_eq!(expand(r"/$\{segment}", &env, 0).unwrap(), r"/$\{segment}");
+        assert_eq!(expand(r"/$\{segment}", &lookup, 0).unwrap(), r"/$\{segment}");
     }
 
     #[test]
     fn unset_unclosed_and_circular_placeholders_are_refused() {
-        assert!(expand("${NOPE}", &env, 0).unwrap_err().contains("not set"));
-        assert!(expand("${HOST", &env, 0).unwrap_err().contains("never closed"));
-        assert!(expand("${LOOP}", &env, 0).unwrap_err().contains("leads back"));
+        assert!(expand("${NOPE}", &lookup, 0).unwrap_err().contains("not set"));
+        assert!(expand("${HOST", &lookup, 0).unwrap_err().contains("never closed"));
+        assert!(expand("${loop}", &lookup, 0).unwrap_err().contains("leads back"));
     }
 
     #[test]

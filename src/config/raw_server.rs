@@ -69,7 +69,7 @@ pub(crate) struct RawManagement {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
     /// Default `127.0.0.1`: it has no password.
-    pub(crate) address: Option<IpAddr>,
+    pub(crate) address: Option<Spot<IpAddr>>,
     /// Default 9090; -1 turns it off, as in Spring Boot; MANAGEMENT_SERVER_PORT overrides it.
     pub(crate) port: Option<Spot<i32>>,
 }
@@ -98,10 +98,12 @@ pub(crate) struct RawRedis {
     pub(crate) password: Option<String>,
     /// Default 0.
     pub(crate) database: Option<u32>,
-    /// Time that one decision may take, connecting included. Default 100ms: a limiter must not be what a client waits for.
+    /// Time that one decision may take, queueing included; without a connection it takes none. Default 100ms: a limiter must not be what a client waits for.
     pub(crate) timeout: Option<Spot<Time>>,
     /// Connections that each worker shares among its requests. Default 1: commands are pipelined.
     pub(crate) connections: Option<NonZeroUsize>,
+    /// Write key ids as hashes: for keys that are secrets, such as API keys. Default false: an operator can read them.
+    pub(crate) hash_keys: Option<bool>,
     /// TLS: not supported yet.
     #[schemars(skip)]
     pub(crate) ssl: Option<Whole>,
