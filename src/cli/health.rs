@@ -8,9 +8,11 @@ use std::time::Duration;
 /// How long a healthy gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks the admin port at `address` whether the gateway is ready.
-pub(super) fn run(address: &str) -> ExitCode {
-    match status_line(address) {
+/// Asks the admin port at `address` whether the gateway is ready; by default where the gateway would have it.
+pub(super) fn run(address: Option<String>) -> ExitCode {
+    let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
+    let address = address.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")));
+    match status_line(&address) {
         Ok(line) if line.split(' ').nth(1) == Some("200") => ExitCode::SUCCESS,
         Ok(line) => {
             eprintln!("tollgate: not ready: {line}");

@@ -44,9 +44,9 @@ enum Command {
     Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
     Health {
-        /// Its admin port's address
-        #[arg(default_value = "127.0.0.1:9090", value_name = "HOST:PORT")]
-        address: String,
+        /// Its admin port's address; 127.0.0.1 and MANAGEMENT_SERVER_PORT, or 9090, where none is named
+        #[arg(value_name = "HOST:PORT")]
+        address: Option<String>,
     },
 }
 
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
         Command::Demo => serve::demo(),
         Command::Check { files } => check::run(&files),
         Command::Schema => schema::run(),
-        Command::Health { address } => health::run(&address),
+        Command::Health { address } => health::run(address),
     }
 }
 

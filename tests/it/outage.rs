@@ -84,7 +84,7 @@ fn a_redis_killed_under_load_costs_no_5xx_and_is_back_within_a_second() {
     load.more(100);
     let exchanges = load.stop();
     assert_bearable(&exchanges, begin, end);
-    assert!(back < Duration::from_secs(3), "{back:?}");
+    assert!(back < Duration::from_millis(1500), "{back:?}");
     let later = exchanges.iter().filter(|exchange| exchange.sent > returned);
     assert_eq!(statuses(later).first().map(|(status, _)| *status), Some(200));
     let during = exchanges.iter().filter(|e| e.sent > begin && e.sent < end);
@@ -109,7 +109,7 @@ fn a_redis_that_stops_answering_under_load_is_borne_alike() {
     println!("decided in redis again {back:?} after it went on");
     let exchanges = load.stop();
     assert_bearable(&exchanges, begin, end);
-    assert!(back < Duration::from_secs(3), "{back:?}");
+    assert!(back < Duration::from_millis(1500), "{back:?}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_redis_that_comes_after_the_gateway_is_found() {
     redis.restart();
     let back = recovered(&gateway, Instant::now());
     println!("decided in redis {back:?} after its first PONG");
-    assert!(back < Duration::from_secs(3), "{back:?}");
+    assert!(back < Duration::from_millis(1500), "{back:?}");
     assert_eq!(gateway.admin("/actuator/health").json()["components"]["redis"]["status"], "UP");
     assert_eq!(gateway.metric("tollgate_breaker_state", &[]), 0.0);
 }
@@ -171,7 +171,7 @@ fn a_redis_that_hangs_holds_up_a_start_for_a_moment_only() {
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     redis.thaw();
     let back = recovered(&gateway, Instant::now());
-    assert!(back < Duration::from_secs(3), "{back:?}");
+    assert!(back < Duration::from_millis(1500), "{back:?}");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_redis_that_takes_no_writes_is_an_outage_and_no_more() {
         assert_eq!(redis.cli(mend_it), "OK");
         let back = recovered(&gateway, Instant::now());
         println!("{break_it:?}: decided in redis again after {back:?}");
-        assert!(back < Duration::from_secs(3), "{break_it:?}: {back:?}");
+        assert!(back < Duration::from_millis(1500), "{break_it:?}: {back:?}");
     }
 }
 

@@ -148,7 +148,9 @@ impl Edits {
     fn refusal<B, R: From<Bytes>>(&self, failure: Failure, request: &Request<B>) -> Response<R> {
         match failure {
             Failure::UnknownVariable => {
-                tracing::debug!("a filter's value names a URI variable that the route does not have");
+                tracing::warn!(
+                    "a filter's value names a URI variable that the matched pattern does not have: answered 500"
+                );
                 self.unknown_variable.to_response(request)
             }
             Failure::BadValue => self.bad_value.to_response(request),
