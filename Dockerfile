@@ -9,8 +9,6 @@ COPY . .
 RUN cargo build --release --locked --bin tollgate
 
 FROM debian:bookworm-slim
-# For https upstreams; the build image carries the bundle already.
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /build/target/release/tollgate /usr/local/bin/tollgate
 COPY config /etc/tollgate
 
