@@ -214,7 +214,7 @@ impl Ticket {
             }
             // It may have been decided: never sent again.
             Err(_) => {
-                if slot.timed_out() {
+                if slot.timed_out(self.live.number) {
                     self.shared.lose(slot, self.live.number);
                 }
                 StoreError::Timeout

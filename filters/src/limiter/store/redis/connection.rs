@@ -83,9 +83,11 @@ impl Slot {
         }
     }
 
-    /// Counts a call that was not answered in time; returns whether there were too many in a row.
-    pub(super) fn timed_out(&self) -> bool {
-        self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= TIMEOUTS_TO_REPLACE
+    /// Counts a call that connection `number` did not answer in time; returns whether there were too many in a row.
+    /// What was sent over a connection before says nothing of the present one.
+    pub(super) fn timed_out(&self, number: u64) -> bool {
+        let is_present = self.live.lock().as_ref().is_some_and(|live| live.number == number);
+        is_present && self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= TIMEOUTS_TO_REPLACE
     }
 }
 
