@@ -16,6 +16,7 @@ mod settings;
 mod status;
 mod store;
 mod supervisor;
+mod ticket;
 
 pub use self::breaker::{Breaker, BreakerState};
 pub use self::client::RedisClient;

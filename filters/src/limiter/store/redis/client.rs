@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use redis::{Cmd, ConnectionInfo, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::ConnectionInfo;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{Duration, Instant, timeout_at};
+use tokio::time::{Duration, Instant};
 
 use super::breaker::Breaker;
 use super::connection::{Live, Slot};
 use super::error::StoreError;
 use super::settings::{RedisSettings, RedisSettingsError};
 use super::status::{Counters, RedisStatus};
-use super::{script, supervisor};
-use crate::limiter::algorithm::token_bucket::Answer;
+use super::supervisor;
+use super::ticket::Ticket;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
 
 /// Connections to one Redis, kept alive in the background until it is dropped or shut down.
@@ -37,14 +37,6 @@ pub(super) struct Shared {
     next_slot: AtomicUsize,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
-}
-
-/// Leave to make one call: a connection and the time by which it must have answered.
-pub(super) struct Ticket {
-    shared: Arc<Shared>,
-    slot: usize,
-    live: Live,
-    deadline: Instant,
 }
 
 // === impl RedisClient ===
@@ -125,13 +117,12 @@ impl RedisClient {
     }
 
     /// Leave to call Redis, or at once the reason why not. The time that a call may take runs from here.
-    pub(super) fn ticket(&self) -> Result<Ticket, StoreError> {
+    pub(crate) fn ticket(&self) -> Result<Ticket, StoreError> {
         let leave = self.shared.find_live().ok_or(StoreError::Disconnected).and_then(|(slot, live)| {
             if self.shared.breaker.admits() { Ok((slot, live)) } else { Err(StoreError::BreakerOpen) }
         });
         let (slot, live) = leave.inspect_err(|&kind| self.shared.degraded(kind))?;
-        let deadline = Instant::now() + self.shared.timeout;
-        Ok(Ticket { shared: Arc::clone(&self.shared), slot, live, deadline })
+        Ok(Ticket::new(Arc::clone(&self.shared), slot, live, Instant::now() + self.shared.timeout))
     }
 }
 
@@ -173,68 +164,12 @@ impl Shared {
     }
 
     /// Counts a decision that Redis did not make, and says so once a second at most.
-    fn degraded(&self, kind: StoreError) {
+    pub(super) fn degraded(&self, kind: StoreError) {
         self.counters.failed(kind);
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "deciding without redis: {kind}");
-        }
-    }
-}
-
-// === impl Ticket ===
-
-impl Ticket {
-    /// Sends `cmd` and waits for its answer until the deadline.
-    pub(super) async fn call(mut self, cmd: &Cmd) -> Result<Answer, StoreError> {
-        let result = timeout_at(self.deadline, self.send(cmd)).await;
-        let slot = &self.shared.slots[self.slot];
-        let kind = match result {
-            Ok(Ok(reply)) => match script::answer(&reply) {
-                Some(answer) => {
-                    slot.answered();
-                    self.shared.breaker.succeeded();
-                    return Ok(answer);
-                }
-                // Whatever speaks there is not the script: start over.
-                None => {
-                    self.shared.lose(slot, self.live.number);
-                    StoreError::Other
-                }
-            },
-            Ok(Err(error)) => {
-                let kind = StoreError::of(&error);
-                if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
-                    self.shared.lose(slot, self.live.number);
-                } else {
-                    slot.answered();
-                }
-                kind
-            }
-            // It may have been decided: never sent again.
-            Err(_) => {
-                if slot.timed_out(self.live.number) {
-                    self.shared.lose(slot, self.live.number);
-                }
-                StoreError::Timeout
-            }
-        };
-        self.shared.breaker.failed();
-        self.shared.degraded(kind);
-        Err(kind)
-    }
-
-    async fn send(&mut self, cmd: &Cmd) -> Result<Value, RedisError> {
-        let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
-        match reply {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
-                self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
-                self.live.connection.send_packed_command(&script::load()).await?.extract_error()?;
-                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
-            }
-            reply => reply,
         }
     }
 }

@@ -11,7 +11,7 @@ use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError};
 use tokio::sync::Notify;
 
-use super::script;
+use super::script::TOKEN_BUCKET;
 
 /// The longest time in which a connection must be made, login and script included.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
@@ -120,6 +120,6 @@ pub(super) async fn connect(
     // Of the pool only its connection factory is used: a checkout would cost each decision a PING.
     let manager = Manager::new_with_config(info.clone().set_tcp_settings(tcp), config)?;
     let mut connection = managed::Manager::create(&manager).await?;
-    connection.send_packed_command(&script::load()).await?.extract_error()?;
+    connection.send_packed_command(&TOKEN_BUCKET.load()).await?.extract_error()?;
     Ok(connection)
 }

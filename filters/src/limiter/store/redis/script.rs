@@ -1,9 +1,10 @@
-//! The token bucket's script, as a command and as a reply.
+//! Scripts, and the token bucket's as a command and as a reply.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Cmd, Script, Value};
+use redis::{Cmd, Value};
 
 use crate::limiter::algorithm::token_bucket::Answer;
 use crate::limiter::key::{BucketKey, redis_text};
@@ -13,13 +14,35 @@ use crate::limiter::verdict::Outcome;
 /// `lua/token_bucket.lua`.
 const TEXT: &str = include_str!("../../../../lua/token_bucket.lua");
 
-static SHA1: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
+/// The token bucket's.
+pub(super) static TOKEN_BUCKET: LazyLock<Script> = LazyLock::new(|| Script::new(TEXT));
 
-/// The command that teaches Redis the script.
-pub(super) fn load() -> Cmd {
-    let mut cmd = redis::cmd("SCRIPT");
-    cmd.arg("LOAD").arg(TEXT);
-    cmd
+/// A Lua script and the name that Redis knows it by.
+#[derive(Debug)]
+pub(crate) struct Script {
+    text: Cow<'static, str>,
+    sha1: String,
+}
+
+impl Script {
+    /// `text` as a script.
+    pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        let sha1 = redis::Script::new(&text).get_hash().to_owned();
+        Self { text, sha1 }
+    }
+
+    /// Its SHA-1 in hexadecimal, for `EVALSHA`.
+    pub(crate) fn sha1(&self) -> &str {
+        &self.sha1
+    }
+
+    /// The command that teaches Redis the script.
+    pub(crate) fn load(&self) -> Cmd {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("LOAD").arg(&*self.text);
+        cmd
+    }
 }
 
 /// The command that decides one request, at Redis' own time.
@@ -28,7 +51,7 @@ pub(super) fn decide(key: BucketKey<'_>, hash_id: bool, rule: &TokenBucket) -> C
     redis_text::write(key, hash_id, &mut name);
     let prefix = name.len();
     let mut cmd = Cmd::with_capacity(9, 2 * prefix + 128);
-    cmd.arg("EVALSHA").arg(SHA1.as_str()).arg(2);
+    cmd.arg("EVALSHA").arg(TOKEN_BUCKET.sha1()).arg(2);
     for suffix in ["tokens", "timestamp"] {
         name.truncate(prefix);
         name.extend_from_slice(suffix.as_bytes());
@@ -78,7 +101,7 @@ mod tests {
         let args: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
         let (tokens, timestamp) =
             ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
-        assert_eq!(args, ["EVALSHA", SHA1.as_str(), "2", tokens, timestamp, "10", "20", "", "3"]);
+        assert_eq!(args, ["EVALSHA", TOKEN_BUCKET.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
     }
 
     #[test]

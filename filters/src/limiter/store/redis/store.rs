@@ -61,7 +61,7 @@ impl Store for RedisStore {
         let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
         let cmd = script::decide(key, self.hash_keys, rule);
         Decision::Pending(Box::pin(async move {
-            match ticket.call(&cmd).await {
+            match ticket.run(&script::TOKEN_BUCKET, &cmd, script::answer).await {
                 Ok(answer) => answer.by(Source::Redis),
                 Err(_) => fallback.decide(),
             }

@@ -1,0 +1,87 @@
+//! One call of Redis, within a deadline.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::client::Shared;
+use super::connection::Live;
+use super::error::StoreError;
+use super::script::Script;
+
+/// Leave to make one call: a connection and the time by which it must have answered.
+pub(crate) struct Ticket {
+    shared: Arc<Shared>,
+    slot: usize,
+    live: Live,
+    deadline: Instant,
+}
+
+impl Ticket {
+    pub(super) fn new(shared: Arc<Shared>, slot: usize, live: Live, deadline: Instant) -> Self {
+        Self { shared, slot, live, deadline }
+    }
+
+    /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
+    pub(crate) async fn run<T>(
+        mut self,
+        script: &Script,
+        cmd: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let reply = timeout_at(self.deadline, self.send(script, cmd)).await;
+        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
+    async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {
+        let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+        match reply {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
+                self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
+                self.live.connection.send_packed_command(&script.load()).await?.extract_error()?;
+                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
+            }
+            reply => reply,
+        }
+    }
+
+    /// Counts for or against connection and breaker what came of a call: nothing by the deadline (`None`), an error, or
+    /// an answer that makes sense or does not.
+    fn conclude<T>(self, result: Option<Result<Option<T>, RedisError>>) -> Result<T, StoreError> {
+        let slot = &self.shared.slots[self.slot];
+        let kind = match result {
+            Some(Ok(Some(answer))) => {
+                slot.answered();
+                self.shared.breaker.succeeded();
+                return Ok(answer);
+            }
+            // Whatever speaks there is not the script: start over.
+            Some(Ok(None)) => {
+                self.shared.lose(slot, self.live.number);
+                StoreError::Other
+            }
+            Some(Err(error)) => {
+                let kind = StoreError::of(&error);
+                if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+                    self.shared.lose(slot, self.live.number);
+                } else {
+                    slot.answered();
+                }
+                kind
+            }
+            // It may have been decided: never sent again.
+            None => {
+                if slot.timed_out(self.live.number) {
+                    self.shared.lose(slot, self.live.number);
+                }
+                StoreError::Timeout
+            }
+        };
+        self.shared.breaker.failed();
+        self.shared.degraded(kind);
+        Err(kind)
+    }
+}
