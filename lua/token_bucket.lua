@@ -3,16 +3,21 @@ Decides one request under a token bucket, exactly and atomically.
 
 Source: the decisions of filters/src/limiter/algorithm/token_bucket.rs, in the two keys of Spring Cloud Gateway's
 RedisRateLimiter, so that both gateways can share buckets while one replaces the other. Unlike Spring's script this one
-refills continuously (microseconds, not whole seconds), writes nothing on a denial, and never stores a bucket for 0 s.
+refills continuously (microseconds, not whole seconds), writes nothing on a denial, never stores a bucket for 0 s, and
+keeps what was spent when the rule changes.
 
 KEYS[1]  tokens left when last written: decimal, 6 places; missing = a full bucket
-KEYS[2]  when that was: unix time in seconds, 6 places
-ARGV[1]  rate: tokens a second, whole, 1 to 4294967295
-ARGV[2]  burst: tokens the bucket holds at most, whole, 0 to 4294967295
+KEYS[2]  when that was: unix time in seconds, 6 places, and behind them digits that Spring's script does not notice: the
+         rule then, as burst, rate and, if given, units and tick, each behind its length in two digits
+ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
+ARGV[2]  burst: tokens the bucket holds at most, whole
 ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  requested: tokens the request takes, whole, 1 to 4294967295
+ARGV[4]  cost: tokens the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
+         +n takes n more or what is left, -n gives n back
+ARGV[5]  units: parts in a token, for rates that are not per second; 1000000 when missing
+ARGV[6]  tick: microseconds in which `rate` units flow; 1 when missing
 
-Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us}
+Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us, now us}
 Expiry   both keys: the time in which an empty bucket fills, or Spring's floor(2 * burst / rate) where that is more
 Errors   a bad argument is refused before anything is read. Stored text that is no number counts as missing, as in
          Spring's script; a value of another type is replaced.
@@ -20,27 +25,32 @@ Errors   a bad argument is refused before anything is read. Stored text that is 
 redis-cli --eval lua/token_bucket.lua 'request_rate_limiter.{demo.me}.tokens' 'request_rate_limiter.{demo.me}.timestamp' , 10 20 '' 1
 --]]
 
-local format, call = string.format, redis.call
-local MILLION, MOST = 1000000, 4294967295
-
--- Everything below counts in millionths of a token and microseconds. A burst of 2^32 tokens is less than 2^52
--- millionths, so doubles hold every sum here exactly, and the rounding of a division never crosses a whole number.
+-- Everything below counts in units and microseconds. A burst is less than 2^53 units, so doubles hold every sum here
+-- exactly, and the rounding of a division never crosses a whole number.
 --
 -- There are no local functions, and n - n % 1 stands for math.floor(n): the script's text runs anew for each request,
 -- and making a function takes Lua as long as a tenth of everything below.
 
+local format, find, sub, call = string.format, string.find, string.sub, redis.call
+local MILLION, MOST = 1000000, 9007199254740991
+
 if #KEYS ~= 2 then return redis.error_reply('ERR expected 2 keys: tokens and timestamp') end
-local rate, burst, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-if not (rate and rate >= 1 and rate <= MOST and rate % 1 == 0) then
+local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+if not rate or rate < 1 or rate > 4294967295 or find(ARGV[1], '%D') then
   return redis.error_reply('ERR rate must be a whole number from 1 to 4294967295')
 end
-if not (burst and burst >= 0 and burst <= MOST and burst % 1 == 0) then
-  return redis.error_reply('ERR burst must be a whole number from 0 to 4294967295')
+if not units or units < 1 or units > MOST or units % 1 ~= 0 or not tick or tick < 1 or tick > MOST or tick % 1 ~= 0 then
+  return redis.error_reply('ERR units and tick must be whole numbers from 1 to 9007199254740991')
 end
-if not (requested and requested >= 1 and requested <= MOST and requested % 1 == 0) then
-  return redis.error_reply('ERR requested must be a whole number from 1 to 4294967295')
+if not burst or burst * units > MOST or find(ARGV[2], '%D') then
+  return redis.error_reply('ERR burst must be a whole number, and times units at most 9007199254740991')
+end
+if not cost or cost > MOST or cost < -MOST or not find(ARGV[4], '^[+-]?%d+$') then
+  return redis.error_reply('ERR cost must be a whole number up to 9007199254740991')
 end
 
+-- [time]
 local now
 if ARGV[3] == '' then
   local time = call('TIME')
@@ -53,53 +63,87 @@ else
   local micros = seconds % 1 * MILLION + 0.5
   now = (seconds - seconds % 1) * MILLION + micros - micros % 1
 end
+-- [/time]
 
-local capacity = burst * MILLION
-local need = requested * MILLION
+local ticks = (now - now % tick) / tick
+local capacity = burst * units
+local tag = format('%02d%s%02d%s', #ARGV[2], ARGV[2], #ARGV[1], ARGV[1])
+if ARGV[5] then
+  local u, t = format('%d', units), format('%d', tick)
+  tag = format('%s%02d%s%02d%s', tag, #u, u, #t, t)
+end
 
 -- MGET, since GET fails on a value of another type. Stored numbers are rounded to the nearest millionth; what cannot be
 -- counted so exactly is no number.
 local stored = call('MGET', KEYS[1], KEYS[2])
-local tokens, timestamp = stored[1] and tonumber(stored[1]), stored[2] and tonumber(stored[2])
-local level, anchor = capacity, false
-if tokens and tokens > -9007199254 and tokens < 9007199254 then
-  local part = tokens % 1 * MILLION + 0.5
-  level = (tokens - tokens % 1) * MILLION + part - part % 1
-  local since
-  if timestamp and timestamp > -9007199254 and timestamp < 9007199254 then
-    part = timestamp % 1 * MILLION + 0.5
-    since = (timestamp - timestamp % 1) * MILLION + part - part % 1
+local owed, anchor = 0, false
+local tokens = stored[1] and tonumber(stored[1])
+if tokens and tokens > -9007199254 and tokens <= MOST then
+  local since = stored[2] and tonumber(sub(stored[2], 1, 17))
+  local was = since and sub(stored[2], 18) or ''
+  local burst0, rate0, units0, tick0 = burst, rate, units, tick
+  if was ~= '' and was ~= tag then
+    -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
+    anchor = true
+    local numbers, at = {}, 1
+    while at <= #was do
+      local width = tonumber(sub(was, at, at + 1)) or #was
+      numbers[#numbers + 1] = tonumber(sub(was, at + 2, at + 1 + width)) or 1
+      at = at + 2 + width
+    end
+    burst0, rate0, units0, tick0 = numbers[1], numbers[2] or rate, numbers[3] or MILLION, numbers[4] or 1
   end
-  if since and since <= now then
-    level = level + (now - since) * rate
+  local level
+  if units0 == MILLION then
+    local part = tokens % 1 * MILLION + 0.5
+    level = (tokens - tokens % 1) * MILLION + part - part % 1
   else
-    -- Only half the state is left, or the clock was set back. Nothing flows for time that nobody saw, and a denial
-    -- writes too, so that the bucket fills from now on and the key does not starve until that later moment.
+    local dot = find(stored[1], '.', 1, true)
+    level = (tokens - tokens % 1) * units0 + (dot and tonumber(sub(stored[1], dot + 1)) or 0)
+  end
+  owed = burst0 * units0 - level
+  if since and since > -9007199254 and since < 9007199254 then
+    local part = since % 1 * MILLION + 0.5
+    since = (since - since % 1) * MILLION + part - part % 1
+    owed = owed - ((now - now % tick0) - (since - since % tick0)) / tick0 * rate0
+  else
     anchor = true
   end
+  if owed < 0 then owed = 0 end
+  if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
+  if owed > capacity then
+    -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
+    owed, anchor = capacity, true
+  end
 end
-if level > capacity then level = capacity elseif level < 0 then level = 0 end
 
-local allowed, retry_after = 0, 0
-if need <= level then
+local level = capacity - owed
+local allowed, retry_after, takes = 0, 0, cost * units
+if find(ARGV[4], '^[+-]') then
   allowed = 1
-  level = level - need
-elseif need > capacity then
+  if takes > level then takes = level elseif takes < -owed then takes = -owed end
+elseif cost > burst then
   retry_after = -1
+elseif takes <= level then
+  allowed = 1
 else
-  retry_after = math.ceil((need - level) / rate)
+  retry_after = (ticks + math.ceil((takes - level) / rate)) * tick - now
 end
+if allowed == 1 then level = level - takes end
+local rest = level % units
+local left = (level - rest) / units
+local reset = (ticks + math.ceil((capacity - level) / rate)) * tick - now
+if reset < 0 then reset = 0 end
 
-local rest = level % MILLION
-local whole = (level - rest) / MILLION
-if allowed == 1 or anchor then
+-- [commit]
+if anchor or allowed == 1 and takes ~= 0 then
   -- The hundredth of a second is for a bucket that fills in a little less than a whole second: the server's expiry
   -- clock runs in milliseconds and may lag its TIME.
-  local fills_in = burst / rate
+  local fills_in = capacity / rate * tick / MILLION
   local ttl = format('%d', fills_in < 1.01 and fills_in + 1.01 or 2 * fills_in)
   local micros = now % MILLION
-  call('SETEX', KEYS[1], ttl, format('%d.%06d', whole, rest))
-  call('SETEX', KEYS[2], ttl, format('%d.%06d', (now - micros) / MILLION, micros))
+  call('SETEX', KEYS[1], ttl, format(units == MILLION and '%d.%06d' or '%d.%d', left, rest))
+  call('SETEX', KEYS[2], ttl, format('%010d.%06d%s', (now - micros) / MILLION, micros, tag))
 end
-
-return {allowed, whole, retry_after, math.ceil((capacity - level) / rate)}
+-- [reply]
+return {allowed, left, retry_after, reset, now}

@@ -16,9 +16,8 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
 use tollgate_filters::headers::{HeaderNames, RateLimitHeaders};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::TokenBucket;
-use tollgate_filters::limiter::store::{Decision, Store};
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
+use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 use tower::{Layer, Service, service_fn};
@@ -26,17 +25,24 @@ use tower::{Layer, Service, service_fn};
 struct Says(Verdict);
 
 impl Store for Says {
-    fn decide(&self, _: BucketKey<'_>, _: &TokenBucket) -> Decision {
-        Decision::Ready(self.0)
+    fn decide(&self, _: &[Check<'_>]) -> Decision {
+        Decision::Ready(self.0.clone())
     }
+
+    fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-fn verdict(outcome: Outcome, remaining: u32) -> Verdict {
-    Verdict { outcome, remaining: Some(remaining), reset_after: Duration::from_secs(2), source: Source::Memory }
+fn verdict(outcome: Outcome, remaining: u64) -> Verdict {
+    let reset_after = Duration::from_secs(2);
+    Verdict { remaining: Some(remaining), reset_after, source: Source::Memory, ..Verdict::unseen(outcome) }
+}
+
+fn bucket(burst: u64) -> Rule {
+    Rule::TokenBucket(TokenBucket::per_second(10, burst).unwrap())
 }
 
 fn headers(c: &mut Criterion) {
-    let headers = RateLimitHeaders::new(HeaderNames::default(), &TokenBucket::new(10, 2_000, 1).unwrap());
+    let headers = RateLimitHeaders::new(HeaderNames::default(), &bucket(2_000), 1);
     for remaining in [17, 1_999] {
         let verdict = verdict(Outcome::Allowed, remaining);
         c.bench_function(&format!("append, {remaining} remaining"), |b| {
@@ -53,7 +59,7 @@ fn replies(c: &mut Criterion) {
     let denied = Outcome::Denied { retry_after: Duration::from_millis(90) };
     for (name, outcome) in [("allowed", Outcome::Allowed), ("denied", denied)] {
         let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
-        let rule = TokenBucket::new(10, 20, 1).unwrap();
+        let rule = bucket(20);
         let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Says(verdict(outcome, 0))));
         let mut service = layer.layer(service_fn(|_: Request<()>| {
             std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
-use tollgate_filters::limiter::store::{Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::Source;
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,14 +33,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN.saturating_add(1_000_000)));
     let store = RedisStore::new(client, local, OnStoreFailure::Local);
-    let rule = TokenBucket::new(1_000, 1_000, 1)?;
+    let rule = Rule::TokenBucket(TokenBucket::per_second(1_000, 1_000)?);
     let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
 
     let start = Instant::now();
     let stop = start + Duration::from_secs(seconds);
     let mut running = JoinSet::new();
     for task in 0..tasks {
-        running.spawn(ask_until(stop, store.clone(), rule, task, keys, Arc::clone(&counts)));
+        running.spawn(ask_until(stop, store.clone(), rule.clone(), task, keys, Arc::clone(&counts)));
     }
     running.join_all().await;
     let took = start.elapsed();
@@ -56,21 +56,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Asks for random keys; counts decisions, and those that Redis did not make.
-async fn ask_until(
-    stop: Instant,
-    store: RedisStore,
-    rule: TokenBucket,
-    task: u64,
-    keys: u64,
-    counts: Arc<[AtomicU64; 2]>,
-) {
+async fn ask_until(stop: Instant, store: RedisStore, rule: Rule, task: u64, keys: u64, counts: Arc<[AtomicU64; 2]>) {
     let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     while Instant::now() < stop {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         let id = format!("{:012}", random % keys);
-        let verdict = match store.decide(BucketKey { scope: "orders", id: id.as_bytes() }, &rule) {
+        let verdict = match store.decide(&[Check {
+            key: BucketKey { scope: "orders", id: id.as_bytes() },
+            rule: &rule,
+            cost: 1,
+        }]) {
             Decision::Ready(verdict) => verdict,
             Decision::Pending(verdict) => verdict.await,
         };

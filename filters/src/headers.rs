@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::header::{Entry, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::limiter::rule::TokenBucket;
+use crate::limiter::rule::Rule;
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
 /// The names under which a limiter reports, and whether it does (Spring's `redis-rate-limiter.include-headers`,
@@ -94,14 +94,14 @@ impl Default for HeaderNames {
 // === impl RateLimitHeaders ===
 
 impl RateLimitHeaders {
-    /// The headers that report on `rule` under `names`.
+    /// The headers that report on `rule` under `names`, for requests that take `cost`.
     #[must_use]
-    pub fn new(names: HeaderNames, rule: &TokenBucket) -> Self {
+    pub fn new(names: HeaderNames, rule: &Rule, cost: u64) -> Self {
         Self {
             names,
-            replenish_rate: number_value(rule.replenish_rate().get().into()),
-            burst_capacity: number_value(rule.burst_capacity().into()),
-            requested_tokens: number_value(rule.requested_tokens().get().into()),
+            replenish_rate: number_value(rule.rate()),
+            burst_capacity: number_value(rule.capacity()),
+            requested_tokens: number_value(cost),
         }
     }
 
@@ -166,7 +166,7 @@ impl RateLimitHeaders {
 }
 
 fn remaining(verdict: &Verdict) -> HeaderValue {
-    verdict.remaining.map_or(HeaderValue::from_static("-1"), |left| number_value(left.into()))
+    verdict.remaining.map_or(HeaderValue::from_static("-1"), number_value)
 }
 
 /// Puts `value` before whatever the map has under `name`. A map that is full (32,768 headers) stays as it is.
@@ -190,6 +190,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+    use crate::limiter::rule::TokenBucket;
 
     #[test]
     fn numbers_are_written_in_decimal_on_both_sides_of_the_table() {
@@ -213,17 +214,12 @@ mod tests {
 
     #[test]
     fn an_upstreams_values_stay_behind_ours() {
-        let rule = TokenBucket::new(10, 20, 1).unwrap();
-        let verdict = Verdict {
-            outcome: Outcome::Allowed,
-            remaining: Some(19),
-            reset_after: Duration::ZERO,
-            source: Source::Memory,
-        };
+        let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+        let verdict = Verdict { remaining: Some(19), ..Verdict::unseen(Outcome::Allowed) };
         let mut headers = HeaderMap::new();
         headers.append("x-ratelimit-remaining", HeaderValue::from_static("7"));
         headers.append("x-ratelimit-remaining", HeaderValue::from_static("8"));
-        RateLimitHeaders::new(HeaderNames::default(), &rule).append(&verdict, &mut headers);
+        RateLimitHeaders::new(HeaderNames::default(), &rule, 1).append(&verdict, &mut headers);
         let remaining: Vec<_> = headers.get_all("x-ratelimit-remaining").iter().collect();
         assert_eq!(remaining, ["19", "7", "8"]);
     }

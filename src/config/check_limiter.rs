@@ -6,7 +6,7 @@ use http::StatusCode;
 use http::header::HeaderName;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::{MOST, Rule, TokenBucket};
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::request_rate_limiter::{ErrorBody, Settings};
 
@@ -77,8 +77,8 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
         },
     };
     let on_store_failure = on_store_failure(written, &args, limits, store, sink);
-    let (rule, settings) = (rule?, settings?);
-    Some(RateLimiter { rule, settings, store, on_store_failure })
+    let ((rule, cost), settings) = (rule?, settings?);
+    Some(RateLimiter { rule, settings: Settings { cost, ..settings }, store, on_store_failure })
 }
 
 /// Arguments by canonical name without prefix and index.
@@ -126,10 +126,10 @@ impl<'w> Args<'w> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, arg)| *arg)
     }
 
-    fn number(&self, name: &str, sink: &mut Sink) -> Result<Option<u32>, ()> {
+    fn number(&self, name: &str, sink: &mut Sink) -> Result<Option<u64>, ()> {
         let Some(arg) = self.get(name) else { return Ok(None) };
-        arg.value.trim().parse().map(Some).map_err(|_| {
-            sink.error(arg.origin, format!("`{name}` must be a whole number up to {}, found `{}`", u32::MAX, arg.value))
+        arg.value.trim().parse().ok().filter(|number| *number <= MOST).map(Some).ok_or_else(|| {
+            sink.error(arg.origin, format!("`{name}` must be a whole number up to {MOST}, found `{}`", arg.value))
                 .help("for less than one a second let each request cost more: rate 1, requested-tokens 60 and burst 60 are one a minute");
         })
     }
@@ -168,7 +168,7 @@ fn algorithm(args: &Args<'_>, sink: &mut Sink) {
     }
 }
 
-fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<TokenBucket> {
+fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<(Rule, u64)> {
     let rate = args.number("replenish-rate", sink);
     let burst = args.number("burst-capacity", sink);
     let cost = args.number("requested-tokens", sink);
@@ -183,28 +183,30 @@ fn rule(written: &Written, args: &Args<'_>, sink: &mut Sink) -> Option<TokenBuck
             .help(format!("`burst-capacity: {rate}` lets one second's worth through at once"));
     }
     let (burst, cost) = (burst.unwrap_or(1), cost.unwrap_or(1));
-    let rule = match TokenBucket::new(rate, burst, cost) {
-        Ok(rule) => rule,
+    if cost == 0 {
+        let at = args.get("requested-tokens").map_or(written.origin, |arg| arg.origin);
+        sink.error(at, "`requested-tokens` must be at least 1, got 0");
+        return None;
+    }
+    let rule = match TokenBucket::per_second(rate, burst) {
+        Ok(rule) => Rule::TokenBucket(rule),
         Err(error) => {
-            let at = ["replenish-rate", "requested-tokens"]
-                .iter()
-                .filter_map(|name| args.get(name))
-                .find(|arg| arg.value.trim() == "0");
-            sink.error(at.map_or(written.origin, |arg| arg.origin), error.to_string());
+            let at = args.get("replenish-rate").map_or(written.origin, |arg| arg.origin);
+            sink.error(at, error.to_string());
             return None;
         }
     };
     let at = args.get("burst-capacity").map_or(written.origin, |arg| arg.origin);
     if burst == 0 {
         sink.warn(at, "`burst-capacity: 0` denies every request");
-    } else if rule.never_admits() {
+    } else if cost > burst {
         sink.warn(at, format!("no request can ever pass: each takes {cost} tokens, the bucket holds {burst}"))
             .help("raise `burst-capacity` to at least `requested-tokens`");
-    } else if sink.is_spring && u64::from(burst) * 2 < u64::from(rate) {
+    } else if sink.is_spring && burst * 2 < rate {
         sink.warn(at, format!("Spring limits nothing with a burst of {burst} and a rate of {rate}, its bucket expires at once; here both hold"))
             .help("a `burst-capacity` of at least `replenish-rate` means the same in both");
     }
-    Some(rule)
+    Some((rule, cost))
 }
 
 /// Spring's default resolver wants a user, and no filter here establishes one yet.
@@ -260,6 +262,7 @@ fn settings(written: &Written, args: &Args<'_>, limits: &Limits<'_>, sink: &mut 
         empty_key_status: empty_key_status?,
         headers,
         error_body: error_body?,
+        ..Settings::default()
     })
 }
 

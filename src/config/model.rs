@@ -12,7 +12,7 @@ use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
 use tollgate_filters::edit::Edit;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::Rule;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::{redirect_to, request_rate_limiter, set_status};
 
@@ -309,7 +309,7 @@ pub enum Filter {
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     /// How much.
-    pub rule: TokenBucket,
+    pub rule: Rule,
     /// Of whom, and what the client is told.
     pub settings: request_rate_limiter::Settings,
     /// Where its buckets are kept; `None`: in Redis when there is one.

@@ -193,12 +193,8 @@ fn limiter_arguments_work_with_and_without_springs_prefix() {
         );
         let config = loaded(&text).config;
         let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!("no limiter: {text}") };
-        let rule = limiter.rule;
-        assert_eq!(
-            (rule.replenish_rate().get(), rule.burst_capacity(), rule.requested_tokens().get()),
-            (10, 20, 2),
-            "{text}"
-        );
+        let (rule, cost) = (&limiter.rule, limiter.settings.cost);
+        assert_eq!((rule.rate(), rule.capacity(), cost), (10, 20, 2), "{text}");
     }
 }
 

@@ -76,7 +76,7 @@ pub fn stack(
                 let series = metrics.limiter(worker, route_id, &scope);
                 let layer = RequestRateLimiterLayer::new(
                     Arc::clone(&scope),
-                    limiter.rule,
+                    limiter.rule.clone(),
                     limiter.settings.clone(),
                     resources.store(limiter),
                 )

@@ -10,9 +10,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::{Decision, Store};
+use tollgate_filters::limiter::store::{Check, Decision, Store};
 
 /// Tokens a second, and a burst that no run spends: every check is admitted.
 const RATE: u32 = 1_000;
@@ -36,17 +36,17 @@ pub(crate) const ALL: [(&str, Make); 6] = [
 
 fn tollgate(keys: u64) -> Decide {
     let store = MemoryStore::new(NonZeroUsize::new(2_000_000).unwrap());
-    let ask = move |key: &str, rule: &TokenBucket| match store
-        .decide(BucketKey { scope: "orders", id: key.as_bytes() }, rule)
-    {
-        Decision::Ready(verdict) => verdict.is_allowed(),
-        Decision::Pending(_) => false,
+    let rule = Rule::TokenBucket(TokenBucket::per_second(RATE.into(), BURST.into()).unwrap());
+    let ask = move |key: &str, cost| {
+        let key = BucketKey { scope: "orders", id: key.as_bytes() };
+        match store.decide(&[Check { key, rule: &rule, cost }]) {
+            Decision::Ready(verdict) => verdict.is_allowed(),
+            Decision::Pending(_) => false,
+        }
     };
     // A quarter of an hour's tokens, since the place of a bucket that is full again goes to the next new key.
-    let filling = TokenBucket::new(RATE, BURST, 1_000_000).unwrap();
-    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, &filling))));
-    let rule = TokenBucket::new(RATE, BURST, 1).unwrap();
-    Box::new(move |key, _| ask(key, &rule))
+    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, 1_000_000))));
+    Box::new(move |key, _| ask(key, 1))
 }
 
 fn quota() -> Quota {

@@ -11,8 +11,8 @@ use super::{ErrorBody, OnVerdict, Settings};
 use crate::headers::RateLimitHeaders;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::limiter::key::BucketKey;
-use crate::limiter::rule::TokenBucket;
-use crate::limiter::store::{Decision, Store};
+use crate::limiter::rule::Rule;
+use crate::limiter::store::{Check, Decision, Store};
 use crate::limiter::verdict::{Outcome, Verdict};
 use crate::reply::{self, Reply};
 
@@ -20,7 +20,8 @@ use crate::reply::{self, Reply};
 #[derive(Clone)]
 pub(super) struct Limiter {
     scope: Arc<str>,
-    rule: TokenBucket,
+    rule: Rule,
+    cost: u64,
     key_resolver: KeyResolver,
     headers: RateLimitHeaders,
     store: Arc<dyn Store>,
@@ -44,7 +45,7 @@ pub(super) enum Answer<R> {
 // === impl Limiter ===
 
 impl Limiter {
-    pub(super) fn new(scope: Arc<str>, rule: TokenBucket, settings: Settings, store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(scope: Arc<str>, rule: Rule, settings: Settings, store: Arc<dyn Store>) -> Self {
         let reply = |status, reason, kind: &str, title, members: &str| match settings.error_body {
             ErrorBody::Problem => Reply::problem(status, reason, kind, title, members),
             ErrorBody::Empty => Reply::empty(status, reason),
@@ -66,11 +67,12 @@ impl Limiter {
         );
         let empty_key =
             settings.deny_empty_key.then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
-        let headers = RateLimitHeaders::new(settings.headers, &rule);
+        let headers = RateLimitHeaders::new(settings.headers, &rule, settings.cost);
         denied.prepare(|map| headers.prepare(map));
         Self {
             scope,
             rule,
+            cost: settings.cost,
             key_resolver: settings.key_resolver,
             headers,
             store,
@@ -90,7 +92,8 @@ impl Limiter {
                 None => Answer::Unlimited,
             };
         };
-        match self.store.decide(BucketKey { scope: &self.scope, id }, &self.rule) {
+        let check = Check { key: BucketKey { scope: &self.scope, id }, rule: &self.rule, cost: self.cost };
+        match self.store.decide(&[check]) {
             Decision::Ready(verdict) => match self.refusal(&verdict, request) {
                 Some(response) => Answer::Refused(response),
                 None => Answer::Allowed(verdict),

@@ -24,10 +24,9 @@
 //! use http::{Request, Response, StatusCode};
 //! use http_body_util::{Empty, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_filters::limiter::key::BucketKey;
-//! use tollgate_filters::limiter::rule::TokenBucket;
-//! use tollgate_filters::limiter::store::{Decision, Store};
-//! use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+//! use tollgate_filters::limiter::rule::{Rule, TokenBucket};
+//! use tollgate_filters::limiter::store::{Check, Decision, Store};
+//! use tollgate_filters::limiter::verdict::{Outcome, Verdict};
 //! use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
@@ -35,17 +34,19 @@
 //! struct Drained;
 //!
 //! impl Store for Drained {
-//!     fn decide(&self, _: BucketKey<'_>, _: &TokenBucket) -> Decision {
+//!     fn decide(&self, _: &[Check<'_>]) -> Decision {
 //!         let outcome = Outcome::Denied { retry_after: Duration::from_millis(1_200) };
-//!         let reset_after = Duration::from_secs(20);
-//!         Decision::Ready(Verdict { outcome, remaining: Some(0), reset_after, source: Source::Memory })
+//!         Decision::Ready(Verdict { remaining: Some(0), ..Verdict::unseen(outcome) })
 //!     }
+//!
+//!     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = Settings { key_resolver: KeyResolver::parse("header:X-User")?, ..Settings::default() };
-//! let layer = RequestRateLimiterLayer::new("orders".into(), TokenBucket::new(1, 20, 1)?, settings, Arc::new(Drained));
+//! let rule = Rule::TokenBucket(TokenBucket::per_second(1, 20)?);
+//! let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Drained));
 //! let upstream = service_fn(|_: Request<Empty<Bytes>>| async {
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("never asked")))
 //! });
@@ -74,7 +75,7 @@ pub use self::future::ResponseFuture;
 use self::limiter::{Answer, Limiter};
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
-use crate::limiter::rule::TokenBucket;
+use crate::limiter::rule::Rule;
 use crate::limiter::store::Store;
 use crate::limiter::verdict::Verdict;
 
@@ -89,6 +90,8 @@ pub struct Settings {
     pub deny_empty_key: bool,
     /// The status of that refusal (`empty-key-status`).
     pub empty_key_status: StatusCode,
+    /// What a request takes (`requested-tokens`).
+    pub cost: u64,
     /// Names of the headers that report on the bucket.
     pub headers: HeaderNames,
     /// What refusals have for a body.
@@ -131,6 +134,7 @@ impl Default for Settings {
             status: StatusCode::TOO_MANY_REQUESTS,
             deny_empty_key: true,
             empty_key_status: StatusCode::FORBIDDEN,
+            cost: 1,
             headers: HeaderNames::default(),
             error_body: ErrorBody::default(),
         }
@@ -142,7 +146,7 @@ impl Default for Settings {
 impl RequestRateLimiterLayer {
     /// A limiter that holds every key to `rule`, with its buckets in `store`. `scope` tells its buckets from those of
     /// other limiters in the same store, and names the violated policy in problem bodies.
-    pub fn new(scope: Arc<str>, rule: TokenBucket, settings: Settings, store: Arc<dyn Store>) -> Self {
+    pub fn new(scope: Arc<str>, rule: Rule, settings: Settings, store: Arc<dyn Store>) -> Self {
         Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 use tollgate_filters::request_rate_limiter::{ErrorBody, RequestRateLimiterLayer, Settings};
@@ -20,9 +20,13 @@ fn by_user() -> Settings {
     Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() }
 }
 
-fn limiter(burst: u32, cost: u32, settings: Settings, store: impl Store + 'static) -> RequestRateLimiterLayer {
-    let rule = TokenBucket::new(10, burst, cost).unwrap();
-    RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(store))
+fn bucket(rate: u64, burst: u64) -> Rule {
+    Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap())
+}
+
+fn limiter(burst: u64, cost: u64, settings: Settings, store: impl Store + 'static) -> RequestRateLimiterLayer {
+    let settings = Settings { cost, ..settings };
+    RequestRateLimiterLayer::new("orders".into(), bucket(10, burst), settings, Arc::new(store))
 }
 
 fn from_ada() -> Request<()> {
@@ -30,7 +34,7 @@ fn from_ada() -> Request<()> {
 }
 
 fn verdict(outcome: Outcome, source: Source) -> Verdict {
-    Verdict { outcome, remaining: None, reset_after: Duration::ZERO, source }
+    Verdict { source, ..Verdict::unseen(outcome) }
 }
 
 #[tokio::test]
@@ -97,7 +101,7 @@ async fn other_keys_have_buckets_of_their_own() {
 
 #[tokio::test]
 async fn a_client_that_asks_for_json_gets_a_problem() {
-    let rule = TokenBucket::new(1, 0, 1).unwrap();
+    let rule = bucket(1, 0);
     let layer = RequestRateLimiterLayer::new("a\"b".into(), rule, by_user(), Arc::new(Fingers::default()));
     let mut request = from_ada();
     request.headers_mut().insert("accept", "application/json".parse().unwrap());

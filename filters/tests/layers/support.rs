@@ -10,9 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::{LocalReply, RequestContext};
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::TokenBucket;
-use tollgate_filters::limiter::store::{Decision, Store};
+use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Service, service_fn};
 
@@ -44,18 +42,18 @@ pub(crate) fn hello(
 /// Buckets that never refill.
 #[derive(Default)]
 pub(crate) struct Fingers {
-    pub(crate) spent: Mutex<HashMap<(String, Vec<u8>), u32>>,
+    pub(crate) spent: Mutex<HashMap<(String, Vec<u8>), u64>>,
     /// Answer through a future rather than at once.
     pub(crate) later: bool,
 }
 
 impl Store for Fingers {
-    fn decide(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Decision {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        let [Check { key, rule, cost }] = *checks else { panic!("one rule only") };
         let mut spent = self.spent.lock().unwrap();
         let spent = spent.entry((key.scope.to_owned(), key.id.to_vec())).or_default();
-        let left = rule.burst_capacity() - *spent;
-        let cost = rule.requested_tokens().get();
-        let (outcome, remaining) = if rule.never_admits() {
+        let left = rule.capacity() - *spent;
+        let (outcome, remaining) = if cost > rule.capacity() {
             (Outcome::NeverAdmitted, left)
         } else if left >= cost {
             *spent += cost;
@@ -68,9 +66,12 @@ impl Store for Fingers {
             remaining: Some(remaining),
             reset_after: Duration::from_secs(9),
             source: Source::Memory,
+            ..Verdict::unseen(outcome)
         };
         self.answer(verdict)
     }
+
+    fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
 impl Fingers {
@@ -89,9 +90,11 @@ impl Fingers {
 pub(crate) struct Says(pub(crate) Verdict);
 
 impl Store for Says {
-    fn decide(&self, _: BucketKey<'_>, _: &TokenBucket) -> Decision {
-        Decision::Ready(self.0)
+    fn decide(&self, _: &[Check<'_>]) -> Decision {
+        Decision::Ready(self.0.clone())
     }
+
+    fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
 /// A request for `uri` whose route has `variables`.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::store::redis::{BreakerState, RedisClient, RedisSettings, StoreError};
-use tollgate_filters::limiter::store::{Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source};
 
 use crate::support::{RedisServer, ask, eventually, rule, store};
@@ -72,7 +72,7 @@ async fn each_policy_decides_at_once_when_redis_dies() {
 async fn without_a_connection_nothing_is_boxed() {
     let server = RedisServer::stopped(&[]);
     let store = store(&server.client(), OnStoreFailure::Local);
-    let decision = store.decide(BucketKey { scope: "r", id: b"a" }, &rule(1, 1));
+    let decision = store.decide(&[Check { key: BucketKey { scope: "r", id: b"a" }, rule: &rule(1, 1), cost: 1 }]);
     assert!(matches!(decision, Decision::Ready(_)));
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::store::redis::{BreakerState, RedisClient, RedisSettings, RedisSettingsError};
-use tollgate_filters::limiter::store::{Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source};
 
 use crate::support::{RedisServer, ask, eventually, memory, rule, store};
@@ -106,7 +106,8 @@ async fn hostile_keys_neither_meet_nor_leave_their_hash_tag() {
     let ids: [&[u8]; 7] = [b"}.x{", b"\0\r\n", b"\xff\xfe", b"", b"%7D", b"b.c", &[b'k'; 1_000_000]];
     for scope in ["r", "r.b", "{", "r}"] {
         for id in ids {
-            let Decision::Pending(verdict) = store.decide(BucketKey { scope, id }, &rule(1, 1)) else { panic!() };
+            let check = Check { key: BucketKey { scope, id }, rule: &rule(1, 1), cost: 1 };
+            let Decision::Pending(verdict) = store.decide(&[check]) else { panic!() };
             assert!(verdict.await.is_allowed(), "{scope:?} {id:?}");
         }
     }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::TokenBucket;
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::memory::{ManualClock, MemoryStore};
 use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
-use tollgate_filters::limiter::store::{Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::Verdict;
 
 pub(crate) struct RedisServer {
@@ -117,8 +117,8 @@ fn free_port() -> u16 {
     }
 }
 
-pub(crate) fn rule(rate: u32, burst: u32) -> TokenBucket {
-    TokenBucket::new(rate, burst, 1).unwrap()
+pub(crate) fn rule(rate: u64, burst: u64) -> Rule {
+    Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap())
 }
 
 pub(crate) fn memory() -> (Arc<MemoryStore>, Arc<ManualClock>) {
@@ -130,8 +130,8 @@ pub(crate) fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure)
     RedisStore::new(Arc::clone(client), memory().0, on_store_failure)
 }
 
-pub(crate) async fn ask(store: &impl Store, id: &str, rule: &TokenBucket) -> Verdict {
-    match store.decide(BucketKey { scope: "r", id: id.as_bytes() }, rule) {
+pub(crate) async fn ask(store: &impl Store, id: &str, rule: &Rule) -> Verdict {
+    match store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule, cost: 1 }]) {
         Decision::Ready(verdict) => verdict,
         Decision::Pending(verdict) => verdict.await,
     }

@@ -1,16 +1,17 @@
-//! In this process: buckets in sharded tables of 24 bytes an entry.
+//! In this process: states in sharded tables, of 24 bytes an entry for most algorithms.
 //!
-//! A decision costs one look at the clock, one keyed hash, one lock among many and no allocation. A key takes 30 to 38
-//! bytes whatever its length, since only 64 bits of its hash are kept, besides those that chose its shard. The hash is
-//! SipHash-1-3 under a random key, so no client can aim for somebody else's bucket; that any two of 10 million keys meet
-//! by accident has a probability of 1 in 20 million.
+//! A decision costs one look at the clock, one keyed hash, one lock among many and no allocation; one under several
+//! rules takes the locks of all their keys, in order. A key takes 30 to 38 bytes whatever its length, since only 64 bits
+//! of its hash are kept, besides those that chose its shard. The hash is SipHash-1-3 under a random key, so no client can
+//! aim for somebody else's bucket; that any two of 10 million keys meet by accident has a probability of 1 in 20 million.
 //!
-//! Buckets are forgotten only when they are full, which loses nothing. At `max_keys` a new key shares one bucket with
-//! all other new keys of its scope, so a flood of made-up keys neither grows the memory nor empties anyone's debt: the
-//! flood is denied, known keys are not.
+//! States are forgotten only when they rest (the bucket is full, the window over), which loses nothing. At `max_keys` a
+//! new key shares one state with all other new keys of its scope, so a flood of made-up keys neither grows the memory nor
+//! forgives anyone's debt: the flood is denied, known keys are not.
 
 mod clock;
 mod hash;
+mod list;
 mod shard;
 mod table;
 
@@ -18,27 +19,25 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
-use self::shard::Shard;
-use self::table::{Place, Table};
-use super::{Decision, Store};
-use crate::limiter::algorithm::token_bucket::{self, Answer};
+use self::shard::{Kept, Shard, States};
+use self::table::Place;
+use super::{Check, Decision, Store};
+use crate::limiter::algorithm::{Algorithm, Moment, State};
 use crate::limiter::key::BucketKey;
-use crate::limiter::rule::TokenBucket;
-use crate::limiter::verdict::Source;
+use crate::limiter::rule::by_algorithm;
+use crate::limiter::verdict::{Answer, Source};
 
 /// Keys that a shard should hold at most, so that sweeping or growing one stalls nobody for long (tens of µs).
 const KEYS_PER_SHARD: usize = 16_384;
 
-/// Buckets in the memory of this process.
+/// What was spent, in the memory of this process.
 pub struct MemoryStore {
     shards: Box<[Shard]>,
-    /// One bucket a scope, for keys that found no room.
-    overflow: Mutex<Table>,
-    /// Until when some overflow bucket is not full; lets new keys pass it by without its lock.
+    /// One state a scope, for keys that found no room.
+    overflow: Shard,
+    /// Until when some state in there does not rest; lets new keys pass it by without its lock.
     overflow_until_us: AtomicU64,
     hasher: Hasher,
     clock: Arc<dyn Clock>,
@@ -56,8 +55,7 @@ impl std::fmt::Debug for MemoryStore {
     }
 }
 
-/// Where a key's bucket is, without the key: two hashes. For a store that decides here later, if at all.
-#[cfg(feature = "redis")]
+/// Where a key's state is, without the key: two hashes. For a store that decides here later, if at all.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::limiter) struct Located {
     key: Place,
@@ -65,7 +63,7 @@ pub(in crate::limiter) struct Located {
 }
 
 impl MemoryStore {
-    /// A store for at most `max_keys` buckets that are not full, on this machine's monotonic clock.
+    /// A store for at most `max_keys` keys that do not rest, on this machine's monotonic clock.
     #[must_use]
     pub fn new(max_keys: NonZeroUsize) -> Self {
         Self::with_clock(max_keys, Arc::new(MonotonicClock::default()))
@@ -78,7 +76,7 @@ impl MemoryStore {
         let shards = max_keys.div_ceil(KEYS_PER_SHARD).clamp(64, 1024).next_power_of_two();
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
-            overflow: Mutex::default(),
+            overflow: Shard::default(),
             overflow_until_us: AtomicU64::new(0),
             hasher: Hasher::new(random_key()),
             clock,
@@ -88,19 +86,19 @@ impl MemoryStore {
         }
     }
 
-    /// Buckets kept; some may have filled since they were last looked at.
+    /// Keys kept; some may have come to rest since they were last looked at.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether no bucket is kept.
+    /// Whether no key is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Decisions made on a shared bucket since `max_keys` was reached.
+    /// Decisions made on a shared state since `max_keys` was reached.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
@@ -109,7 +107,7 @@ impl MemoryStore {
     /// Memory that the tables hold, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.shards.iter().map(|shard| size_of::<Shard>() + shard.lock().table.allocated_bytes()).sum()
+        self.shards.iter().map(|shard| size_of::<Shard>() + shard.lock().allocated_bytes()).sum()
     }
 
     /// How many shards [`sweep_shard`](Self::sweep_shard) takes.
@@ -118,12 +116,12 @@ impl MemoryStore {
         self.shards.len()
     }
 
-    /// Forgets all full buckets and gives their memory back. Locks a shard at a time.
+    /// Forgets all that rests and gives its memory back. Locks a shard at a time.
     pub fn sweep(&self) {
         (0..self.shards()).for_each(|index| self.sweep_shard(index));
     }
 
-    /// Forgets the full buckets of one shard, `index` taken modulo [`shards`](Self::shards): call it with a running
+    /// Forgets what rests in one shard, `index` taken modulo [`shards`](Self::shards): call it with a running
     /// number from a background task, so that no sweep is longer than a shard.
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
@@ -131,72 +129,101 @@ impl MemoryStore {
         shard.sweep(now_us, &self.len);
         drop(shard);
         if index.is_multiple_of(self.shards.len()) {
-            self.overflow.lock().sweep(now_us);
+            self.overflow.lock().sweep(now_us, &AtomicUsize::new(usize::MAX));
         }
     }
 
-    /// Finds where the bucket of `key` is.
-    #[cfg(feature = "redis")]
+    /// Finds where the state of `key` is.
+    #[inline]
     pub(in crate::limiter) fn locate(&self, key: BucketKey<'_>) -> Located {
         Located { key: self.hasher.key(key.scope.as_bytes(), key.id), scope: self.hasher.scope(key.scope.as_bytes()) }
     }
 
-    /// Decides one request of a located key.
-    #[cfg(feature = "redis")]
-    pub(in crate::limiter) fn decide_located(&self, located: Located, rule: &TokenBucket) -> Answer {
-        self.decide_at(self.clock.now_us(), located.key, || located.scope, rule)
+    /// The present, on this store's clock.
+    #[inline]
+    fn moment(&self) -> Moment {
+        Moment { now_us: self.clock.now_us(), wall_us: self.clock.wall_us() }
     }
 
     #[inline]
-    fn decide_at(&self, now_us: u64, place: Place, scope: impl Fn() -> Place, rule: &TokenBucket) -> Answer {
-        let cost = rule.requested_tokens().get();
-        let mut shard = self.shards[place.shard(self.shards.len())].lock();
-        let now_us = shard.time(now_us);
-        if let Some(bucket) = shard.table.get_mut(place) {
-            let (answer, state) = token_bucket::decide(rule, Some(*bucket), now_us, cost);
-            if let Some(state) = state {
-                *bucket = state;
+    fn shard_of(&self, place: Place) -> &Shard {
+        &self.shards[place.shard(self.shards.len())]
+    }
+
+    /// Decides under one rule.
+    #[inline]
+    fn decide_one<A>(&self, now: Moment, place: Place, scope: impl Fn() -> Place, rule: &A, cost: u64) -> Answer
+    where
+        A: Algorithm,
+        A::State: Kept,
+    {
+        let mut shard = self.shard_of(place).lock();
+        let now = Moment { now_us: shard.time(now.now_us), ..now };
+        if let Some(state) = shard.table().get_mut(place) {
+            let (answer, change) = rule.decide(Some(&*state), now, cost);
+            if let Some(change) = change {
+                *state = A::apply(Some(std::mem::replace(state, A::State::VACANT)), change);
             }
             return answer;
         }
-        // A new key may have been counted with the others for which there was no room. What they owe together it takes
-        // along, or it would be admitted twice.
-        let overflowing = now_us < self.overflow_until_us.load(Ordering::Acquire);
-        let inherited = if overflowing { self.overflow.lock().get(scope()) } else { None };
-        let (answer, state) = token_bucket::decide(rule, inherited, now_us, cost);
-        let Some(state) = state else {
-            self.overflowed.fetch_add(inherited.is_some().into(), Ordering::Relaxed);
-            return answer;
-        };
-        if shard.insert(place, state, now_us, &self.len, self.max_keys) {
-            return answer;
+        // A new key may have been counted with the others for which there was no room. What they spent together it
+        // takes along, or it would be admitted twice.
+        let overflowing = now.now_us < self.overflow_until_us.load(Ordering::Acquire);
+        let inherited = if overflowing { self.overflow.lock().table().get(scope()).cloned() } else { None };
+        let (answer, change) = rule.decide(inherited.as_ref(), now, cost);
+        self.overflowed.fetch_add((change.is_none() && inherited.is_some()).into(), Ordering::Relaxed);
+        let Some(change) = change else { return answer };
+        let state = A::apply(inherited, change);
+        match shard.insert(place, state, now.now_us, &self.len, self.max_keys) {
+            Ok(()) => answer,
+            Err(_) => self.decide_in_overflow(scope(), rule, now, cost),
         }
-        self.decide_in_overflow(scope(), rule)
     }
 
     /// Decides a request of a key for which there is no room.
     #[cold]
-    fn decide_in_overflow(&self, scope: Place, rule: &TokenBucket) -> Answer {
+    fn decide_in_overflow<A>(&self, scope: Place, rule: &A, now: Moment, cost: u64) -> Answer
+    where
+        A: Algorithm,
+        A::State: Kept,
+    {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
-        let mut table = self.overflow.lock();
-        let now_us = self.clock.now_us();
-        let shared = table.get(scope);
-        let (answer, state) = token_bucket::decide(rule, shared, now_us, rule.requested_tokens().get());
-        if let Some(state) = state {
-            table.set(scope, state, now_us);
-            self.overflow_until_us.fetch_max(state.full_at_us, Ordering::Release);
+        let mut shared = self.overflow.lock();
+        let now = Moment { now_us: shared.time(now.now_us), ..now };
+        let (answer, change) = rule.decide(shared.table().get(scope), now, cost);
+        if let Some(change) = change {
+            self.change_overflow::<A>(&mut shared, scope, now, change);
         }
         answer
+    }
+
+    fn change_overflow<A>(&self, shared: &mut States, scope: Place, now: Moment, change: A::Change)
+    where
+        A: Algorithm,
+        A::State: Kept,
+    {
+        let state = A::apply(shared.table().get(scope).cloned(), change);
+        self.overflow_until_us.fetch_max(state.rests_at_us(), Ordering::Release);
+        shared.table().set(scope, state, now.now_us);
     }
 }
 
 impl Store for MemoryStore {
-    fn decide(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Decision {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
         // The clock first: reading it takes as long as hashing, and the processor does both at once.
-        let now_us = self.clock.now_us();
+        let now = self.moment();
+        let [Check { key, rule, cost }] = *checks else {
+            return Decision::Ready(self.decide_list(checks.iter().map(|check| (self.locate(check.key), check)), now));
+        };
         let scope = key.scope.as_bytes();
-        let answer = self.decide_at(now_us, self.hasher.key(scope, key.id), || self.hasher.scope(scope), rule);
+        let place = self.hasher.key(scope, key.id);
+        let answer = by_algorithm!(rule, rule => self.decide_one(now, place, || self.hasher.scope(scope), rule, cost));
         Decision::Ready(answer.by(Source::Memory))
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        let (now, located) = (self.moment(), self.locate(check.key));
+        by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, more, counted_at_us));
     }
 }
 

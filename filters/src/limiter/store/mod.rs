@@ -1,4 +1,4 @@
-//! Where buckets are kept: in this process ([`memory`]) or in Redis.
+//! Where what was spent is kept: in this process ([`memory`]) or in Redis.
 
 pub mod memory;
 #[cfg(feature = "redis")]
@@ -8,15 +8,35 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::key::BucketKey;
-use super::rule::TokenBucket;
+use super::rule::Rule;
 use super::verdict::Verdict;
+
+/// The most rules that one decision may be asked about.
+pub const MAX_CHECKS: usize = 6;
 
 /// Decides requests and keeps what they spent.
 pub trait Store: Send + Sync {
-    /// Decides one request of `key` under `rule`. A store that need not wait answers at once; one that must ask over
+    /// Decides one request under all of `checks` (one to [`MAX_CHECKS`], each with a key of its own): it takes what it
+    /// costs under each rule, or nothing under any. A store that need not wait answers at once; one that must ask over
     /// a network hands back a future, bounded in time. It never fails: what happens when the network does is part of
     /// the store (see [`Verdict::source`]).
-    fn decide(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Decision;
+    fn decide(&self, checks: &[Check<'_>]) -> Decision;
+
+    /// Corrects what an admitted request took, when its cost is known: more than `check.cost` by a positive `more`, of
+    /// which at most what is there is taken; less by a negative one. `counted_at_us` is the verdict's. Best effort, and
+    /// waits for nobody.
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64);
+}
+
+/// One rule, and what the request is under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Check<'a> {
+    /// What it is counted under.
+    pub key: BucketKey<'a>,
+    /// How much may pass.
+    pub rule: &'a Rule,
+    /// How much it takes.
+    pub cost: u64,
 }
 
 /// A verdict, or one that is on its way.

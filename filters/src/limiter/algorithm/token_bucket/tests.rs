@@ -1,11 +1,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::limiter::rule::MOST;
+use crate::limiter::verdict::Outcome;
 
-fn rule(rate: u32, burst: u32) -> TokenBucket {
-    TokenBucket::new(rate, burst, 1).unwrap()
+fn rule(rate: u64, burst: u64) -> TokenBucket {
+    TokenBucket::per_second(rate, burst).unwrap()
+}
+
+fn decide(rule: &TokenBucket, state: Option<Bucket>, now_us: u64, cost: u64) -> (Answer, Option<Bucket>) {
+    rule.decide(state.as_ref(), Moment::at(now_us), cost)
 }
 
 /// One bucket under one rule, as a store would keep it.
@@ -15,11 +23,11 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(rate: u32, burst: u32) -> Self {
+    fn new(rate: u64, burst: u64) -> Self {
         Self { rule: rule(rate, burst), state: None }
     }
 
-    fn ask(&mut self, now_us: u64, cost: u32) -> Answer {
+    fn ask(&mut self, now_us: u64, cost: u64) -> Answer {
         let (answer, state) = decide(&self.rule, self.state, now_us, cost);
         if state.is_some() {
             self.state = state;
@@ -37,7 +45,7 @@ struct Model {
 }
 
 impl Model {
-    fn ask(&mut self, now_us: u64, cost: u32) -> (bool, u128) {
+    fn ask(&mut self, now_us: u64, cost: u64) -> (bool, u128) {
         let flowed = u128::from(now_us - self.at_us) * self.rate;
         self.level = (self.level + flowed).min(self.capacity);
         self.at_us = now_us;
@@ -60,7 +68,7 @@ fn wait_of(answer: Answer) -> u64 {
 #[test]
 fn a_new_bucket_is_full_and_admits_its_burst_at_once() {
     let mut kept = Kept::new(10, 3);
-    let left: Vec<u32> = (0..3).map(|_| kept.ask(1_000, 1).remaining).collect();
+    let left: Vec<u64> = (0..3).map(|_| kept.ask(1_000, 1).remaining).collect();
     assert_eq!(left, [2, 1, 0]);
     assert_eq!(wait_of(kept.ask(1_000, 1)), 100_000);
 }
@@ -107,12 +115,17 @@ fn a_cost_of_nothing_only_looks() {
 
 #[test]
 fn the_largest_rule_does_not_overflow() {
-    let mut kept = Kept::new(1, u32::MAX);
-    let answer = kept.ask(u64::MAX, u32::MAX);
+    let most = u64::from(u32::MAX);
+    let mut kept = Kept::new(1, most);
+    let answer = kept.ask(u64::MAX, most);
     assert_eq!((answer.outcome, answer.remaining), (Outcome::Allowed, 0));
-    let mut kept = Kept::new(u32::MAX, u32::MAX);
-    assert_eq!(kept.ask(5, u32::MAX).reset_after, Duration::from_secs(1));
-    assert_eq!(kept.ask(1_000_004, u32::MAX).remaining, u32::MAX - 4_295);
+    let mut kept = Kept::new(most, most);
+    assert_eq!(kept.ask(5, most).reset_after, Duration::from_secs(1));
+    assert_eq!(wait_of(kept.ask(1_000_004, most)), 1);
+    let mut kept = Kept::new(1_000_000_000_000_000, MOST);
+    assert_eq!(kept.ask(5, MOST).remaining, 0);
+    assert_eq!(kept.ask(1_000_005, MOST).remaining, 1_000_000_000_000_000);
+    assert_eq!(kept.ask(1_000_005, u64::MAX).outcome, Outcome::NeverAdmitted);
 }
 
 #[test]
@@ -129,9 +142,10 @@ fn a_clock_that_steps_back_adds_nothing() {
 fn a_changed_rule_keeps_what_was_spent() {
     let (_, spent) = decide(&rule(1, 10), None, 0, 10);
     assert_eq!(decide(&rule(1, 20), spent, 0, 1).0.remaining, 9, "10 of the 20 are left, one of them taken now");
-    assert_eq!(decide(&rule(100, 10), spent, 0, 1).0.remaining, 0, "a higher rate gives nothing back");
-    let wait = wait_of(decide(&rule(100, 10), spent, 0, 1).0);
-    assert_eq!(wait, 10_000, "the next token comes at the new rate");
+    let (denied, rebased) = decide(&rule(100, 10), spent, 0, 1);
+    assert_eq!(denied.remaining, 0, "a higher rate gives nothing back");
+    assert_eq!(wait_of(denied), 10_000, "the next token comes at the new rate");
+    assert_eq!(decide(&rule(100, 10), rebased, 10_000, 1).0.outcome, Outcome::Allowed, "and it does come");
     let (fast, fast_spent) = decide(&rule(1_000, 10), None, 0, 10);
     assert_eq!(fast.reset_after, Duration::from_millis(10));
     assert_eq!(decide(&rule(1, 10), fast_spent, 0, 1).0.remaining, 0, "a lower rate gives nothing back either");
@@ -145,17 +159,37 @@ fn a_smaller_burst_empties_the_bucket_and_no_more() {
     assert_eq!(decide(&rule(1, 5), state, 1_000_000, 1).0.outcome, Outcome::Allowed);
 }
 
-fn trace() -> impl Strategy<Value = Vec<(u64, u32)>> {
+#[test]
+fn a_changed_period_keeps_what_was_spent_in_whole_tokens() {
+    let per_hour = |tokens| TokenBucket::new(tokens, Duration::from_secs(3_600), tokens).unwrap();
+    let (_, spent) = decide(&per_hour(10), None, 0, 10);
+    assert_eq!(decide(&per_hour(20), spent, 1_000_000, 1).0.remaining, 9, "exactly 10 more");
+    let per_day = TokenBucket::new(20, Duration::from_secs(86_400), 20).unwrap();
+    assert_eq!(decide(&per_day, spent, 1_000_000, 1).0.remaining, 9);
+}
+
+#[test]
+fn a_correction_stays_between_empty_and_full() {
+    let (rule, now) = (rule(1, 10), Moment::at(0));
+    let mut state = decide(&rule, None, 0, 4).1;
+    let mut settle = |more| {
+        state = rule.settle(state.as_ref(), now, more, 0).or(state);
+        decide(&rule, state, 0, 0).0.remaining
+    };
+    assert_eq!((settle(-1), settle(3), settle(100), settle(-2), settle(-100)), (7, 4, 0, 2, 10));
+}
+
+fn trace() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let gap = prop_oneof![Just(0), 1u64..50, 1u64..2_000_000, 1u64..1_000_000_000];
-    prop::collection::vec((gap, 1u32..6), 1..80)
+    prop::collection::vec((gap, 1u64..6), 1..80)
 }
 
-fn rates() -> impl Strategy<Value = u32> {
-    prop_oneof![1u32..20, 1u32..100_000, Just(u32::MAX)]
+fn rates() -> impl Strategy<Value = u64> {
+    prop_oneof![1u64..20, 1u64..100_000, Just(u64::from(u32::MAX))]
 }
 
-fn bursts() -> impl Strategy<Value = u32> {
-    prop_oneof![0u32..12, 1u32..1_000, Just(u32::MAX)]
+fn bursts() -> impl Strategy<Value = u64> {
+    prop_oneof![0u64..12, 1u64..1_000, Just(u64::from(u32::MAX))]
 }
 
 proptest! {
@@ -178,7 +212,7 @@ proptest! {
 
     #[test]
     fn admits_at_most_burst_and_rate_times_elapsed_in_every_interval(
-        rate in rates(), burst in 0u32..50, trace in trace()
+        rate in rates(), burst in 0u64..50, trace in trace()
     ) {
         let mut kept = Kept::new(rate, burst);
         let mut now_us = 0;
@@ -201,7 +235,7 @@ proptest! {
 
     #[test]
     fn admits_again_after_exactly_the_promised_wait(
-        rate in rates(), burst in 1u32..50, trace in trace(), cost in 1u32..6
+        rate in rates(), burst in 1u64..50, trace in trace(), cost in 1u64..6
     ) {
         let mut kept = Kept::new(rate, burst);
         let mut now_us = 0;
@@ -220,12 +254,12 @@ proptest! {
     }
 
     #[test]
-    fn is_full_exactly_when_it_says_so(rate in rates(), burst in 1u32..50, cost in 1u32..6) {
+    fn is_full_exactly_when_it_says_so(rate in rates(), burst in 1u64..50, cost in 1u64..6) {
         let mut kept = Kept::new(rate, burst);
         let answer = kept.ask(7, cost.min(burst));
         let full_at = 7 + answer.reset_after.as_micros() as u64;
         let state = kept.state.unwrap();
-        prop_assert!(state.is_full(full_at) && !state.is_full(full_at - 1));
+        prop_assert!(state.rests_at_us() == full_at);
         prop_assert_eq!(decide(&kept.rule, kept.state, full_at, burst).0.outcome, Outcome::Allowed);
     }
 }

@@ -1,12 +1,15 @@
 //! What time it is, in microseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock that counts microseconds from a moment of its own.
 pub trait Clock: Send + Sync {
     /// Microseconds since that moment. Never less than before, as far as the clock can help it.
     fn now_us(&self) -> u64;
+
+    /// Microseconds since 1970-01-01T00:00Z, as far as the machine knows. It may be set forwards and back.
+    fn wall_us(&self) -> u64;
 }
 
 /// The machine's monotonic clock: setting the wall clock does not move it.
@@ -33,6 +36,12 @@ impl Clock for MonotonicClock {
         let elapsed = self.start.elapsed();
         elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros())
     }
+
+    #[inline]
+    fn wall_us(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_secs() * 1_000_000 + u64::from(since.subsec_micros())
+    }
 }
 
 impl ManualClock {
@@ -50,5 +59,8 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_us(&self) -> u64 {
         self.now_us.load(Ordering::SeqCst)
+    }
+    fn wall_us(&self) -> u64 {
+        self.now_us()
     }
 }

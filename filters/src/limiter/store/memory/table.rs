@@ -1,16 +1,13 @@
-//! An open-addressing table with linear probing, made for buckets.
+//! An open-addressing table with linear probing, made for states that come to rest.
 //!
-//! Nothing is ever deleted, so there are no tombstones: a bucket that is full again is overwritten by the next new key
-//! that passes it, or left out when the table is rebuilt. The table grows by a quarter at a load of 0.8, so that an
-//! entry of 24 bytes takes 30 to 38.
+//! Nothing is ever deleted, so there are no tombstones: a state that rests is overwritten by the next new key that
+//! passes it, or left out when the table is rebuilt. The table grows by a quarter at a load of 0.8, so that an entry of
+//! 24 bytes takes 30 to 38.
 
-use crate::limiter::algorithm::token_bucket::Bucket;
+use crate::limiter::algorithm::State;
 
 /// The smallest table that holds anything.
 const LEAST_SLOTS: usize = 16;
-
-/// A bucket that was full when time began marks a slot that was never used.
-const EMPTY: Slot = Slot { fingerprint: 0, bucket: Bucket { full_at_us: 0, rate: 0, rem: 0 } };
 
 /// Where a key belongs: the half of its hash that chooses the shard, and the half that chooses the slot and is kept
 /// there to recognise the key.
@@ -20,16 +17,14 @@ pub(super) struct Place {
     fingerprint: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Slot {
+struct Slot<S> {
     fingerprint: u64,
-    bucket: Bucket,
+    state: S,
 }
 
-/// Buckets by place.
-#[derive(Default)]
-pub(super) struct Table {
-    slots: Box<[Slot]>,
+/// States by place.
+pub(super) struct Table<S> {
+    slots: Box<[Slot<S>]>,
     used: usize,
 }
 
@@ -57,47 +52,61 @@ fn home(fingerprint: u64, slots: usize) -> usize {
 
 // === impl Slot ===
 
-impl Slot {
+impl<S: State> Slot<S> {
     #[inline]
     fn is_empty(&self) -> bool {
-        self.bucket.full_at_us == 0
+        self.state.rests_at_us() == 0
+    }
+
+    #[inline]
+    fn rests(&self, now_us: u64) -> bool {
+        self.state.rests_at_us() <= now_us
     }
 }
 
 // === impl Table ===
 
-impl Table {
-    pub(super) fn allocated_bytes(&self) -> usize {
-        size_of_val(&*self.slots)
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self { slots: Box::default(), used: 0 }
     }
+}
 
-    pub(super) fn get(&self, place: Place) -> Option<Bucket> {
-        self.find(place).map(|index| self.slots[index].bucket)
+impl<S: State> Table<S> {
+    pub(super) fn allocated_bytes(&self) -> usize {
+        size_of_val(&*self.slots) + self.slots.iter().map(|slot| slot.state.owned_bytes()).sum::<usize>()
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Bucket> {
-        self.find(place).map(|index| &mut self.slots[index].bucket)
+    pub(super) fn get(&self, place: Place) -> Option<&S> {
+        self.find(place).map(|index| &self.slots[index].state)
     }
 
-    /// Sets the bucket of `place`, known or not; grows if it must.
-    pub(super) fn set(&mut self, place: Place, bucket: Bucket, now_us: u64) {
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut S> {
+        self.find(place).map(|index| &mut self.slots[index].state)
+    }
+
+    /// Sets the state of `place`, known or not; grows if it must.
+    pub(super) fn set(&mut self, place: Place, state: S, now_us: u64) {
         if let Some(known) = self.get_mut(place) {
-            *known = bucket;
-        } else if !self.replace_full(place, bucket, now_us) {
+            *known = state;
+        } else if let Err(state) = self.replace_resting(place, state, now_us) {
             self.make_room();
-            self.insert_new(place, bucket);
+            self.insert_new(place, state);
         }
     }
 
-    /// Puts the bucket of an unknown place over one that is full, if one is on the way.
-    pub(super) fn replace_full(&mut self, place: Place, bucket: Bucket, now_us: u64) -> bool {
+    /// Puts the state of an unknown place over one that rests, if one is on the way; otherwise hands it back.
+    pub(super) fn replace_resting(&mut self, place: Place, state: S, now_us: u64) -> Result<(), S> {
         let reusable = self.probe(place).take_while(|&index| !self.slots[index].is_empty());
-        let found = { reusable }.find(|&index| self.slots[index].bucket.is_full(now_us));
-        if let Some(index) = found {
-            self.slots[index] = Slot { fingerprint: place.fingerprint, bucket };
+        match { reusable }.find(|&index| self.slots[index].rests(now_us)) {
+            Some(index) => {
+                self.slots[index] = Slot { fingerprint: place.fingerprint, state };
+                Ok(())
+            }
+            None => Err(state),
         }
-        found.is_some()
     }
 
     /// Whether one more key would fill more than four fifths.
@@ -112,35 +121,34 @@ impl Table {
         }
     }
 
-    /// Puts in the bucket of an unknown place. There must be room.
-    pub(super) fn insert_new(&mut self, place: Place, bucket: Bucket) {
+    /// Puts in the state of an unknown place. There must be room.
+    pub(super) fn insert_new(&mut self, place: Place, state: S) {
         let free = self.probe(place).find(|&index| self.slots[index].is_empty());
         debug_assert!(free.is_some(), "room was made before");
         if let Some(index) = free {
-            self.slots[index] = Slot { fingerprint: place.fingerprint, bucket };
+            self.slots[index] = Slot { fingerprint: place.fingerprint, state };
             self.used += 1;
         }
     }
 
-    /// Leaves out the buckets that are full by `now_us` and fits the table to the others; returns how many those were.
+    /// Leaves out the states that rest by `now_us` and fits the table to the others; returns how many those were.
     pub(super) fn sweep(&mut self, now_us: u64) -> usize {
         let before = self.used;
-        let full = self.slots.iter().any(|slot| !slot.is_empty() && slot.bucket.is_full(now_us));
-        if full {
+        if self.slots.iter().any(|slot| !slot.is_empty() && slot.rests(now_us)) {
             self.rebuild(now_us);
         }
         before - self.used
     }
 
-    /// Copies the buckets that are not full by `now_us` into a table at a load of 0.64.
+    /// Moves the states that do not rest by `now_us` into a table at a load of 0.64.
     fn rebuild(&mut self, now_us: u64) {
-        let kept = |slot: &&Slot| !slot.bucket.is_full(now_us);
-        let live = self.slots.iter().filter(kept).count();
+        let live = self.slots.iter().filter(|slot| !slot.rests(now_us)).count();
         let slots = if live == 0 && now_us > 0 { 0 } else { (live * 25 / 16 + 1).max(LEAST_SLOTS) };
-        let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots].into_boxed_slice());
+        let empty = || Slot { fingerprint: 0, state: S::VACANT };
+        let old = std::mem::replace(&mut self.slots, std::iter::repeat_with(empty).take(slots).collect());
         self.used = 0;
-        for slot in old.iter().filter(kept) {
-            self.insert_new(Place { shard: 0, fingerprint: slot.fingerprint }, slot.bucket);
+        for slot in old.into_iter().filter(|slot| !slot.rests(now_us)) {
+            self.insert_new(Place { shard: 0, fingerprint: slot.fingerprint }, slot.state);
         }
     }
 
@@ -164,7 +172,7 @@ impl Table {
 
     /// All slots, from the home of `place` on and around.
     #[inline]
-    fn probe(&self, place: Place) -> impl Iterator<Item = usize> + use<> {
+    fn probe(&self, place: Place) -> impl Iterator<Item = usize> + use<S> {
         let start = home(place.fingerprint, self.slots.len());
         (start..self.slots.len()).chain(0..start)
     }
@@ -179,9 +187,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limiter::algorithm::token_bucket::Bucket;
 
     fn bucket(full_at_us: u64) -> Bucket {
-        Bucket { full_at_us, rate: 1, rem: 0 }
+        Bucket { full_at_us, flow: 0, rem: 0 }
     }
 
     fn place(fingerprint: u64) -> Place {
@@ -190,13 +199,13 @@ mod tests {
 
     #[test]
     fn a_slot_takes_24_bytes() {
-        assert_eq!(size_of::<Slot>(), 24);
+        assert_eq!(size_of::<Slot<Bucket>>(), 24);
     }
 
     #[test]
     fn an_empty_table_owns_no_memory_and_finds_nothing() {
         let table = Table::default();
-        assert_eq!((table.allocated_bytes(), table.get(place(1))), (0, None));
+        assert_eq!((table.allocated_bytes(), table.get(place(1))), (0, None::<&Bucket>));
     }
 
     #[test]
@@ -204,7 +213,7 @@ mod tests {
         let mut table = Table::default();
         let crowd: Vec<u64> = (0..1_000).map(|i| u64::MAX - i).collect();
         crowd.iter().for_each(|&fp| table.set(place(fp), bucket(fp), 0));
-        assert!(crowd.iter().all(|&fp| table.get(place(fp)) == Some(bucket(fp))));
+        assert!(crowd.iter().all(|&fp| table.get(place(fp)) == Some(&bucket(fp))));
         assert_eq!(table.get(place(7)), None);
     }
 
@@ -218,12 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_gives_its_slot_to_a_new_key() {
+    fn a_state_that_rests_gives_its_slot_to_a_new_key() {
         let mut table = Table::default();
         table.set(place(5), bucket(10), 0);
-        assert!(!table.replace_full(place(6), bucket(20), 9));
-        assert!(table.replace_full(place(6), bucket(20), 10));
-        assert_eq!((table.get(place(5)), table.get(place(6))), (None, Some(bucket(20))));
+        assert!(table.replace_resting(place(6), bucket(20), 9).is_err());
+        assert!(table.replace_resting(place(6), bucket(20), 10).is_ok());
+        assert_eq!((table.get(place(5)), table.get(place(6))), (None, Some(&bucket(20))));
     }
 
     #[test]
@@ -234,14 +243,14 @@ mod tests {
         assert_eq!(table.sweep(9), 99);
         assert_eq!(table.allocated_bytes(), 0);
         table.set(place(1), bucket(12), 10);
-        assert_eq!(table.get(place(1)), Some(bucket(12)));
+        assert_eq!(table.get(place(1)), Some(&bucket(12)));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn behaves_as_a_map_that_may_forget_full_buckets(
+        fn behaves_as_a_map_that_may_forget_what_rests(
             steps in prop::collection::vec((0u64..60, 1u64..100, 0u64..3, 0u8..20), 1..300)
         ) {
             let (mut table, mut map, mut now_us) = (Table::default(), HashMap::new(), 0);
@@ -256,7 +265,7 @@ mod tests {
                 }
                 for (&key, &expected) in &map {
                     let found = table.get(place(key));
-                    prop_assert!(found == Some(expected) || (found.is_none() && expected.is_full(now_us)));
+                    prop_assert!(found == Some(&expected) || (found.is_none() && expected.full_at_us <= now_us));
                 }
                 prop_assert!(table.used <= map.len() && table.used * 5 <= table.slots.len() * 4);
             }

@@ -11,7 +11,7 @@ use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError};
 use tokio::sync::Notify;
 
-use super::script::TOKEN_BUCKET;
+use super::script::Script;
 
 /// The longest time in which a connection must be made, login and script included.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ impl Slot {
     }
 }
 
-/// Connects, logs in and loads the script. `on_disconnect` is called when the connection closes later (RESP3 only).
+/// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for. `on_disconnect` is called when the connection closes later (RESP3 only).
 pub(super) async fn connect(
     info: &ConnectionInfo,
     on_disconnect: impl Fn() + Send + Sync + 'static,
@@ -120,6 +120,12 @@ pub(super) async fn connect(
     // Of the pool only its connection factory is used: a checkout would cost each decision a PING.
     let manager = Manager::new_with_config(info.clone().set_tcp_settings(tcp), config)?;
     let mut connection = managed::Manager::create(&manager).await?;
-    connection.send_packed_command(&TOKEN_BUCKET.load()).await?.extract_error()?;
+    let mut load = redis::pipe();
+    for script in Script::all_single() {
+        load.add_command(script.load());
+    }
+    for reply in connection.send_packed_commands(&load, 0, load.len()).await? {
+        reply.extract_error()?;
+    }
     Ok(connection)
 }

@@ -1,21 +1,14 @@
-//! Scripts, and the token bucket's as a command and as a reply.
+//! Lua scripts: those of `lua/`, one for each algorithm, and those for several rules, which are made of them.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
-use redis::{Cmd, Value};
+use parking_lot::RwLock;
+use redis::Cmd;
 
-use crate::limiter::algorithm::token_bucket::Answer;
-use crate::limiter::key::{BucketKey, redis_text};
-use crate::limiter::rule::TokenBucket;
-use crate::limiter::verdict::Outcome;
-
-/// `lua/token_bucket.lua`.
-const TEXT: &str = include_str!("../../../../lua/token_bucket.lua");
-
-/// The token bucket's.
-pub(super) static TOKEN_BUCKET: LazyLock<Script> = LazyLock::new(|| Script::new(TEXT));
+use crate::limiter::rule::Algorithm;
 
 /// A Lua script and the name that Redis knows it by.
 #[derive(Debug)]
@@ -24,12 +17,60 @@ pub(crate) struct Script {
     sha1: String,
 }
 
+/// The text of an algorithm's script.
+fn text(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::TokenBucket => include_str!("../../../../lua/token_bucket.lua"),
+        Algorithm::Gcra => include_str!("../../../../lua/gcra.lua"),
+        Algorithm::FixedWindow => include_str!("../../../../lua/fixed_window.lua"),
+    }
+}
+
+/// The scripts for one rule, in the order of [`Algorithm::ALL`].
+static SINGLE: LazyLock<Vec<Arc<Script>>> =
+    LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| Arc::new(Script::new(text(*algorithm)))).collect());
+
+/// Scripts for several rules that were asked for so far.
+static LISTS: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
+
+type Lists = HashMap<Box<[Part]>, Arc<Script>>;
+
+/// One rule within a script for several: its algorithm, its keys and its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Part {
+    pub(super) algorithm: Algorithm,
+    pub(super) keys: usize,
+    pub(super) args: usize,
+}
+
+// === impl Script ===
+
 impl Script {
     /// `text` as a script.
     pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
         let text = text.into();
         let sha1 = redis::Script::new(&text).get_hash().to_owned();
         Self { text, sha1 }
+    }
+
+    /// The script that decides under one rule.
+    pub(super) fn single(algorithm: Algorithm) -> Arc<Self> {
+        let at = Algorithm::ALL.iter().position(|known| *known == algorithm).unwrap_or_default();
+        Arc::clone(&SINGLE[at])
+    }
+
+    /// The scripts for one rule.
+    pub(super) fn all_single() -> impl Iterator<Item = &'static Self> {
+        SINGLE.iter().map(|script| &**script)
+    }
+
+    /// The script that decides under several rules.
+    pub(super) fn list(parts: &[Part]) -> Arc<Self> {
+        if let Some(known) = LISTS.read().get(parts) {
+            return Arc::clone(known);
+        }
+        let script = Arc::new(Self::new(compose(parts)));
+        Arc::clone(LISTS.write().entry(parts.into()).or_insert(script))
     }
 
     /// Its SHA-1 in hexadecimal, for `EVALSHA`.
@@ -45,42 +86,61 @@ impl Script {
     }
 }
 
-/// The command that decides one request, at Redis' own time.
-pub(super) fn decide(key: BucketKey<'_>, hash_id: bool, rule: &TokenBucket) -> Cmd {
-    let mut name = Vec::with_capacity(192);
-    redis_text::write(key, hash_id, &mut name);
-    let prefix = name.len();
-    let mut cmd = Cmd::with_capacity(9, 2 * prefix + 128);
-    cmd.arg("EVALSHA").arg(TOKEN_BUCKET.sha1()).arg(2);
-    for suffix in ["tokens", "timestamp"] {
-        name.truncate(prefix);
-        name.extend_from_slice(suffix.as_bytes());
-        cmd.arg(name.as_slice());
-    }
-    // The driver writes whole numbers without allocating.
-    cmd.arg(rule.replenish_rate().get()).arg(rule.burst_capacity()).arg("").arg(rule.requested_tokens().get());
-    cmd
+/// The sections of an algorithm's script, which its marker lines divide.
+struct Sections<'t> {
+    validate: &'t str,
+    time: &'t str,
+    decide: &'t str,
+    commit: &'t str,
+    reply: &'t str,
 }
 
-/// What the script answered; `None` when that makes no sense.
-pub(super) fn answer(reply: &Value) -> Option<Answer> {
-    let Value::Array(items) = reply else { return None };
-    let [Value::Int(allowed), Value::Int(remaining), Value::Int(retry_after_us), Value::Int(reset_after_us)] =
-        items[..]
-    else {
-        return None;
-    };
-    let outcome = match (allowed, u64::try_from(retry_after_us)) {
-        (1, _) => Outcome::Allowed,
-        (0, Ok(retry_after_us)) => Outcome::Denied { retry_after: Duration::from_micros(retry_after_us) },
-        (0, Err(_)) => Outcome::NeverAdmitted,
-        _ => return None,
-    };
-    Some(Answer {
-        outcome,
-        remaining: u32::try_from(remaining).ok()?,
-        reset_after: Duration::from_micros(u64::try_from(reset_after_us).ok()?),
-    })
+impl<'t> Sections<'t> {
+    fn of(text: &'t str) -> Self {
+        let (validate, rest) = text.split_once("-- [time]\n").unwrap_or((text, ""));
+        let (time, rest) = rest.split_once("-- [/time]\n").unwrap_or_default();
+        let (decide, rest) = rest.split_once("-- [commit]\n").unwrap_or_default();
+        let (commit, reply) = rest.split_once("-- [reply]\n").unwrap_or_default();
+        let validate = validate.split_once("--]]\n").map_or(validate, |(_, code)| code);
+        Self { validate, time, decide, commit, reply: reply.trim_start_matches("return").trim() }
+    }
+}
+
+/// One script of several: each part's decision is a block that encloses those of the parts behind it, so that the
+/// innermost line knows all of them, and on the way out each part, its variables in sight again, is committed if all
+/// allow. A part that denies may write too: it takes nothing then. The time is read once.
+fn compose(parts: &[Part]) -> String {
+    let mut script = String::from("local all, out = true, {}\n");
+    let (mut key, mut arg) = (0, 0);
+    for (at, part) in parts.iter().enumerate() {
+        let sections = Sections::of(text(part.algorithm));
+        let slice = |name: &str, start: usize, count: usize| {
+            let items: Vec<String> = (start + 1..=start + count).map(|n| format!("{name}[{n}]")).collect();
+            items.join(", ")
+        };
+        let _ = writeln!(
+            script,
+            "do local KEYS, ARGV = {{{}}}, {{{}}}",
+            slice("KEYS", key, part.keys),
+            slice("ARGV", arg, part.args)
+        );
+        script += sections.validate;
+        if at == 0 {
+            script += sections.time;
+        }
+        script += sections.decide;
+        script += "all = all and allowed == 1\n";
+        // The parts behind see the script's own keys and arguments again.
+        script += "do local KEYS, ARGV = EVERY_KEY, EVERY_ARG\n";
+        (key, arg) = (key + part.keys, arg + part.args);
+    }
+    for (at, part) in parts.iter().enumerate().rev() {
+        let sections = Sections::of(text(part.algorithm));
+        script += "end\nif all or allowed ~= 1 then\n";
+        script += sections.commit;
+        let _ = writeln!(script, "else left = left + cost end\nout[{}] = {}\nend", at + 1, sections.reply);
+    }
+    format!("local EVERY_KEY, EVERY_ARG = KEYS, ARGV\n{script}return out\n")
 }
 
 #[cfg(test)]
@@ -89,36 +149,22 @@ mod tests {
 
     use super::*;
 
-    fn reply(items: &[i64]) -> Option<Answer> {
-        answer(&Value::Array(items.iter().copied().map(Value::Int).collect()))
-    }
-
     #[test]
-    fn the_command_has_springs_keys_and_argument_order() {
-        let rule = TokenBucket::new(10, 20, 3).unwrap();
-        let cmd = decide(BucketKey { scope: "orders", id: b"10.0.0.1" }, false, &rule);
-        let text = String::from_utf8(cmd.get_packed_command()).unwrap();
-        let args: Vec<&str> = text.split("\r\n").skip(2).step_by(2).collect();
-        let (tokens, timestamp) =
-            ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
-        assert_eq!(args, ["EVALSHA", TOKEN_BUCKET.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
-    }
-
-    #[test]
-    fn replies_become_answers() {
-        assert_eq!(reply(&[1, 19, 0, 100]).unwrap().outcome, Outcome::Allowed);
-        let denied = reply(&[0, 0, 70, 100]).unwrap();
-        assert_eq!(denied.outcome, Outcome::Denied { retry_after: Duration::from_micros(70) });
-        assert_eq!((denied.remaining, denied.reset_after), (0, Duration::from_micros(100)));
-        assert_eq!(reply(&[0, 20, -1, 0]).unwrap().outcome, Outcome::NeverAdmitted);
-    }
-
-    #[test]
-    fn a_reply_that_makes_no_sense_is_none() {
-        for items in [&[][..], &[1, 2], &[2, 0, 0, 0], &[1, -1, 0, 0], &[1, 1, 0, -1], &[1, 1, 0, 0, 0]] {
-            assert_eq!(reply(items), None, "{items:?}");
+    fn every_script_has_its_sections_in_order() {
+        for algorithm in Algorithm::ALL {
+            let sections = Sections::of(text(algorithm));
+            assert!(sections.validate.contains("#KEYS"), "{algorithm:?}");
+            assert!(sections.time.contains("call('TIME')"), "{algorithm:?}");
+            assert!(sections.decide.contains("allowed"), "{algorithm:?}");
+            assert!(sections.commit.trim_end().ends_with("end"), "{algorithm:?}");
+            assert!(sections.reply.starts_with('{') && sections.reply.ends_with('}'), "{algorithm:?}");
         }
-        assert_eq!(answer(&Value::Nil), None);
-        assert_eq!(answer(&Value::Array(vec![Value::Okay; 4])), None);
+    }
+
+    #[test]
+    fn a_list_is_made_once() {
+        let part = Part { algorithm: Algorithm::Gcra, keys: 1, args: 6 };
+        assert!(Arc::ptr_eq(&Script::list(&[part, part]), &Script::list(&[part, part])));
+        assert_ne!(Script::list(&[part, part]).sha1(), Script::list(&[part; 3]).sha1());
     }
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::call;
 use super::client::RedisClient;
-use super::script;
-use crate::limiter::key::BucketKey;
-use crate::limiter::rule::TokenBucket;
+use crate::limiter::rule::Rule;
 use crate::limiter::store::memory::{Located, MemoryStore};
-use crate::limiter::store::{Decision, OnStoreFailure, Store};
+use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
 /// When a client that was refused because of Redis should ask again: recovery takes no longer.
@@ -23,9 +22,9 @@ pub struct RedisStore {
     hash_keys: bool,
 }
 
-/// How to decide without Redis. It remembers where the local bucket is instead of the key.
+/// How to decide without Redis. It remembers where the local state is instead of the key.
 enum Fallback {
-    Local { store: Arc<MemoryStore>, located: Located, rule: TokenBucket },
+    Local { store: Arc<MemoryStore>, checks: Vec<(Located, Rule, u64)> },
     Allow,
     Deny,
 }
@@ -44,10 +43,11 @@ impl RedisStore {
         self
     }
 
-    fn fallback(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Fallback {
+    fn fallback(&self, checks: &[Check<'_>]) -> Fallback {
         match self.on_store_failure {
             OnStoreFailure::Local => {
-                Fallback::Local { store: Arc::clone(&self.local), located: self.local.locate(key), rule: *rule }
+                let located = |check: &Check<'_>| (self.local.locate(check.key), check.rule.clone(), check.cost);
+                Fallback::Local { store: Arc::clone(&self.local), checks: checks.iter().map(located).collect() }
             }
             OnStoreFailure::Allow => Fallback::Allow,
             OnStoreFailure::Deny => Fallback::Deny,
@@ -56,26 +56,40 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn decide(&self, key: BucketKey<'_>, rule: &TokenBucket) -> Decision {
-        let fallback = self.fallback(key, rule);
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        let fallback = self.fallback(checks);
         let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
-        let cmd = script::decide(key, self.hash_keys, rule);
+        let call = call::decide(checks, self.hash_keys);
+        let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
         Decision::Pending(Box::pin(async move {
-            match ticket.run(&script::TOKEN_BUCKET, &cmd, script::answer).await {
-                Ok(answer) => answer.by(Source::Redis),
+            let read = |reply: &_| {
+                let answers = call::answers(reply, capacities.len())?;
+                Verdict::of_all(answers, capacities.iter().copied(), Source::Redis)
+            };
+            match ticket.run(&call.script, &call.cmd, read).await {
+                Ok(verdict) => verdict,
                 Err(_) => fallback.decide(),
             }
         }))
+    }
+
+    /// A correction that Redis does not take in time is lost.
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        let (Ok(ticket), Ok(runtime)) = (self.client.ticket(), tokio::runtime::Handle::try_current()) else { return };
+        let call = call::settle(&check, more, counted_at_us, self.hash_keys);
+        runtime.spawn(async move {
+            // Lost corrections are counted with the calls that failed.
+            let _ = ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await;
+        });
     }
 }
 
 impl Fallback {
     fn decide(self) -> Verdict {
-        let outcome = match self {
-            Self::Local { store, located, rule } => return store.decide_located(located, &rule).by(Source::Fallback),
-            Self::Allow => Outcome::Allowed,
-            Self::Deny => Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER },
-        };
-        Verdict { outcome, remaining: None, reset_after: Duration::ZERO, source: Source::Fallback }
+        match self {
+            Self::Local { store, checks } => Verdict { source: Source::Fallback, ..store.decide_located(&checks) },
+            Self::Allow => Verdict::unseen(Outcome::Allowed),
+            Self::Deny => Verdict::unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER }),
+        }
     }
 }

@@ -1,0 +1,123 @@
+//! What the user asks for: one type of rule for each algorithm.
+
+mod fixed_window;
+mod flow;
+mod token_bucket;
+
+use thiserror::Error;
+
+pub use self::fixed_window::{Align, FixedWindow};
+pub(crate) use self::flow::Flow;
+pub use self::token_bucket::TokenBucket;
+
+/// The largest number of tokens that a rule may speak of, and the longest time in microseconds (285 years): 2^53 - 1,
+/// up to which Redis' Lua counts every whole number.
+pub const MOST: u64 = (1 << 53) - 1;
+
+/// How many requests of a key may pass, and when: an algorithm with its numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Bursts up to a capacity, refilled continuously; kept in Redis as Spring Cloud Gateway keeps it.
+    TokenBucket(TokenBucket),
+    /// The same verdicts from one moment per key (GCRA, ITU-T I.371): half the memory in Redis.
+    Gcra(TokenBucket),
+    /// So many in a window that opens with the first request or on the clock.
+    FixedWindow(FixedWindow),
+}
+
+/// The name of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// [`Rule::TokenBucket`].
+    TokenBucket,
+    /// [`Rule::Gcra`].
+    Gcra,
+    /// [`Rule::FixedWindow`].
+    FixedWindow,
+}
+
+/// A rule that no request could be decided by.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// Something that must be at least 1 was 0.
+    #[error("`{0}` must be at least 1, got 0")]
+    Zero(&'static str),
+    /// More than can be counted exactly.
+    #[error("`{field}` is more than {most}, the most that is counted exactly")]
+    TooMuch {
+        /// The setting.
+        field: &'static str,
+        /// The largest value it takes.
+        most: u64,
+    },
+    /// No time, less than a microsecond, or more than 285 years.
+    #[error("`{0}` must be between 1 microsecond and 285 years")]
+    BadTime(&'static str),
+    /// The bucket takes more than 30,000 years to fill.
+    #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
+    FillsTooSlowly,
+}
+
+impl Rule {
+    /// Its algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::TokenBucket(_) => Algorithm::TokenBucket,
+            Self::Gcra(_) => Algorithm::Gcra,
+            Self::FixedWindow(_) => Algorithm::FixedWindow,
+        }
+    }
+
+    /// What a key may take again in each [`period`](TokenBucket::period) or window.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        match self {
+            Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.replenish_rate(),
+            Self::FixedWindow(window) => window.limit(),
+        }
+    }
+
+    /// The most that one request can ever be admitted with: a burst, a limit.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.burst_capacity(),
+            Self::FixedWindow(window) => window.limit(),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 3] = [Self::TokenBucket, Self::Gcra, Self::FixedWindow];
+
+    /// Its name in configuration and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "token-bucket",
+            Self::Gcra => "gcra",
+            Self::FixedWindow => "fixed-window",
+        }
+    }
+}
+
+/// Evaluates `$body` with `$inner` as the numbers of `$rule`, whichever algorithm they are for.
+macro_rules! by_algorithm {
+    ($rule:expr, $inner:ident => $body:expr) => {
+        match $rule {
+            $crate::limiter::rule::Rule::TokenBucket($inner) | $crate::limiter::rule::Rule::Gcra($inner) => $body,
+            $crate::limiter::rule::Rule::FixedWindow($inner) => $body,
+        }
+    };
+}
+pub(crate) use by_algorithm;
+
+/// `time` in whole microseconds, if a rule can speak of it.
+fn micros(field: &'static str, time: std::time::Duration) -> Result<u64, RuleError> {
+    u64::try_from(time.as_micros()).ok().filter(|us| (1..=MOST).contains(us)).ok_or(RuleError::BadTime(field))
+}

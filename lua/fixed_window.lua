@@ -1,0 +1,94 @@
+--[[
+Decides one request under a fixed window.
+
+Source: the decisions of filters/src/limiter/algorithm/fixed_window.rs. A window keeps its end when the rule changes,
+unless one under the new rule would be over earlier. What is denied is not counted.
+
+KEYS[1]  "<taken in this window> <its end, unix time in us>"; missing = no window is open
+ARGV[1]  limit: how much passes in a window, whole
+ARGV[2]  window: its length in us, whole
+ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
+ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
+         +n takes n more or what is left, -n gives n back
+ARGV[5]  align: `first` = a window opens with a request, `clock` = at multiples of its length since 1970
+ARGV[6]  for -n: when it was taken, unix time in us; what was taken in an earlier window is not given back
+
+Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), window over after us, now us}
+Expiry   a second after the window is over
+Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+
+redis-cli --eval lua/fixed_window.lua 'request_rate_limiter.{demo.me}.window' , 20 10000000 '' 1 first
+--]]
+
+local format, find, call = string.format, string.find, redis.call
+local MILLION, MOST = 1000000, 9007199254740991
+
+if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
+local limit, window, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+if not limit or limit > MOST or find(ARGV[1], '%D') then
+  return redis.error_reply('ERR limit must be a whole number up to 9007199254740991')
+end
+if not window or window < 1 or window > MOST or find(ARGV[2], '%D') then
+  return redis.error_reply('ERR window must be a whole number of us from 1 to 9007199254740991')
+end
+if not cost or cost > MOST or cost < -MOST or not find(ARGV[4], '^[+-]?%d+$') then
+  return redis.error_reply('ERR cost must be a whole number up to 9007199254740991')
+end
+if ARGV[5] ~= 'first' and ARGV[5] ~= 'clock' then return redis.error_reply('ERR align must be first or clock') end
+
+-- [time]
+local now
+if ARGV[3] == '' then
+  local time = call('TIME')
+  now = time[1] * MILLION + time[2]
+else
+  local seconds = tonumber(ARGV[3])
+  if not (seconds and seconds >= 0 and seconds < 9007199254) then
+    return redis.error_reply('ERR now must be unix time in seconds, or empty')
+  end
+  local micros = seconds % 1 * MILLION + 0.5
+  now = (seconds - seconds % 1) * MILLION + micros - micros % 1
+end
+-- [/time]
+
+local used, ends, anchor = 0, now + window, false
+if ARGV[5] == 'clock' then ends = ends - now % window end
+local stored = call('GET', KEYS[1])
+if stored then
+  local _, _, taken, over = find(stored, '^(%d+) (%d+)$')
+  over = tonumber(over)
+  if over and over > now then
+    used = tonumber(taken)
+    if over <= ends then ends = over else anchor = true end
+  end
+end
+
+local room = limit - used
+if room < 0 then room = 0 end
+local allowed, retry_after, takes = 0, 0, cost
+if find(ARGV[4], '^[+-]') then
+  allowed = 1
+  if takes > room then
+    takes = room
+  elseif takes < 0 then
+    local counts = (tonumber(ARGV[6]) or now) >= ends - window
+    if not counts then takes = 0 elseif takes < -used then takes = -used end
+  end
+elseif cost <= room then
+  allowed = 1
+elseif cost > limit then
+  retry_after = -1
+else
+  retry_after = ends - now
+end
+if allowed == 1 then used = used + takes end
+local left = limit - used
+if left < 0 then left = 0 end
+local reset = used > 0 and ends - now or 0
+
+-- [commit]
+if anchor or allowed == 1 and takes ~= 0 then
+  call('SET', KEYS[1], format('%d %d', used, ends), 'PX', format('%d', (ends - now) / 1000 + 1000))
+end
+-- [reply]
+return {allowed, left, retry_after, reset, now}

@@ -1,0 +1,108 @@
+--[[
+Decides one request as a token bucket does, from one moment per key: the Generic Cell Rate Algorithm.
+
+Source: ITU-T I.371 (its theoretical arrival time is kept here as the moment at which the bucket is full again), with
+the decisions of filters/src/limiter/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
+third of the memory, but Spring Cloud Gateway cannot read it.
+
+KEYS[1]  "<full again at, in ticks since 1970> <units that rounding that up added> <rate>[ <units> <tick>]", the last
+         three as they were when it was written; missing = a full bucket
+ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
+ARGV[2]  burst: tokens the bucket holds at most, whole
+ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
+ARGV[4]  cost: tokens the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
+         +n takes n more or what is left, -n gives n back
+ARGV[5]  units: parts in a token, for rates that are not per second; 1000000 when missing
+ARGV[6]  tick: microseconds in which `rate` units flow; 1 when missing
+
+Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us, now us}
+Expiry   a second after the bucket is full
+Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+
+redis-cli --eval lua/gcra.lua 'request_rate_limiter.{demo.me}.gcra' , 10 20 '' 1
+--]]
+
+local format, find, call = string.format, string.find, redis.call
+local MILLION, MOST = 1000000, 9007199254740991
+
+if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
+local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+if not rate or rate < 1 or rate > 4294967295 or find(ARGV[1], '%D') then
+  return redis.error_reply('ERR rate must be a whole number from 1 to 4294967295')
+end
+if not units or units < 1 or units > MOST or units % 1 ~= 0 or not tick or tick < 1 or tick > MOST or tick % 1 ~= 0 then
+  return redis.error_reply('ERR units and tick must be whole numbers from 1 to 9007199254740991')
+end
+if not burst or burst * units > MOST or find(ARGV[2], '%D') then
+  return redis.error_reply('ERR burst must be a whole number, and times units at most 9007199254740991')
+end
+if not cost or cost > MOST or cost < -MOST or not find(ARGV[4], '^[+-]?%d+$') then
+  return redis.error_reply('ERR cost must be a whole number up to 9007199254740991')
+end
+
+-- [time]
+local now
+if ARGV[3] == '' then
+  local time = call('TIME')
+  now = time[1] * MILLION + time[2]
+else
+  local seconds = tonumber(ARGV[3])
+  if not (seconds and seconds >= 0 and seconds < 9007199254) then
+    return redis.error_reply('ERR now must be unix time in seconds, or empty')
+  end
+  local micros = seconds % 1 * MILLION + 0.5
+  now = (seconds - seconds % 1) * MILLION + micros - micros % 1
+end
+-- [/time]
+
+local ticks = (now - now % tick) / tick
+local capacity = burst * units
+
+local owed, anchor = 0, false
+local stored = call('GET', KEYS[1])
+if stored then
+  local _, _, full_at, rem, rate0, units0, tick0 = find(stored, '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*)$')
+  if full_at then
+    rate0, units0, tick0 = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1
+    owed = (full_at - (now - now % tick0) / tick0) * rate0 - rem
+    if owed < 0 then owed = 0 end
+    if rate0 ~= rate or units0 ~= units or tick0 ~= tick then
+      -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
+      anchor = true
+      if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
+    end
+    if owed > capacity then
+      -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
+      owed, anchor = capacity, true
+    end
+  end
+end
+
+local level = capacity - owed
+local allowed, retry_after, takes = 0, 0, cost * units
+if find(ARGV[4], '^[+-]') then
+  allowed = 1
+  if takes > level then takes = level elseif takes < -owed then takes = -owed end
+elseif cost > burst then
+  retry_after = -1
+elseif takes <= level then
+  allowed = 1
+else
+  retry_after = (ticks + math.ceil((takes - level) / rate)) * tick - now
+end
+if allowed == 1 then level = level - takes end
+local left = (level - level % units) / units
+local full_in = math.ceil((capacity - level) / rate)
+local reset = (ticks + full_in) * tick - now
+if reset < 0 then reset = 0 end
+
+-- [commit]
+if anchor or allowed == 1 and takes ~= 0 then
+  local rem = full_in * rate - (capacity - level)
+  local text = ARGV[5] and format('%d %d %d %d %d', ticks + full_in, rem, rate, units, tick)
+    or format('%d %d %d', ticks + full_in, rem, rate)
+  call('SET', KEYS[1], text, 'PX', format('%d', reset / 1000 + 1000))
+end
+-- [reply]
+return {allowed, left, retry_after, reset, now}
