@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(flow(1_000_000, DAY, 1_000_000), (1, 86_400, 1));
         assert_eq!(flow(1_000_000_007, DAY, 1_000_000_007), (1_000_000_007, DAY / 10_000, 10_000));
         assert_eq!(flow(10_000_000_000, SECOND, MOST), (10_000, 1, 1));
-        assert_eq!(flow(10_000, SECOND, MOST), (1, 1, 100));
+        assert_eq!(flow(10_000, SECOND, MOST), (10, 1, 1_000));
     }
 
     #[test]
