@@ -12,7 +12,7 @@ use super::verdict::{Answer, Outcome};
 pub struct Moment {
     /// Microseconds on a clock that runs evenly; everything is counted on it.
     pub now_us: u64,
-    /// Microseconds since 1970-01-01T00:00Z, for windows that begin on the clock.
+    /// Microseconds since 1970-01-01T00:00Z, for rules with windows that begin on the clock; others get any number.
     pub wall_us: u64,
 }
 

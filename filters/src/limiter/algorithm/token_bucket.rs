@@ -31,7 +31,7 @@ impl Algorithm for TokenBucket {
 
     /// A denial writes when the bucket owes more than a whole burst (the burst shrank, or the clock was set back: it
     /// counts as empty from now on), or when it was spent under another flow (the new one holds from now on).
-    #[inline]
+    #[inline(always)]
     fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (Answer, Option<Bucket>) {
         let flow = self.flow();
         let (owed, is_stale) = state.map_or((0, false), |bucket| bucket.owed(flow, now.now_us));
@@ -42,13 +42,13 @@ impl Algorithm for TokenBucket {
         if need <= level {
             let bucket = Bucket::owing(deficit + need, flow, now.now_us);
             let reset_after_us = bucket.full_at_us.saturating_sub(now.now_us);
-            let answer = Answer::allowed((level - need) / flow.units, reset_after_us, now);
+            let answer = Answer::allowed(flow.whole_tokens(level - need), reset_after_us, now);
             return (answer, (need > 0 || is_stale || owed > self.capacity()).then_some(bucket));
         }
         let empty = Bucket::owing(deficit, flow, now.now_us);
         let retry_after_us = (need <= self.capacity()).then(|| flow.wait_us(need - level, now.now_us));
         let reset_after_us = empty.full_at_us.saturating_sub(now.now_us);
-        let answer = Answer::denied(level / flow.units, retry_after_us, reset_after_us, now);
+        let answer = Answer::denied(flow.whole_tokens(level), retry_after_us, reset_after_us, now);
         (answer, (owed > self.capacity() || is_stale).then_some(empty))
     }
 

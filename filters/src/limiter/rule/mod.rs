@@ -72,6 +72,12 @@ impl Rule {
         }
     }
 
+    /// Whether decisions depend on the time of day.
+    #[inline]
+    pub(crate) fn reads_wall_clock(&self) -> bool {
+        matches!(self, Self::FixedWindow(window) if window.align() == Align::Clock)
+    }
+
     /// What a key may take again in each [`period`](TokenBucket::period) or window.
     #[must_use]
     pub fn rate(&self) -> u64 {

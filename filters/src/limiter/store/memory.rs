@@ -26,7 +26,7 @@ use self::table::Place;
 use super::{Check, Decision, Store};
 use crate::limiter::algorithm::{Algorithm, Moment, State};
 use crate::limiter::key::BucketKey;
-use crate::limiter::rule::by_algorithm;
+use crate::limiter::rule::{Rule, by_algorithm};
 use crate::limiter::verdict::{Answer, Source};
 
 /// Keys that a shard should hold at most, so that sweeping or growing one stalls nobody for long (tens of µs).
@@ -139,10 +139,12 @@ impl MemoryStore {
         Located { key: self.hasher.key(key.scope.as_bytes(), key.id), scope: self.hasher.scope(key.scope.as_bytes()) }
     }
 
-    /// The present, on this store's clock.
+    /// The present, on this store's clock. The wall clock, as dear as the other, is read only for rules that ask for it.
     #[inline]
-    fn moment(&self) -> Moment {
-        Moment { now_us: self.clock.now_us(), wall_us: self.clock.wall_us() }
+    fn moment<'a>(&self, mut rules: impl Iterator<Item = &'a Rule>) -> Moment {
+        let now_us = self.clock.now_us();
+        let wall_us = if rules.any(Rule::reads_wall_clock) { self.clock.wall_us() } else { 0 };
+        Moment { now_us, wall_us }
     }
 
     #[inline]
@@ -150,8 +152,9 @@ impl MemoryStore {
         &self.shards[place.shard(self.shards.len())]
     }
 
-    /// Decides under one rule.
-    #[inline]
+    /// Decides under one rule. Inlined, with the algorithm and the hash, into the one place where requests come from:
+    /// 14 ns of 58 otherwise.
+    #[inline(always)]
     fn decide_one<A>(&self, now: Moment, place: Place, scope: impl Fn() -> Place, rule: &A, cost: u64) -> Answer
     where
         A: Algorithm,
@@ -210,11 +213,12 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        // The clock first: reading it takes as long as hashing, and the processor does both at once.
-        let now = self.moment();
         let [Check { key, rule, cost }] = *checks else {
+            let now = self.moment(checks.iter().map(|check| check.rule));
             return Decision::Ready(self.decide_list(checks.iter().map(|check| (self.locate(check.key), check)), now));
         };
+        // The clock first: reading it takes as long as hashing, and the processor does both at once.
+        let now = self.moment(std::iter::once(rule));
         let scope = key.scope.as_bytes();
         let place = self.hasher.key(scope, key.id);
         let answer = by_algorithm!(rule, rule => self.decide_one(now, place, || self.hasher.scope(scope), rule, cost));
@@ -222,7 +226,7 @@ impl Store for MemoryStore {
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
-        let (now, located) = (self.moment(), self.locate(check.key));
+        let (now, located) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
         by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, more, counted_at_us));
     }
 }

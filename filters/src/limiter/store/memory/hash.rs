@@ -37,7 +37,7 @@ impl Hasher {
         self.hash(scope, &[], (scope.len() as u64 & LENGTH_MASK) << LENGTH_BITS | LENGTH_MASK)
     }
 
-    #[inline]
+    #[inline(always)]
     fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> Place {
         let mut state = State(
             self.k0 ^ 0x736f_6d65_7073_6575,

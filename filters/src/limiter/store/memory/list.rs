@@ -51,7 +51,7 @@ impl MemoryStore {
     /// Decides one located check, or several; for a store that stands in for another.
     #[cfg(feature = "redis")]
     pub(in crate::limiter) fn decide_located(&self, checks: &[(Located, Rule, u64)]) -> Verdict {
-        let now = self.moment();
+        let now = self.moment(checks.iter().map(|(_, rule, _)| rule));
         if let [(located, rule, cost)] = checks {
             let answer = by_algorithm!(rule, rule => self.decide_one(now, located.key, || located.scope, rule, *cost));
             return answer.by(Source::Memory);
