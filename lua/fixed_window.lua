@@ -20,11 +20,12 @@ Errors   a bad argument is refused before anything is read; a stored text of ano
 redis-cli --eval lua/fixed_window.lua 'request_rate_limiter.{demo.me}.window' , 20 10000000 '' 1 first
 --]]
 
-local format, find, call = string.format, string.find, redis.call
+local byte, find, format, call = string.byte, string.find, string.format, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
-
-if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 local limit, window, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+
+-- [validate]
+if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 if not limit or limit > MOST or find(ARGV[1], '%D') then
   return redis.error_reply('ERR limit must be a whole number up to 9007199254740991')
 end
@@ -66,7 +67,7 @@ end
 local room = limit - used
 if room < 0 then room = 0 end
 local allowed, retry_after, takes = 0, 0, cost
-if find(ARGV[4], '^[+-]') then
+if byte(ARGV[4]) < 48 then
   allowed = 1
   if takes > room then
     takes = room
@@ -88,7 +89,8 @@ local reset = used > 0 and ends - now or 0
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  call('SET', KEYS[1], format('%d %d', used, ends), 'PX', format('%d', (ends - now) / 1000 + 1000))
+  local text, ttl = format('%d %d', used, ends), (ends - now) / 1000 + 1000
+  call('SET', KEYS[1], text, 'PX', format('%d', ttl))
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}

@@ -5,8 +5,8 @@ Source: ITU-T I.371 (its theoretical arrival time is kept here as the moment at 
 the decisions of filters/src/limiter/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
 third of the memory, but Spring Cloud Gateway cannot read it.
 
-KEYS[1]  "<full again at, in ticks since 1970> <units that rounding that up added> <rate>[ <units> <tick>]", the last
-         three as they were when it was written; missing = a full bucket
+KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>] <units that rounding that up added>", the rule as it
+         was when it was written; missing = a full bucket
 ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
 ARGV[2]  burst: tokens the bucket holds at most, whole
 ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
@@ -22,12 +22,13 @@ Errors   a bad argument is refused before anything is read; a stored text of ano
 redis-cli --eval lua/gcra.lua 'request_rate_limiter.{demo.me}.gcra' , 10 20 '' 1
 --]]
 
-local format, find, call = string.format, string.find, redis.call
+local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
-
-if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+
+-- [validate]
+if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
 if not rate or rate < 1 or rate > 4294967295 or find(ARGV[1], '%D') then
   return redis.error_reply('ERR rate must be a whole number from 1 to 4294967295')
 end
@@ -59,29 +60,33 @@ end
 local ticks = (now - now % tick) / tick
 local capacity = burst * units
 
+local tag = ARGV[5] and ARGV[1] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' or ARGV[1] .. ' '
 local owed, anchor = 0, false
 local stored = call('GET', KEYS[1])
 if stored then
-  local _, _, full_at, rem, rate0, units0, tick0 = find(stored, '^(%d+) (%d+) (%d+) ?(%d*) ?(%d*)$')
-  if full_at then
-    rate0, units0, tick0 = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1
-    owed = (full_at - (now - now % tick0) / tick0) * rate0 - rem
-    if owed < 0 then owed = 0 end
-    if rate0 ~= rate or units0 ~= units or tick0 ~= tick then
+  -- The usual case is 16 digits, the same rule, and the rest.
+  local rem = sub(stored, 18, 17 + #tag) == tag and tonumber(sub(stored, 18 + #tag))
+  if rem then
+    owed = (sub(stored, 1, 16) - ticks) * rate - rem
+  else
+    local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) (%d+)$')
+    if full_at then
       -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
-      anchor = true
+      rate0, units0, tick0, anchor = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1, true
+      owed = (full_at - (now - now % tick0) / tick0) * rate0 - rem0
       if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
     end
-    if owed > capacity then
-      -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
-      owed, anchor = capacity, true
-    end
+  end
+  if owed < 0 then owed = 0 end
+  if owed > capacity then
+    -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
+    owed, anchor = capacity, true
   end
 end
 
 local level = capacity - owed
 local allowed, retry_after, takes = 0, 0, cost * units
-if find(ARGV[4], '^[+-]') then
+if byte(ARGV[4]) < 48 then
   allowed = 1
   if takes > level then takes = level elseif takes < -owed then takes = -owed end
 elseif cost > burst then
@@ -99,10 +104,9 @@ if reset < 0 then reset = 0 end
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  local rem = full_in * rate - (capacity - level)
-  local text = ARGV[5] and format('%d %d %d %d %d', ticks + full_in, rem, rate, units, tick)
-    or format('%d %d %d', ticks + full_in, rem, rate)
-  call('SET', KEYS[1], text, 'PX', format('%d', reset / 1000 + 1000))
+  local text = format('%016d %s%d', ticks + full_in, tag, full_in * rate - (capacity - level))
+  local ttl = reset / 1000 + 1000
+  call('SET', KEYS[1], text, 'PX', format('%d', ttl))
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}

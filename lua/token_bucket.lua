@@ -31,12 +31,13 @@ redis-cli --eval lua/token_bucket.lua 'request_rate_limiter.{demo.me}.tokens' 'r
 -- There are no local functions, and n - n % 1 stands for math.floor(n): the script's text runs anew for each request,
 -- and making a function takes Lua as long as a tenth of everything below.
 
-local format, find, sub, call = string.format, string.find, string.sub, redis.call
+local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
-
-if #KEYS ~= 2 then return redis.error_reply('ERR expected 2 keys: tokens and timestamp') end
 local rate, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local units, tick = tonumber(ARGV[5] or MILLION), tonumber(ARGV[6] or 1)
+
+-- [validate]
+if #KEYS ~= 2 then return redis.error_reply('ERR expected 2 keys: tokens and timestamp') end
 if not rate or rate < 1 or rate > 4294967295 or find(ARGV[1], '%D') then
   return redis.error_reply('ERR rate must be a whole number from 1 to 4294967295')
 end
@@ -119,7 +120,7 @@ end
 
 local level = capacity - owed
 local allowed, retry_after, takes = 0, 0, cost * units
-if find(ARGV[4], '^[+-]') then
+if byte(ARGV[4]) < 48 then
   allowed = 1
   if takes > level then takes = level elseif takes < -owed then takes = -owed end
 elseif cost > burst then

@@ -3,6 +3,7 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod lists;
 mod outages;
 mod script;
 mod spring;

@@ -10,6 +10,7 @@
 mod breaker;
 mod call;
 mod client;
+mod compose;
 mod connection;
 mod error;
 mod script;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use super::script::{Part, Script};
-use crate::limiter::key::redis_text;
-use crate::limiter::rule::{Align, Flow, Rule};
+use super::compose::{Part, is_packable};
+use super::script::{Script, text};
+use crate::limiter::key::{BucketKey, redis_text};
+use crate::limiter::rule::{Algorithm, Align, Flow, Rule};
 use crate::limiter::store::Check;
 use crate::limiter::verdict::{Answer, Outcome};
 
@@ -26,43 +27,99 @@ struct Operands {
 
 /// The call that decides all of `checks`, at Redis' own time.
 pub(super) fn decide(checks: &[Check<'_>], hash_ids: bool) -> Call {
-    let mut all = Operands::default();
-    let mut parts = Vec::with_capacity(checks.len());
-    for check in checks {
-        let (keys, args) = (all.keys.len(), all.args.len());
-        all.key(check, hash_ids);
-        all.rule(check.rule, check.cost.to_string().into_bytes());
-        let algorithm = check.rule.algorithm();
-        parts.push(Part { algorithm, keys: all.keys.len() - keys, args: all.args.len() - args });
+    if let [only] = checks
+        && place_in_pack(only).is_none()
+    {
+        let mut all = Operands::default();
+        all.key(only.key, suffixes(only.rule.algorithm()), hash_ids);
+        all.rule(only.rule, only.cost.to_string().into_bytes());
+        return all.call(Script::single(only.rule.algorithm()));
     }
-    let script = match parts.as_slice() {
-        [only] => Script::single(only.algorithm),
-        parts => Script::list(parts),
-    };
-    all.call(script)
+    list(checks.iter().map(|check| (check, check.cost.to_string(), None)), hash_ids)
 }
 
 /// The call that corrects what a request took.
 pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, hash_ids: bool) -> Call {
-    let mut all = Operands::default();
-    all.key(check, hash_ids);
-    all.rule(check.rule, format!("{more:+}").into_bytes());
-    if !matches!(check.rule, Rule::TokenBucket(_) | Rule::Gcra(_)) {
-        all.number(counted_at_us);
+    let cost = format!("{more:+}");
+    if place_in_pack(check).is_some() {
+        return list(std::iter::once((check, cost, Some(counted_at_us))), hash_ids);
     }
+    let mut all = Operands::default();
+    all.key(check.key, suffixes(check.rule.algorithm()), hash_ids);
+    all.rule(check.rule, cost.into_bytes());
+    all.counted_at(check.rule, counted_at_us);
     all.call(Script::single(check.rule.algorithm()))
 }
 
-impl Operands {
-    fn key(&mut self, check: &Check<'_>, hash_id: bool) {
-        let suffixes: &[&[u8]] = match check.rule {
-            Rule::TokenBucket(_) => &[b"tokens", b"timestamp"],
-            Rule::Gcra(_) => &[b"gcra"],
-            Rule::FixedWindow(_) => &[b"window"],
+/// The call for several rules: each with its cost and, for a correction, when it was counted.
+fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, hash_ids: bool) -> Call {
+    let mut all = Operands::default();
+    let mut parts = Vec::new();
+    for (check, cost, counted_at_us) in checks {
+        let own = check.rule.algorithm();
+        let (algorithm, key, packed_as) = match place_in_pack(check) {
+            Some((key, name)) => (packed(own), all.key(key, &[b"rules"], hash_ids), Some(Box::from(name))),
+            None => (own, all.key(check.key, suffixes(own), hash_ids), None),
         };
+        parts.push(Part { algorithm, packed_as, key, arg: all.args.len() });
+        all.rule(check.rule, cost.into_bytes());
+        if let Some(counted_at_us) = counted_at_us {
+            all.counted_at(check.rule, counted_at_us);
+        }
+    }
+    all.call(Script::list(&parts))
+}
+
+/// By which script a rule of a list is decided. Spring knows no lists, so a token bucket in one is kept as GCRA keeps it,
+/// with the same verdicts.
+fn packed(algorithm: Algorithm) -> Algorithm {
+    match algorithm {
+        Algorithm::TokenBucket => Algorithm::Gcra,
+        other => other,
+    }
+}
+
+/// The key of the string that holds the states of all rules of a list, and this rule's name in it: `limiter#name`. What
+/// limiters share (`#name`) has a key of its own, where each of them finds it, and so has a limiter's only rule.
+fn place_in_pack<'a>(check: &Check<'a>) -> Option<(BucketKey<'a>, &'a str)> {
+    let (scope, name) = check.key.scope.rsplit_once('#')?;
+    let names_a_rule = !scope.is_empty()
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let packs = names_a_rule && is_packable(text(packed(check.rule.algorithm())));
+    packs.then_some((BucketKey { scope, ..check.key }, name))
+}
+
+/// What the keys of an algorithm end in.
+fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
+    match algorithm {
+        Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
+        Algorithm::Gcra => &[b"gcra"],
+        Algorithm::FixedWindow => &[b"window"],
+    }
+}
+
+impl Operands {
+    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
+    fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]], hash_id: bool) -> usize {
         let mut name = Vec::with_capacity(96);
-        redis_text::write(check.key, hash_id, &mut name);
-        self.keys.extend(suffixes.iter().map(|suffix| [&name[..], suffix].concat()));
+        redis_text::write(key, hash_id, &mut name);
+        let names = suffixes.iter().map(|suffix| [&name[..], suffix].concat());
+        let first = suffixes.first().and_then(|suffix| {
+            let first = [&name[..], suffix].concat();
+            self.keys.iter().position(|known| *known == first)
+        });
+        first.unwrap_or_else(|| {
+            self.keys.extend(names);
+            self.keys.len() - suffixes.len()
+        })
+    }
+
+    /// When what is to be corrected was counted: for the algorithms that ask.
+    fn counted_at(&mut self, rule: &Rule, counted_at_us: u64) {
+        if !matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_)) {
+            self.number(counted_at_us);
+        }
     }
 
     fn number(&mut self, number: u64) {
@@ -114,21 +171,12 @@ impl Operands {
 /// What a script answered for so many checks; `None` when that makes no sense.
 pub(super) fn answers(reply: &Value, checks: usize) -> Option<Vec<Answer>> {
     let Value::Array(items) = reply else { return None };
-    match checks {
-        1 => Some(vec![answer(items)?]),
-        _ if items.len() == checks => {
-            let answers = items.iter().map(|item| match item {
-                Value::Array(items) => answer(items),
-                _ => None,
-            });
-            answers.collect()
-        }
-        _ => None,
-    }
+    let (answers, rest) = items.as_chunks::<5>();
+    let fits = answers.len() == checks && rest.is_empty();
+    fits.then(|| answers.iter().map(answer).collect()).flatten()
 }
 
-fn answer(items: &[Value]) -> Option<Answer> {
-    let [allowed, remaining, wait_us, reset_after_us, now_us] = items else { return None };
+fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<Answer> {
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number),
         _ => None,
@@ -154,7 +202,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use crate::limiter::key::BucketKey;
     use crate::limiter::rule::{FixedWindow, TokenBucket};
 
     const KEY: BucketKey<'_> = BucketKey { scope: "orders", id: b"10.0.0.1" };
@@ -196,11 +243,11 @@ mod tests {
         let other = BucketKey { scope: "orders#daily", id: b"x" };
         let checks = [Check { key: KEY, rule: &bucket, cost: 1 }, Check { key: other, rule: &window, cost: 2 }];
         let words = words(&decide(&checks, false));
-        assert_eq!(words[2..3], ["3"]);
-        assert_eq!(
-            words[5..],
-            ["request_rate_limiter.{orders%23daily.x}.window", "10", "20", "", "1", "9", "1000000", "", "2", "clock"]
-        );
+        let [tokens, timestamp] =
+            ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.10.0.0.1}}.{suffix}"));
+        let keys = [tokens.as_str(), &timestamp, "request_rate_limiter.{orders.x}.rules"];
+        assert_eq!((words[2].as_str(), &words[3..6]), ("3", &keys.map(str::to_owned)[..]));
+        assert_eq!(words[6..], ["10", "20", "", "1", "9", "1000000", "", "2", "clock"]);
     }
 
     #[test]
@@ -212,7 +259,7 @@ mod tests {
         assert_eq!(denied.outcome, Outcome::Denied { retry_after: Duration::from_micros(70) });
         assert_eq!((denied.remaining, denied.reset_after), (0, Duration::from_micros(100)));
         assert_eq!(reply(&[0, 20, -1, 0, 5]).unwrap().outcome, Outcome::NeverAdmitted);
-        let both = Value::Array(vec![Value::Array([1, 2, 0, 4, 5].map(Value::Int).to_vec()); 2]);
+        let both = Value::Array([1, 2, 0, 4, 5, 0, 0, 9, 9, 5].map(Value::Int).to_vec());
         assert_eq!(answers(&both, 2).unwrap().len(), 2);
     }
 

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 use redis::Cmd;
 
+use super::compose::{Part, compose};
 use crate::limiter::rule::Algorithm;
 
 /// A Lua script and the name that Redis knows it by.
@@ -18,7 +18,7 @@ pub(crate) struct Script {
 }
 
 /// The text of an algorithm's script.
-fn text(algorithm: Algorithm) -> &'static str {
+pub(super) fn text(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::TokenBucket => include_str!("../../../../lua/token_bucket.lua"),
         Algorithm::Gcra => include_str!("../../../../lua/gcra.lua"),
@@ -34,14 +34,6 @@ static SINGLE: LazyLock<Vec<Arc<Script>>> =
 static LISTS: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
 
 type Lists = HashMap<Box<[Part]>, Arc<Script>>;
-
-/// One rule within a script for several: its algorithm, its keys and its arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Part {
-    pub(super) algorithm: Algorithm,
-    pub(super) keys: usize,
-    pub(super) args: usize,
-}
 
 // === impl Script ===
 
@@ -69,7 +61,7 @@ impl Script {
         if let Some(known) = LISTS.read().get(parts) {
             return Arc::clone(known);
         }
-        let script = Arc::new(Self::new(compose(parts)));
+        let script = Arc::new(Self::new(compose(parts, text)));
         Arc::clone(LISTS.write().entry(parts.into()).or_insert(script))
     }
 
@@ -86,63 +78,6 @@ impl Script {
     }
 }
 
-/// The sections of an algorithm's script, which its marker lines divide.
-struct Sections<'t> {
-    validate: &'t str,
-    time: &'t str,
-    decide: &'t str,
-    commit: &'t str,
-    reply: &'t str,
-}
-
-impl<'t> Sections<'t> {
-    fn of(text: &'t str) -> Self {
-        let (validate, rest) = text.split_once("-- [time]\n").unwrap_or((text, ""));
-        let (time, rest) = rest.split_once("-- [/time]\n").unwrap_or_default();
-        let (decide, rest) = rest.split_once("-- [commit]\n").unwrap_or_default();
-        let (commit, reply) = rest.split_once("-- [reply]\n").unwrap_or_default();
-        let validate = validate.split_once("--]]\n").map_or(validate, |(_, code)| code);
-        Self { validate, time, decide, commit, reply: reply.trim_start_matches("return").trim() }
-    }
-}
-
-/// One script of several: each part's decision is a block that encloses those of the parts behind it, so that the
-/// innermost line knows all of them, and on the way out each part, its variables in sight again, is committed if all
-/// allow. A part that denies may write too: it takes nothing then. The time is read once.
-fn compose(parts: &[Part]) -> String {
-    let mut script = String::from("local all, out = true, {}\n");
-    let (mut key, mut arg) = (0, 0);
-    for (at, part) in parts.iter().enumerate() {
-        let sections = Sections::of(text(part.algorithm));
-        let slice = |name: &str, start: usize, count: usize| {
-            let items: Vec<String> = (start + 1..=start + count).map(|n| format!("{name}[{n}]")).collect();
-            items.join(", ")
-        };
-        let _ = writeln!(
-            script,
-            "do local KEYS, ARGV = {{{}}}, {{{}}}",
-            slice("KEYS", key, part.keys),
-            slice("ARGV", arg, part.args)
-        );
-        script += sections.validate;
-        if at == 0 {
-            script += sections.time;
-        }
-        script += sections.decide;
-        script += "all = all and allowed == 1\n";
-        // The parts behind see the script's own keys and arguments again.
-        script += "do local KEYS, ARGV = EVERY_KEY, EVERY_ARG\n";
-        (key, arg) = (key + part.keys, arg + part.args);
-    }
-    for (at, part) in parts.iter().enumerate().rev() {
-        let sections = Sections::of(text(part.algorithm));
-        script += "end\nif all or allowed ~= 1 then\n";
-        script += sections.commit;
-        let _ = writeln!(script, "else left = left + cost end\nout[{}] = {}\nend", at + 1, sections.reply);
-    }
-    format!("local EVERY_KEY, EVERY_ARG = KEYS, ARGV\n{script}return out\n")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -150,21 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_script_has_its_sections_in_order() {
-        for algorithm in Algorithm::ALL {
-            let sections = Sections::of(text(algorithm));
-            assert!(sections.validate.contains("#KEYS"), "{algorithm:?}");
-            assert!(sections.time.contains("call('TIME')"), "{algorithm:?}");
-            assert!(sections.decide.contains("allowed"), "{algorithm:?}");
-            assert!(sections.commit.trim_end().ends_with("end"), "{algorithm:?}");
-            assert!(sections.reply.starts_with('{') && sections.reply.ends_with('}'), "{algorithm:?}");
-        }
-    }
-
-    #[test]
     fn a_list_is_made_once() {
-        let part = Part { algorithm: Algorithm::Gcra, keys: 1, args: 6 };
-        assert!(Arc::ptr_eq(&Script::list(&[part, part]), &Script::list(&[part, part])));
-        assert_ne!(Script::list(&[part, part]).sha1(), Script::list(&[part; 3]).sha1());
+        let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg };
+        assert!(Arc::ptr_eq(&Script::list(&[part(0), part(4)]), &Script::list(&[part(0), part(4)])));
+        assert_ne!(Script::list(&[part(0)]).sha1(), Script::list(&[part(0), part(4)]).sha1());
     }
 }

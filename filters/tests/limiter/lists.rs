@@ -1,0 +1,106 @@
+//! Several rules in Redis: one script, one round trip.
+
+use std::time::Duration;
+
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_filters::limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
+use tollgate_filters::limiter::verdict::{Source, Verdict};
+
+use crate::support::{RedisServer, store};
+
+async fn ask(store: &impl Store, rules: &[Rule], cost: u64) -> Verdict {
+    let scopes: Vec<String> = (0..rules.len()).map(|n| format!("r#rule{n}")).collect();
+    let key = |n: usize| BucketKey { scope: &scopes[n], id: b"me" };
+    let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
+    match store.decide(&checks) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    }
+}
+
+fn left(verdict: &Verdict) -> Vec<u64> {
+    verdict.standings.iter().map(|answer| answer.remaining).collect()
+}
+
+fn every_kind(limit: u64) -> [Rule; 3] {
+    let hour = Duration::from_secs(3_600);
+    let bucket = TokenBucket::new(limit, hour, limit).unwrap();
+    [
+        Rule::TokenBucket(bucket.clone()),
+        Rule::Gcra(bucket),
+        Rule::FixedWindow(FixedWindow::new(limit, hour, Align::First).unwrap()),
+    ]
+}
+
+#[tokio::test]
+async fn rules_of_every_kind_are_decided_all_or_nothing() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    for tight in 0..3 {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let mut rules = every_kind(10);
+        rules[tight] = every_kind(2)[tight].clone();
+        let verdict = ask(&store, &rules, 1).await;
+        assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
+        let expected =
+            |tight_left, left| (0..3).map(|n| if n == tight { tight_left } else { left }).collect::<Vec<_>>();
+        assert_eq!((verdict.is_allowed(), verdict.rule, left(&verdict)), (true, tight, expected(1, 9)));
+        assert_eq!(left(&ask(&store, &rules, 1).await), expected(0, 8));
+        for _ in 0..3 {
+            let denied = ask(&store, &rules, 1).await;
+            assert_eq!((denied.is_allowed(), denied.rule, left(&denied)), (false, tight, expected(0, 8)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_most_rules_are_one_call_of_one_script() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    for kind in every_kind(10) {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let rules = vec![kind; MAX_CHECKS];
+        let verdict = ask(&store, &rules, 1).await;
+        assert_eq!((verdict.source, left(&verdict)), (Source::Redis, vec![9; MAX_CHECKS]), "{:?}", client.status());
+    }
+}
+
+#[tokio::test]
+async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    let [_, gcra, window] = every_kind(10);
+    let ask = async |names: &[&str]| {
+        let scopes: Vec<String> = names.iter().map(|name| format!("r#{name}")).collect();
+        let rule = |name: &str| if name.starts_with('g') { &gcra } else { &window };
+        let checks: Vec<_> = names
+            .iter()
+            .zip(&scopes)
+            .map(|(name, scope)| Check { key: BucketKey { scope, id: b"me" }, rule: rule(name), cost: 1 })
+            .collect();
+        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+        let verdict = verdict.await;
+        assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
+        if names.len() == 1 { vec![verdict.remaining.unwrap()] } else { left(&verdict) }
+    };
+    assert_eq!(ask(&["g-a", "w_b"]).await, [9, 9]);
+    assert_eq!(ask(&["w_b", "gc"]).await, [8, 9]);
+    assert_eq!(ask(&["gc"]).await, [8], "one rule alone is found where the list left it");
+    assert_eq!(ask(&["g-a", "w_b", "gc", "wd"]).await, [8, 7, 7, 9]);
+    let redis = &mut server.connection();
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+    assert_eq!(names, ["request_rate_limiter.{r.me}.rules"]);
+    let expires_in_ms: i64 = redis::cmd("PTTL").arg(&names[0]).query(redis).unwrap();
+    assert!((3_599_000..=3_602_000).contains(&expires_in_ms), "as long as the longest lasts: {expires_in_ms}");
+    let check = Check { key: BucketKey { scope: "r#w_b", id: b"me" }, rule: &window, cost: 0 };
+    store.settle(check, -2, 1 << 52);
+    let look = async || match store.decide(&[check]) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    };
+    crate::support::eventually("the correction arrives", async || look().await.remaining == Some(9)).await;
+}
