@@ -17,7 +17,7 @@ Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), window o
 Expiry   a second after the window is over
 Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
 
-redis-cli --eval lua/fixed_window.lua 'request_rate_limiter.{demo.me}.window' , 20 10000000 '' 1 first
+redis-cli --eval lua/fixed_window.lua 'window.{demo.me}' , 20 10000000 '' 1 first
 --]]
 
 local byte, find, format, call = string.byte, string.find, string.format, redis.call

@@ -5,8 +5,8 @@ Source: ITU-T I.371 (its theoretical arrival time is kept here as the moment at 
 the decisions of filters/src/limiter/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
 third of the memory, but Spring Cloud Gateway cannot read it.
 
-KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>] <units that rounding that up added>", the rule as it
-         was when it was written; missing = a full bucket
+KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>][ +<units that rounding that up added>]", the rule as
+         it was when it was written; missing = a full bucket
 ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
 ARGV[2]  burst: tokens the bucket holds at most, whole
 ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
@@ -19,7 +19,7 @@ Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full ag
 Expiry   a second after the bucket is full
 Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
 
-redis-cli --eval lua/gcra.lua 'request_rate_limiter.{demo.me}.gcra' , 10 20 '' 1
+redis-cli --eval lua/gcra.lua 'gcra.{demo.me}' , 10 20 '' 1
 --]]
 
 local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
@@ -60,20 +60,21 @@ end
 local ticks = (now - now % tick) / tick
 local capacity = burst * units
 
-local tag = ARGV[5] and ARGV[1] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] .. ' ' or ARGV[1] .. ' '
+local tag = ARGV[5] and ARGV[1] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] or ARGV[1]
 local owed, anchor = 0, false
 local stored = call('GET', KEYS[1])
 if stored then
   -- The usual case is 16 digits, the same rule, and the rest.
-  local rem = sub(stored, 18, 17 + #tag) == tag and tonumber(sub(stored, 18 + #tag))
+  local rest = sub(stored, 18)
+  local rem = rest == tag and 0 or sub(rest, 1, #tag + 2) == tag .. ' +' and tonumber(sub(rest, #tag + 3))
   if rem then
     owed = (sub(stored, 1, 16) - ticks) * rate - rem
   else
-    local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) (%d+)$')
+    local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$')
     if full_at then
       -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
       rate0, units0, tick0, anchor = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1, true
-      owed = (full_at - (now - now % tick0) / tick0) * rate0 - rem0
+      owed = (full_at - (now - now % tick0) / tick0) * rate0 - (tonumber(rem0) or 0)
       if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
     end
   end
@@ -104,7 +105,8 @@ if reset < 0 then reset = 0 end
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  local text = format('%016d %s%d', ticks + full_in, tag, full_in * rate - (capacity - level))
+  local rem1 = full_in * rate - (capacity - level)
+  local text = format(rem1 == 0 and '%016d %s' or '%016d %s +%d', ticks + full_in, tag, rem1)
   local ttl = reset / 1000 + 1000
   call('SET', KEYS[1], text, 'PX', format('%d', ttl))
 end

@@ -93,7 +93,7 @@ async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
     assert_eq!(ask(&["g-a", "w_b", "gc", "wd"]).await, [8, 7, 7, 9]);
     let redis = &mut server.connection();
     let names: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
-    assert_eq!(names, ["request_rate_limiter.{r.me}.rules"]);
+    assert_eq!(names, ["rules.{r.me}"]);
     let expires_in_ms: i64 = redis::cmd("PTTL").arg(&names[0]).query(redis).unwrap();
     assert!((3_599_000..=3_602_000).contains(&expires_in_ms), "as long as the longest lasts: {expires_in_ms}");
     let check = Check { key: BucketKey { scope: "r#w_b", id: b"me" }, rule: &window, cost: 0 };
