@@ -10,6 +10,7 @@ use super::script::{Script, text};
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, Align, Flow, Rule};
 use crate::limiter::store::Check;
+use crate::limiter::store::memory::Clock;
 use crate::limiter::verdict::{Answer, Outcome};
 
 /// A script call that was not sent yet.
@@ -18,48 +19,59 @@ pub(super) struct Call {
     pub(super) cmd: Cmd,
 }
 
-/// A check's keys and arguments.
-#[derive(Default)]
+/// How calls are written.
+#[derive(Clone, Default)]
+pub(super) struct Style {
+    /// Key ids are secrets: Redis gets a hash of them.
+    pub(super) hash_ids: bool,
+    /// The time to decide at; `None`: Redis' own.
+    pub(super) clock: Option<Arc<dyn Clock>>,
+}
+
+/// Keys and arguments of checks.
 struct Operands {
     keys: Vec<Vec<u8>>,
     args: Vec<Vec<u8>>,
+    hash_ids: bool,
+    /// The time for the script, empty for Redis' own.
+    now: String,
 }
 
-/// The call that decides all of `checks`, at Redis' own time.
-pub(super) fn decide(checks: &[Check<'_>], hash_ids: bool) -> Call {
+/// The call that decides all of `checks`.
+pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
     if let [only] = checks
         && place_in_pack(only).is_none()
     {
-        let mut all = Operands::default();
-        all.key(only.key, suffixes(only.rule.algorithm()), hash_ids);
+        let mut all = Operands::new(style);
+        all.key(only.key, suffixes(only.rule.algorithm()));
         all.rule(only.rule, only.cost.to_string().into_bytes());
         return all.call(Script::single(only.rule.algorithm()));
     }
-    list(checks.iter().map(|check| (check, check.cost.to_string(), None)), hash_ids)
+    list(checks.iter().map(|check| (check, check.cost.to_string(), None)), style)
 }
 
 /// The call that corrects what a request took.
-pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, hash_ids: bool) -> Call {
+pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &Style) -> Call {
     let cost = format!("{more:+}");
     if place_in_pack(check).is_some() {
-        return list(std::iter::once((check, cost, Some(counted_at_us))), hash_ids);
+        return list(std::iter::once((check, cost, Some(counted_at_us))), style);
     }
-    let mut all = Operands::default();
-    all.key(check.key, suffixes(check.rule.algorithm()), hash_ids);
+    let mut all = Operands::new(style);
+    all.key(check.key, suffixes(check.rule.algorithm()));
     all.rule(check.rule, cost.into_bytes());
     all.counted_at(check.rule, counted_at_us);
     all.call(Script::single(check.rule.algorithm()))
 }
 
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
-fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, hash_ids: bool) -> Call {
-    let mut all = Operands::default();
+fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, style: &Style) -> Call {
+    let mut all = Operands::new(style);
     let mut parts = Vec::new();
     for (check, cost, counted_at_us) in checks {
         let own = check.rule.algorithm();
         let (algorithm, key, packed_as) = match place_in_pack(check) {
-            Some((key, name)) => (packed(own), all.key(key, &[b"rules"], hash_ids), Some(Box::from(name))),
-            None => (own, all.key(check.key, suffixes(own), hash_ids), None),
+            Some((key, name)) => (packed(own), all.key(key, &[b"rules"]), Some(Box::from(name))),
+            None => (own, all.key(check.key, suffixes(own)), None),
         };
         parts.push(Part { algorithm, packed_as, key, arg: all.args.len() });
         all.rule(check.rule, cost.into_bytes());
@@ -101,10 +113,16 @@ fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
 }
 
 impl Operands {
+    fn new(style: &Style) -> Self {
+        let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        let now = style.clock.as_ref().map(|clock| seconds(clock.wall_us())).unwrap_or_default();
+        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now }
+    }
+
     /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
-    fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]], hash_id: bool) -> usize {
+    fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
         let mut name = Vec::with_capacity(96);
-        redis_text::write(key, hash_id, &mut name);
+        redis_text::write(key, self.hash_ids, &mut name);
         let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
         let mut names = match suffixes {
             [only] => vec![[only, &b"."[..], tag].concat()],
@@ -129,6 +147,10 @@ impl Operands {
         self.args.push(itoa::Buffer::new().format(number).as_bytes().to_vec());
     }
 
+    fn now(&mut self) {
+        self.args.push(self.now.clone().into_bytes());
+    }
+
     fn text(&mut self, text: &str) {
         self.args.push(text.as_bytes().to_vec());
     }
@@ -140,7 +162,7 @@ impl Operands {
                 let flow = bucket.flow();
                 self.number(flow.per_tick.into());
                 self.number(bucket.burst_capacity());
-                self.text("");
+                self.now();
                 self.args.push(cost);
                 if (flow.units, flow.tick_us) != (Flow::PER_SECOND_UNITS, 1) {
                     self.number(flow.units);
@@ -150,7 +172,7 @@ impl Operands {
             Rule::FixedWindow(window) => {
                 self.number(window.limit());
                 self.number(window.window_us());
-                self.text("");
+                self.now();
                 self.args.push(cost);
                 self.text(match window.align() {
                     Align::First => "first",
@@ -221,18 +243,18 @@ mod tests {
     #[test]
     fn the_command_has_springs_keys_and_argument_order() {
         let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
-        let call = decide(&[Check { key: KEY, rule: &rule, cost: 3 }], false);
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 3 }], &Style::default());
         let (tokens, timestamp) =
             ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
         assert_eq!(words(&call), ["EVALSHA", call.script.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
-        let call = settle(&Check { key: KEY, rule: &rule, cost: 3 }, -2, 77, false);
+        let call = settle(&Check { key: KEY, rule: &rule, cost: 3 }, -2, 77, &Style::default());
         assert_eq!(words(&call)[5..], ["10", "20", "", "-2"]);
     }
 
     #[test]
     fn a_rule_of_another_period_says_in_what_it_is_counted() {
         let rule = Rule::Gcra(TokenBucket::new(5, Duration::from_secs(60), 20).unwrap());
-        let call = decide(&[Check { key: KEY, rule: &rule, cost: 1 }], false);
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 1 }], &Style::default());
         assert_eq!(words(&call)[3..], ["gcra.{orders.10.0.0.1}", "5", "20", "", "1", "60000000", "1"]);
     }
 
@@ -242,7 +264,7 @@ mod tests {
         let window = Rule::FixedWindow(FixedWindow::new(9, Duration::from_secs(1), Align::Clock).unwrap());
         let other = BucketKey { scope: "orders#daily", id: b"x" };
         let checks = [Check { key: KEY, rule: &bucket, cost: 1 }, Check { key: other, rule: &window, cost: 2 }];
-        let words = words(&decide(&checks, false));
+        let words = words(&decide(&checks, &Style::default()));
         let [tokens, timestamp] =
             ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.10.0.0.1}}.{suffix}"));
         let keys = [tokens.as_str(), &timestamp, "rules.{orders.x}"];

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call;
+use super::call::{self, Style};
 use super::client::RedisClient;
 use crate::limiter::rule::Rule;
-use crate::limiter::store::memory::{Located, MemoryStore};
+use crate::limiter::store::memory::{Clock, Located, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
@@ -19,7 +19,7 @@ pub struct RedisStore {
     client: Arc<RedisClient>,
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
-    hash_keys: bool,
+    style: Style,
 }
 
 /// How to decide without Redis. It remembers where the local state is instead of the key.
@@ -33,13 +33,21 @@ impl RedisStore {
     /// A store that asks `client`, and `local` where `on_store_failure` says so.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
-        Self { client, local, on_store_failure, hash_keys: false }
+        Self { client, local, on_store_failure, style: Style::default() }
     }
 
     /// Whether key ids are secrets: then Redis gets a hash of them.
     #[must_use]
     pub fn hash_keys(mut self, hash_keys: bool) -> Self {
-        self.hash_keys = hash_keys;
+        self.style.hash_ids = hash_keys;
+        self
+    }
+
+    /// Decides at the time that `clock` shows, and not at Redis' own: for traces of another time. The clocks of all who
+    /// share keys must agree then.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.style.clock = Some(clock);
         self
     }
 
@@ -59,7 +67,7 @@ impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = self.fallback(checks);
         let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
-        let call = call::decide(checks, self.hash_keys);
+        let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
         Decision::Pending(Box::pin(async move {
             let read = |reply: &_| {
@@ -76,7 +84,7 @@ impl Store for RedisStore {
     /// A correction that Redis does not take in time is lost.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
         let (Ok(ticket), Ok(runtime)) = (self.client.ticket(), tokio::runtime::Handle::try_current()) else { return };
-        let call = call::settle(&check, more, counted_at_us, self.hash_keys);
+        let call = call::settle(&check, more, counted_at_us, &self.style);
         runtime.spawn(async move {
             // Lost corrections are counted with the calls that failed.
             let _ = ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await;
