@@ -46,6 +46,11 @@ impl Batch {
         Self { number, deltas, sent_at: None }
     }
 
+    /// The cells that have not landed yet.
+    pub(super) fn cells(&self) -> usize {
+        self.deltas.iter().map(|delta| delta.cells).sum()
+    }
+
     /// The requests that have not landed yet.
     pub(super) fn requests(&self) -> u64 {
         self.deltas.iter().map(Delta::requests).sum()

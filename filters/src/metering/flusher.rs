@@ -2,8 +2,9 @@
 //!
 //! One batch after the other, each under a number above the last one's. What is late or fails is sent again, with the
 //! same number, until it lands: the script adds nothing to a hash that has seen the number. Behind a batch that waits,
-//! others queue; when the queue is full what is counted stays in the ledger and goes along later, so an outage costs no
-//! count as long as the ledger has room, and beyond that only the attribution.
+//! others queue; when the queue is full, or takes room that the ledger needs, what is counted stays there and goes along
+//! later. So an outage of any length costs no count, and no attribution as long as half of `max_cells` is enough for the
+//! names.
 //!
 //! Lost are: what is in memory when the process is killed, or cannot be flushed when it ends; a batch of which nobody
 //! knows for 23 hours whether it landed; what would have to be added to a key of another type. All but the first are
@@ -144,7 +145,7 @@ impl Flusher {
         let all = async {
             loop {
                 self.take();
-                if self.send().await.is_ok() && self.ledger.status().cells == 0 {
+                if self.send().await.is_ok() && self.ledger.cells() == 0 {
                     return;
                 }
                 sleep(PAUSES.0).await;
@@ -152,18 +153,25 @@ impl Flusher {
         };
         let _ = timeout(within, all).await;
         // Whatever is still being counted comes too late.
-        self.settings.retry_queue = NonZeroUsize::MAX;
-        self.take();
+        self.take_all();
         let left = self.queue.iter().map(Batch::requests).sum();
         self.ledger.tally.lost.fetch_add(left, Relaxed);
         left
     }
 
-    /// Makes a batch of what was counted, where there is room for one.
+    /// Makes a batch of what was counted, where there is room for one: what was counted will be counted again, and
+    /// while a batch waits the same names take room in the ledger once more.
     fn take(&mut self) {
-        if self.queue.len() >= self.settings.retry_queue.get() {
-            return;
+        let waiting: usize = self.queue.iter().map(Batch::cells).sum();
+        let cells = self.ledger.cells();
+        let again = cells.saturating_sub(waiting);
+        let fits = self.queue.len() < self.settings.retry_queue.get() && cells + again <= self.ledger.max_cells();
+        if self.queue.is_empty() || fits {
+            self.take_all();
         }
+    }
+
+    fn take_all(&mut self) {
         let cells = self.ledger.take();
         if !cells.is_empty() {
             self.queue.push_back(Batch::new(self.next_number, cells));

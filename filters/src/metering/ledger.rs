@@ -149,6 +149,18 @@ impl Ledger {
         taken.flatten().collect()
     }
 
+    /// Cells here and in batches that have not landed yet.
+    #[cfg(feature = "redis")]
+    pub(super) fn cells(&self) -> usize {
+        self.cells.load(Relaxed)
+    }
+
+    /// Cells that are told apart.
+    #[cfg(feature = "redis")]
+    pub(super) fn max_cells(&self) -> usize {
+        self.max_cells
+    }
+
     /// Gives back the room of `cells` that were taken.
     #[cfg(feature = "redis")]
     pub(super) fn release(&self, cells: usize) {

@@ -2,8 +2,8 @@
 //! HTTP in here.
 //!
 //! A [`Meter`] counts what one filter sees into a [`Ledger`], in memory: one lock that no other thread holds for long,
-//! no call of Redis. What has gathered there is one *cell* a name and field. With the feature `redis` a `Flusher` takes
-//! the cells as a [`Batch`](batch::Batch) every tick and adds them to hashes in Redis, each batch once, however often
+//! no call of Redis. What has gathered there is one *cell* a name and field. With the feature `redis` a flusher takes
+//! the cells as a batch every tick and adds them to hashes in Redis, each batch once, however often
 //! it has to be sent. Without it they stay, are [read](Ledger::usage) there, and are dropped when their time is over.
 //!
 //! | Name | `request_counter.{<scope>.<key id>}.<period>` |

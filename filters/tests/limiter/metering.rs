@@ -198,6 +198,22 @@ async fn forgotten_scripts_and_other_peoples_keys_cost_no_ones_counts() {
 }
 
 #[tokio::test]
+async fn an_outage_of_any_length_costs_no_attribution_of_half_as_many_names_as_there_is_room_for() {
+    let mut server = RedisServer::stopped(&[]);
+    let ledger = Arc::new(Ledger::new(100));
+    let meter = meter(&ledger, "r");
+    let mut flusher = flusher(&ledger, &server, Duration::from_secs(20));
+    for _ in 0..100 {
+        (0..50).for_each(|id| count(&meter, &id.to_string()));
+        flusher.tick().await;
+    }
+    assert_eq!((ledger.status().counted, ledger.status().overflowed), (5_000, 0));
+    server.launch();
+    landed(&mut flusher, &ledger, 5_000).await;
+    assert_eq!(sums(&server), expected(5_000));
+}
+
+#[tokio::test]
 async fn an_outage_is_bounded_in_memory_and_loses_attribution_only() {
     let mut server = RedisServer::stopped(&[]);
     let ledger = Arc::new(Ledger::new(100));
