@@ -12,6 +12,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::time::Instant;
+use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
@@ -40,6 +41,7 @@ enum Kind {
     Full(Bytes),
     Client(Box<ClientBody>),
     Limited(Box<SizeLimited<Body>>),
+    Counted(Box<Counted<Body>>),
     Upstream(Box<UpstreamBody>),
 }
 
@@ -111,6 +113,7 @@ impl Body {
         match &self.kind {
             Kind::Client(body) => Some(Rc::clone(&body.upload)),
             Kind::Limited(body) => body.get_ref().upload(),
+            Kind::Counted(body) => body.get_ref().upload(),
             _ => None,
         }
     }
@@ -127,6 +130,7 @@ impl Body {
             Kind::Limited(body) => {
                 Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
             }
+            Kind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Upstream(body) => body.poll(cx),
         }
     }
@@ -147,6 +151,13 @@ impl From<Bytes> for Body {
 impl From<SizeLimited<Body>> for Body {
     fn from(limited: SizeLimited<Body>) -> Self {
         Kind::Limited(Box::new(limited)).into()
+    }
+}
+
+impl From<Counted<Body>> for Body {
+    fn from(counted: Counted<Body>) -> Self {
+        // Of a body without bytes there is nothing to count.
+        if counted.is_end_stream() { counted.into_inner() } else { Kind::Counted(Box::new(counted)).into() }
     }
 }
 
@@ -175,6 +186,7 @@ impl HttpBody for Body {
             Kind::Full(_) => false,
             Kind::Client(body) => body.incoming.as_ref().is_none_or(HttpBody::is_end_stream),
             Kind::Limited(body) => body.is_end_stream(),
+            Kind::Counted(body) => body.is_end_stream(),
             Kind::Upstream(body) => body.incoming.is_end_stream(),
         }
     }
@@ -185,6 +197,7 @@ impl HttpBody for Body {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Client(body) => body.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint),
             Kind::Limited(body) => body.size_hint(),
+            Kind::Counted(body) => body.size_hint(),
             Kind::Upstream(body) => body.incoming.size_hint(),
         }
     }

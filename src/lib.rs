@@ -21,6 +21,7 @@ pub mod deadline;
 pub mod descriptors;
 pub mod gateway;
 pub mod limits;
+pub mod metering;
 pub mod process;
 pub mod routing;
 pub mod server;

@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{Breaker, RedisClient, RedisSettings, RedisStatus, RedisStore};
+use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 
-use crate::config::{Config, RateLimiter, Redis, StoreKind};
+use crate::config::{Config, RateLimiter, Redis, RequestCounter, StoreKind};
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -21,10 +22,11 @@ pub struct Limits {
     redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
 }
 
-/// What the workers share: the buckets in memory, and what is known of Redis.
+/// What the workers share: the buckets in memory, what was counted, and what is known of Redis.
 #[derive(Debug)]
 pub struct SharedLimits {
     memory: Arc<MemoryStore>,
+    ledger: Arc<Ledger>,
     breaker: Arc<Breaker>,
     clients: Mutex<Vec<Weak<RedisClient>>>,
 }
@@ -35,6 +37,7 @@ impl SharedLimits {
     pub fn new(config: &Config) -> Arc<Self> {
         Arc::new(Self {
             memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
+            ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             breaker: Arc::default(),
             clients: Mutex::default(),
         })
@@ -44,6 +47,12 @@ impl SharedLimits {
     #[must_use]
     pub fn memory(&self) -> &Arc<MemoryStore> {
         &self.memory
+    }
+
+    /// What `RequestCounter`s counted.
+    #[must_use]
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
     }
 
     /// What each worker's client says of Redis; empty where limits are kept in memory.
@@ -95,6 +104,19 @@ impl Limits {
         if let Some(client) = client {
             client.wait_attempted(FIRST_ATTEMPT).await;
         }
+    }
+
+    /// What counts for a counter of `route` under `scope`.
+    pub fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
+        let settings = MeterSettings {
+            scope,
+            route: Arc::clone(route),
+            dimensions: counter.dimensions,
+            period: counter.period,
+            ttl: counter.ttl,
+            hash_ids: self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys),
+        };
+        Meter::new(Arc::clone(&self.shared.ledger), &settings)
     }
 
     /// Where `limiter` keeps its buckets.

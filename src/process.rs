@@ -16,6 +16,7 @@ use crate::admin::{self, AdminState};
 use crate::config::{self, Config, LogOutput, Target};
 use crate::descriptors;
 use crate::limits::SharedLimits;
+use crate::metering::Metering;
 use crate::routing::Predicate;
 use crate::server::listener;
 use crate::telemetry::log_writer::LogWriter;
@@ -110,6 +111,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     });
     let workers: Vec<JoinHandle<io::Result<usize>>> = workers.collect::<Result<_, _>>()?;
     tokio::task::spawn_local(sweep(Arc::clone(&limits)));
+    let metering = Metering::start(Arc::clone(limits.ledger()), receiver.clone())?;
     drop((receiver, starting));
     announce(address, admin_address, &config);
     let starting = Arc::clone(&state);
@@ -140,6 +142,11 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
             tracing::warn!("ended by a second signal");
             return Ok(());
         }
+    }
+    // The last requests are counted when the workers have ended, and not before.
+    tokio::select! {
+        () = metering.finish() => {}
+        () = signals.end() => tracing::warn!("ended by a second signal"),
     }
     state.drop_log();
     drop(log);
@@ -224,6 +231,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
         ("management.server.port", running.management.port != new.management.port),
         ("management.server.address", running.management.address != new.management.address),
         ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),
+        ("metering", running.metering != new.metering),
         ("access-log", running.access_log != new.access_log),
         ("log", running.logging != new.logging),
     ];

@@ -7,6 +7,7 @@
 //! | Layer | Does | May answer itself |
 //! |---|---|---|
 //! | [`RequestRateLimiterLayer`] | holds each key to a token bucket | 429, 403 without a key, 503 |
+//! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
 //! | [`EditLayer`] | edits headers and paths, a run of edits in one service | 500, 400 where a variable does not fit |
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
@@ -17,6 +18,7 @@
 //!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer
+//! [`RequestCounterLayer`]: request_counter::RequestCounterLayer
 //! [`EditLayer`]: edit::EditLayer
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
@@ -27,9 +29,11 @@ pub mod edit;
 pub mod headers;
 pub mod key_resolver;
 pub mod limiter;
+pub mod metering;
 mod percent;
 pub mod redirect_to;
 pub mod reply;
+pub mod request_counter;
 pub mod request_rate_limiter;
 pub mod request_size;
 pub mod set_status;

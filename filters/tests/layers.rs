@@ -8,6 +8,8 @@ mod edit;
 mod key_resolver;
 #[path = "layers/rate_limiter.rs"]
 mod rate_limiter;
+#[path = "layers/request_counter.rs"]
+mod request_counter;
 #[path = "layers/rewrite_path.rs"]
 mod rewrite_path;
 #[path = "layers/small_filters.rs"]

@@ -64,6 +64,16 @@ impl Snapshot {
             counters.push(("tollgate_access_log_lost_lines", "Access-log lines that could not be written", log.lost()));
         }
         let mut gauges = vec![("tollgate_memory_keys", "Buckets kept in memory", count(memory.len()))];
+        let usage = state.limits.ledger().status();
+        counters.extend([
+            ("tollgate_metering_counted_requests", "Requests counted by RequestCounter", usage.counted),
+            ("tollgate_metering_flushed_requests", "Requests whose counts are in Redis", usage.flushed),
+            ("tollgate_metering_lost_requests", "Requests whose counts never reach Redis", usage.lost),
+            ("tollgate_metering_overflowed_requests", "Requests counted without a key at max-cells", usage.overflowed),
+            ("tollgate_metering_failed_flushes", "Pipelines that failed and are sent again", usage.failed_sends),
+        ]);
+        gauges.push(("tollgate_metering_waiting_batches", "Batches that wait for Redis", count(usage.waiting_batches)));
+        gauges.push(("tollgate_metering_cells", "Counts told apart in memory", count(usage.cells)));
         if !clients.is_empty() {
             let misses = clients.iter().map(|client| client.script_misses).sum();
             counters.push(("tollgate_script_misses", "Script calls that Redis had forgotten the script of", misses));

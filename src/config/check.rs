@@ -1,5 +1,6 @@
 //! Raw to checked: every section but the routes.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tollgate_filters::headers::HeaderNames;
 use super::check_filters::header_name;
 use super::check_key_resolver::key_resolvers;
 use super::check_limiter::Limits;
+use super::check_request_counter::metering;
 use super::check_trusted::trusted_proxies;
 use super::model::{
     AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
@@ -70,6 +72,7 @@ pub(crate) fn check(
         ),
         headers: limiter_headers(raw, sink),
         has_redis: redis.is_some(),
+        counted: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
@@ -90,6 +93,7 @@ pub(crate) fn check(
         management: check_server::management(&raw.management, env, sink),
         redis,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
+        metering: metering(&raw.metering, sink),
         access_log: AccessLog {
             output: log_output(raw.access_log.output.as_ref(), sink),
             format: match raw.access_log.format {

@@ -5,6 +5,7 @@ use tollgate_filters::edit::Edit;
 use tollgate_filters::{redirect_to, set_status};
 
 use super::check_limiter::{self, Limits};
+use super::check_request_counter;
 use super::definition::{Arg, Written};
 use super::model::Filter;
 use super::names::{FILTERS, Known, look_up};
@@ -20,6 +21,9 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
     match written.name.as_str() {
         "RequestRateLimiter" => {
             check_limiter::check(written, limits, sink).map(|limiter| Filter::RequestRateLimiter(Box::new(limiter)))
+        }
+        "RequestCounter" => {
+            check_request_counter::check(written, limits, sink).map(|counter| Filter::RequestCounter(Box::new(counter)))
         }
         "RequestSize" => request_size(written, sink).map(Filter::RequestSize),
         "RedirectTo" => redirect(written, sink).map(Filter::RedirectTo),

@@ -1,5 +1,6 @@
 //! `RequestRateLimiter` as written to a limiter that decides.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::StatusCode;
@@ -8,6 +9,7 @@ use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::{MOST, Rule, TokenBucket};
 use tollgate_filters::limiter::store::OnStoreFailure;
+use tollgate_filters::metering::{Dimensions, Period};
 use tollgate_filters::request_rate_limiter::{ErrorBody, Settings};
 
 use super::check_filters::{flag, header_name, status_of};
@@ -50,6 +52,8 @@ pub(crate) struct Limits<'c> {
     pub(crate) empty_key_status: StatusCode,
     pub(crate) headers: HeaderNames,
     pub(crate) has_redis: bool,
+    /// What `RequestCounter`s that share a `bucket` must agree on, by its name.
+    pub(crate) counted: RefCell<BTreeMap<String, (Dimensions, Period)>>,
     pub(crate) original_status_header: Option<HeaderName>,
 }
 

@@ -167,12 +167,15 @@ impl Reading<'_> {
             Some(id) => id.into(),
             None => {
                 let derived = format!("route-{position}");
-                if limiters > 0 {
+                let counts =
+                    |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
+                if limiters > 0 || merged.iter().any(|(filter, _)| counts(filter)) {
+                    let (what, state) = if limiters > 0 { ("limited", "limits") } else { ("metered", "counts") };
                     sink.warn(
                         self.node.origin,
-                        format!("a limited route without `id` is counted as `{derived}`, by its position in the file"),
+                        format!("a {what} route without `id` is counted as `{derived}`, by its position in the file"),
                     )
-                    .help("give it an id: moving it would otherwise swap its limits with another route's");
+                    .help(format!("give it an id: moving it would otherwise swap its {state} with another route's"));
                 }
                 derived.into()
             }

@@ -12,6 +12,7 @@ mod check_key_resolver;
 mod check_limiter;
 mod check_predicates;
 mod check_redis;
+mod check_request_counter;
 mod check_routes;
 mod check_server;
 mod check_target;

@@ -12,8 +12,10 @@ use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
 use tollgate_filters::edit::Edit;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::Rule;
 use tollgate_filters::limiter::store::OnStoreFailure;
+use tollgate_filters::metering::{Dimensions, Period};
 use tollgate_filters::{redirect_to, request_rate_limiter, set_status};
 
 use crate::routing::Predicate;
@@ -29,6 +31,8 @@ pub struct Config {
     pub redis: Option<Redis>,
     /// Limits kept in memory.
     pub memory: Memory,
+    /// Counts of use on their way to Redis.
+    pub metering: Metering,
     /// One line a request.
     pub access_log: AccessLog,
     /// The gateway's own log.
@@ -129,6 +133,17 @@ impl fmt::Debug for Secret {
 pub struct Memory {
     /// Keys that are told apart at most.
     pub max_keys: NonZeroUsize,
+}
+
+/// Counts of use on their way to Redis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metering {
+    /// How often they are sent.
+    pub flush_every: Duration,
+    /// Counts that are told apart in memory at most.
+    pub max_cells: NonZeroUsize,
+    /// Batches that may wait for Redis at once.
+    pub retry_queue: NonZeroUsize,
 }
 
 /// One line a request.
@@ -303,6 +318,23 @@ pub enum Filter {
     RequestSize(u64),
     /// Limits the rate of requests.
     RequestRateLimiter(Box<RateLimiter>),
+    /// Counts use.
+    RequestCounter(Box<RequestCounter>),
+}
+
+/// One counter of a route.
+#[derive(Clone, Debug)]
+pub struct RequestCounter {
+    /// Of whom.
+    pub key_resolver: KeyResolver,
+    /// By what the counts of one key are told apart.
+    pub dimensions: Dimensions,
+    /// Over what is summed.
+    pub period: Period,
+    /// How long counts are kept in Redis.
+    pub ttl: Duration,
+    /// The name under which several routes count together; `None`: the route's own.
+    pub bucket: Option<Arc<str>>,
 }
 
 /// One limiter of a route.

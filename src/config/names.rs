@@ -16,7 +16,7 @@ pub(crate) const PREDICATES: [&str; 11] = [
 ];
 
 /// Filters that can be used.
-pub(crate) const FILTERS: [&str; 15] = [
+pub(crate) const FILTERS: [&str; 16] = [
     "AddRequestHeader",
     "AddResponseHeader",
     "PrefixPath",
@@ -24,6 +24,7 @@ pub(crate) const FILTERS: [&str; 15] = [
     "RedirectTo",
     "RemoveRequestHeader",
     "RemoveResponseHeader",
+    "RequestCounter",
     "RequestRateLimiter",
     "RequestSize",
     "RewritePath",

@@ -25,6 +25,8 @@ pub(crate) struct RawConfig {
     pub(crate) redis: Option<Spot<RawRedis>>,
     /// Limits kept in memory.
     pub(crate) memory: RawMemory,
+    /// Counts of `RequestCounter` on their way to Redis.
+    pub(crate) metering: RawMetering,
     /// One line a request.
     pub(crate) access_log: RawAccessLog,
     /// The gateway's own log, on standard error.
@@ -88,6 +90,18 @@ pub(crate) enum Scalar {
 pub(crate) struct RawMemory {
     /// Keys told apart at most. Default 1000000, some tens of megabytes.
     pub(crate) max_keys: Option<NonZeroUsize>,
+}
+
+/// Counts of `RequestCounter` on their way to Redis.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawMetering {
+    /// How often they are sent. Default 1s: what a gateway that is killed loses.
+    pub(crate) flush_every: Option<Spot<Time>>,
+    /// Counts told apart in memory at most, each a key, route, method and status class. Default 100000, some twenty megabytes.
+    pub(crate) max_cells: Option<NonZeroUsize>,
+    /// Batches that may wait for Redis at once; beyond them counts wait in memory and go along later. Default 16.
+    pub(crate) retry_queue: Option<NonZeroUsize>,
 }
 
 /// One line a request.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_filters::limiter::store::Store;
+use tollgate_filters::metering::Meter;
 
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
-use crate::config::{Config, Filter, RateLimiter, Target, TrustedProxies, Underscores};
+use crate::config::{Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores};
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
@@ -141,6 +142,10 @@ impl stack::Resources for Resources {
         self.limits.store(limiter)
     }
 
+    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
+        self.limits.meter(counter, route, scope)
+    }
+
     fn logs_reasons(&self) -> bool {
         self.logs_reasons
     }
@@ -153,6 +158,7 @@ impl stack::Resources for Resources {
 fn needs_context(filter: &Filter) -> bool {
     match filter {
         Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
+        Filter::RequestCounter(counter) => counter.key_resolver.needs_context(),
         other => needs_variables(other),
     }
 }
@@ -161,6 +167,7 @@ fn needs_variables(filter: &Filter) -> bool {
     match filter {
         Filter::Edit(edit) => edit.needs_variables(),
         Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
+        Filter::RequestCounter(counter) => counter.key_resolver.needs_variables(),
         _ => false,
     }
 }

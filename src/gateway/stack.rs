@@ -4,10 +4,12 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Request;
+use http::{Request, Response};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::limiter::store::Store;
+use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
+use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
 use tollgate_filters::set_status::SetStatusLayer;
@@ -15,7 +17,7 @@ use tower::{Layer, service_fn};
 
 use super::service::Shared;
 use crate::body::Body;
-use crate::config::{Filter, RateLimiter};
+use crate::config::{Filter, RateLimiter, RequestCounter};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
@@ -24,6 +26,8 @@ use crate::upstream::forward::Forward;
 pub trait Resources {
     /// Where the limiter's buckets are kept.
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
+    /// What counts for a counter of `route` under `scope`.
+    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter;
     /// Whether the access log says why the gateway answered a request itself.
     fn logs_reasons(&self) -> bool;
     /// The series that verdicts are counted in.
@@ -54,6 +58,7 @@ pub fn stack(
     resources: &dyn Resources,
 ) -> Shared {
     let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
+    let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut service = innermost;
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
@@ -69,6 +74,12 @@ pub fn stack(
             Filter::SetStatus(settings) => Shared::new(SetStatusLayer::new(settings.clone()).layer(service)),
             Filter::RedirectTo(settings) => Shared::new(RedirectToLayer::new(settings.clone()).layer(service)),
             Filter::RequestSize(max_bytes) => limited(*max_bytes, service),
+            Filter::RequestCounter(counter) => {
+                let scope = counter.bucket.clone().unwrap_or_else(|| scope(route_id, counters));
+                counters -= 1;
+                let meter = Arc::new(resources.meter(counter, route_id, scope));
+                counted(RequestCounterLayer::new(meter, counter.key_resolver.clone()), service)
+            }
             Filter::RequestRateLimiter(limiter) => {
                 let scope = scope(route_id, limiters);
                 limiters -= 1;
@@ -97,12 +108,20 @@ fn limited(max_bytes: u64, service: Shared) -> Shared {
     Shared::new(RequestSizeLayer::new(max_bytes).layer(inner))
 }
 
+fn counted(layer: RequestCounterLayer, service: Shared) -> Shared {
+    let inner = tower::util::MapRequest::new(service, |request: Request<Counted<Body>>| request.map(Body::from));
+    let outer = |response: Response<Counted<Body>>| response.map(Body::from);
+    Shared::new(tower::util::MapResponse::new(layer.layer(inner), outer))
+}
+
 /// Whether a filter edits upstreams' answers, and so must tell them from ours.
 fn acts_on_answers(filter: &Filter) -> bool {
     match filter {
         Filter::SetStatus(_) => true,
         Filter::Edit(edit) => !edit.is_request_side(),
-        Filter::RedirectTo(_) | Filter::RequestSize(_) | Filter::RequestRateLimiter(_) => false,
+        Filter::RedirectTo(_) | Filter::RequestSize(_) | Filter::RequestRateLimiter(_) | Filter::RequestCounter(_) => {
+            false
+        }
     }
 }
 
@@ -113,7 +132,7 @@ fn as_edit(filter: &Filter) -> Option<&Edit> {
     }
 }
 
-/// What a route's `n`th limiter counts under. The first counts under the route's id, as Spring's does, so that both
+/// What a route's `n`th limiter, or `n`th counter, counts under. The first counts under the route's id, as Spring's does, so that both
 /// share buckets in Redis; a second limiter on the same route is a second bucket (Spring's would be the first again).
 /// Route ids hold no `#`.
 fn scope(route_id: &Arc<str>, n: usize) -> Arc<str> {

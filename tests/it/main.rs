@@ -14,6 +14,7 @@ mod lifecycle;
 mod limiting;
 mod limits_in_redis;
 mod malformed;
+mod metering;
 mod outage;
 mod paths;
 mod readme;

@@ -1,6 +1,5 @@
 //! What a request is counted under.
 
-#[cfg(feature = "redis")]
 pub mod redis_text;
 
 /// The bucket of one key id under one limiter: two different pairs never share a bucket.

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod lists;
+mod metering;
+mod metering_script;
 mod outages;
 mod script;
 mod spring;

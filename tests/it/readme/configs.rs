@@ -108,6 +108,7 @@ fn a_gateway_on_a_broken_file_or_a_taken_port_ends_with_1_and_says_which() {
 #[test]
 fn health_asks_the_admin_port() {
     let gateway = Gateway::start("routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
+    crate::support::eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let (code, ..) = tollgate(&["health", &gateway.admin.to_string()], root());
     assert_eq!(code, 0);
     let (code, _, err) = tollgate(&["health", &crate::support::free_address().to_string()], root());

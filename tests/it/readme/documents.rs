@@ -128,6 +128,8 @@ fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other()
     let arguments =
         route("predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, xyzzyxyzzy: 1}}]");
     assert_eq!(first_column(&text, "| Argument |"), known(&arguments, "help: known here: "));
+    let arguments = route("predicates: [Path=/a], filters: [{name: RequestCounter, args: {xyzzyxyzzy: 1}}]");
+    assert_eq!(first_column(&text, "| Counter's argument |"), known(&arguments, "help: known here: "));
 }
 
 #[test]
@@ -169,6 +171,7 @@ fn the_table_of_metrics_has_every_metric_and_no_other() {
 #[test]
 fn every_admin_path_in_the_readme_answers() {
     let gateway = Gateway::start("routes: [{id: ID, uri: 'echo:', predicates: [Path=/**]}]");
+    crate::support::eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let paths = first_column(&file("README.md"), "| Path | Shows |");
     assert!(paths.len() >= 9, "{paths:?}");
     for path in &paths {
@@ -199,7 +202,14 @@ fn every_command_in_the_readme_is_one() {
 
 #[test]
 fn every_link_in_the_documents_leads_somewhere() {
-    for document in ["README.md", "docs/configuration.md", "filters/README.md", "ARCHITECTURE.md", "bench/README.md"] {
+    for document in [
+        "README.md",
+        "docs/configuration.md",
+        "docs/limiters/request-counter.md",
+        "filters/README.md",
+        "ARCHITECTURE.md",
+        "bench/README.md",
+    ] {
         let text = file(document);
         let folder = root().join(document);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());

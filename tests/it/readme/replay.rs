@@ -74,6 +74,27 @@ fn the_demo_answers_as_the_readme_shows() {
 }
 
 #[test]
+fn the_page_of_the_request_counter_shows_what_redis_holds() {
+    let redis = Redis::start();
+    let page = file("docs/limiters/request-counter.md");
+    let (_, yaml) = blocks(&page, "yaml").remove(0);
+    let (_, console) = blocks(&page, "console").remove(0);
+    let commands: Vec<&str> = console.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    let [request, look] = commands[..] else { panic!("two commands: {commands:?}") };
+    let shown: Vec<&str> = console.lines().filter(|line| !line.starts_with('$')).collect();
+    let gateway = Gateway::start(&yaml.replace("redis://127.0.0.1:6379", &redis.url()));
+    shell(&request.replace("localhost:8080", &gateway.address.to_string()));
+    let port = format!("redis-cli --no-raw -p {}", redis.address.port());
+    let look = look.replace("sleep 1; ", "").replace("redis-cli", &port);
+    crate::support::eventually("it is flushed", || shell(&look).0 != ["(empty array)"]);
+    let printed = shell(&look).0;
+    // How many bytes the echo has depends on the version of curl.
+    assert_eq!(printed.len(), shown.len(), "{printed:#?}");
+    assert_eq!(printed[..3], shown[..3]);
+    println!("{printed:#?}");
+}
+
+#[test]
 fn two_gateways_share_one_limit_in_redis_as_the_readme_shows() {
     let redis = Redis::start();
     let steps = transcript("redis");

@@ -25,10 +25,20 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 /// numbers, for instance.)
 pub fn write(key: BucketKey<'_>, hash_id: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(PREFIX);
-    write_part(key.scope.as_bytes(), false, is_plain_in_scope, out);
+    write_scope(key.scope, out);
     out.push(b'.');
-    write_part(key.id, hash_id, is_plain, out);
+    write_id(key.id, hash_id, out);
     out.extend_from_slice(b"}.");
+}
+
+/// Appends a scope as it stands in names: without a dot, so that the next one ends it.
+pub fn write_scope(scope: &str, out: &mut Vec<u8>) {
+    write_part(scope.as_bytes(), false, is_plain_in_scope, out);
+}
+
+/// Appends a key id as it stands in names, or its hash.
+pub fn write_id(id: &[u8], hash: bool, out: &mut Vec<u8>) {
+    write_part(id, hash, is_plain, out);
 }
 
 fn write_part(part: &[u8], hash: bool, plain: fn(u8) -> bool, out: &mut Vec<u8>) {

@@ -23,6 +23,8 @@ mod ticket;
 pub use self::breaker::{Breaker, BreakerState};
 pub use self::client::RedisClient;
 pub use self::error::StoreError;
+pub(crate) use self::script::Script;
 pub use self::settings::{RedisSettings, RedisSettingsError};
 pub use self::status::RedisStatus;
 pub use self::store::RedisStore;
+pub(crate) use self::supervisor::jittered;

@@ -34,6 +34,7 @@ pub(super) struct Shared {
     pub(super) live: watch::Sender<usize>,
     pub(super) last_error: Mutex<Option<(StoreError, String)>>,
     timeout: Duration,
+    outage: &'static str,
     next_slot: AtomicUsize,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
@@ -56,6 +57,15 @@ impl RedisClient {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(settings: RedisSettings, breaker: Arc<Breaker>) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breaker)
+    }
+
+    /// The same for whoever says `outage` in the log when a call fails.
+    pub(crate) fn start_for(
+        outage: &'static str,
+        settings: RedisSettings,
+        breaker: Arc<Breaker>,
+    ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
         let shared = Arc::new(Shared {
             info: settings.connection_info()?,
@@ -65,6 +75,7 @@ impl RedisClient {
             live: watch::Sender::new(0),
             last_error: Mutex::default(),
             timeout: settings.timeout,
+            outage,
             next_slot: AtomicUsize::new(0),
             clock: MonotonicClock::default(),
             warned_at_us: AtomicU64::new(0),
@@ -169,7 +180,7 @@ impl Shared {
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "deciding without redis: {kind}");
+            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) async fn run(shared: Arc<Shared>, slot: usize) {
 }
 
 /// Between half of it and all of it, so that gateways that lost Redis together do not come back together.
-fn jittered(pause: Duration) -> Duration {
+pub(crate) fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish() as u32;
     pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
 }

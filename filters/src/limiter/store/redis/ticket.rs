@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
 
 use super::client::Shared;
@@ -33,6 +33,17 @@ impl Ticket {
     ) -> Result<T, StoreError> {
         let reply = timeout_at(self.deadline, self.send(script, cmd)).await;
         self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
+    /// Sends all of `pipeline` in one write and waits until the deadline for all answers, in order; an error among
+    /// them is an error of the whole.
+    pub(crate) async fn pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let (offset, count) = (0, pipeline.len());
+        let sent = timeout_at(self.deadline, self.live.connection.send_packed_commands(pipeline, offset, count)).await;
+        self.conclude(sent.ok().map(|replies| {
+            let replies = replies?.into_iter().map(Value::extract_error).collect::<Result<Vec<_>, _>>()?;
+            Ok(Some(replies))
+        }))
     }
 
     async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {

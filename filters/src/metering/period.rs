@@ -1,0 +1,116 @@
+//! Periods of the calendar, in UTC.
+
+use std::time::Duration;
+
+/// Over what is summed: each period has counts of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Period {
+    /// From full hour to full hour.
+    Hour,
+    /// From midnight to midnight, UTC.
+    #[default]
+    Day,
+    /// From the first of the month, UTC.
+    Month,
+}
+
+const DAY_SECS: u64 = 86_400;
+
+impl Period {
+    /// The longest that one lasts: counts must be kept for longer.
+    #[must_use]
+    pub fn longest(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Hour => 3_600,
+            Self::Day => DAY_SECS,
+            Self::Month => 31 * DAY_SECS,
+        })
+    }
+
+    /// Appends the start of the period that `unix_secs` is in: `2026-11`, `2026-11-21` or `2026-11-21T13`.
+    pub(super) fn write(self, unix_secs: u64, out: &mut Vec<u8>) {
+        let (year, month, day) = civil(unix_secs / DAY_SECS);
+        write_digits(year, 4, out);
+        out.push(b'-');
+        write_digits(month, 2, out);
+        if self == Self::Month {
+            return;
+        }
+        out.push(b'-');
+        write_digits(day, 2, out);
+        if self == Self::Hour {
+            out.push(b'T');
+            write_digits(unix_secs % DAY_SECS / 3_600, 2, out);
+        }
+    }
+}
+
+fn write_digits(number: u64, at_least: u32, out: &mut Vec<u8>) {
+    let digits = number.checked_ilog10().map_or(1, |log| log + 1).max(at_least);
+    out.extend((0..digits).rev().map(|place| b'0' + (number / 10_u64.pow(place) % 10) as u8));
+}
+
+/// The year, month and day that lies `days` after 1970-01-01, by Howard Hinnant's `civil_from_days`
+/// (<https://howardhinnant.github.io/date_algorithms.html>): years begin in March, so that the leap day is the last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let day_of_era = days % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (days / 146_097 * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn text(period: Period, unix_secs: u64) -> String {
+        let mut out = Vec::new();
+        period.write(unix_secs, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_period_is_named_by_its_start() {
+        // date -u -d '2026-11-21T13:59:59' +%s
+        let at = 1_795_269_599;
+        assert_eq!(text(Period::Hour, at), "2026-11-21T13");
+        assert_eq!(text(Period::Hour, at + 1), "2026-11-21T14");
+        assert_eq!((text(Period::Day, at), text(Period::Month, at)), ("2026-11-21".into(), "2026-11".into()));
+    }
+
+    #[test]
+    fn months_end_where_the_calendar_ends_them() {
+        for (at, day) in [
+            (0, "1970-01-01"),
+            (951_782_399, "2000-02-28"),
+            (951_782_400, "2000-02-29"),
+            (1_709_251_199, "2024-02-29"),
+            (1_709_251_200, "2024-03-01"),
+            (1_798_761_599, "2026-12-31"),
+            (1_798_761_600, "2027-01-01"),
+            (4_107_542_399, "2100-02-28"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(text(Period::Day, at), day);
+        }
+    }
+
+    #[test]
+    fn every_day_of_four_centuries_follows_the_one_before() {
+        let mut before = civil(0);
+        for days in 1..146_097 {
+            let day = civil(days);
+            let next = (before.0, before.1, before.2 + 1);
+            let first = if before.1 == 12 { (before.0 + 1, 1, 1) } else { (before.0, before.1 + 1, 1) };
+            assert!(day == next || (day == first && before.2 >= 28), "{before:?} {day:?}");
+            before = day;
+        }
+        assert_eq!(before, (2369, 12, 31));
+    }
+}

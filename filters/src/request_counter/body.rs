@@ -1,0 +1,73 @@
+//! A body whose bytes are counted as they pass.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use super::tally::Tally;
+
+pin_project! {
+    /// A body whose bytes are counted as they pass; framing and trailers are not.
+    #[derive(Debug)]
+    pub struct Counted<B> {
+        #[pin]
+        inner: B,
+        tally: Arc<Tally>,
+        is_response: bool,
+    }
+}
+
+impl<B> Counted<B> {
+    pub(super) fn request(inner: B, tally: Arc<Tally>) -> Self {
+        Self { inner, tally, is_response: false }
+    }
+
+    pub(super) fn response(inner: B, tally: Arc<Tally>) -> Self {
+        Self { inner, tally, is_response: true }
+    }
+
+    /// The body within.
+    pub fn get_ref(&self) -> &B {
+        &self.inner
+    }
+
+    /// The body within, no longer counted.
+    pub fn into_inner(self) -> B {
+        self.inner
+    }
+}
+
+impl<B: Body> Body for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let frame = ready!(this.inner.poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            let count = if *this.is_response { &this.tally.bytes_out } else { &this.tally.bytes_in };
+            add(count, data.remaining() as u64);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Only this body writes the count: a load and a store do what a locked add would.
+fn add(count: &AtomicU64, bytes: u64) {
+    count.store(count.load(Relaxed).saturating_add(bytes), Relaxed);
+}

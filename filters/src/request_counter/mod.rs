@@ -1,0 +1,153 @@
+//! Counts use by key: requests, and the bytes of bodies that really passed. Never refuses.
+//!
+//! A request is counted once, when the last of its two bodies has ended or was dropped: also when the client leaves
+//! halfway, and then with the bytes that had passed by then. It is counted in the period of that moment, under the
+//! status of the answer, or under `none` if the client left before there was one. Requests without a key id are counted
+//! under the empty one. Answers of layers within (a denial, a redirect) count like any other, so stand this one outside
+//! of a limiter to count what was asked for and inside to count what was let through. Bytes of a tunnel (101) are not
+//! seen.
+//!
+//! Costs one allocation for what is noted and one for the name; bodies stream through. Where the counts go, how long
+//! they are kept and what may be lost: [`metering`](crate::metering).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, Full};
+//! use tollgate_filters::key_resolver::KeyResolver;
+//! use tollgate_filters::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
+//! use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ledger = Arc::new(Ledger::new(100_000));
+//! let settings = MeterSettings {
+//!     scope: "orders".into(),
+//!     route: "orders".into(),
+//!     dimensions: Dimensions { route: false, method: true, status: true },
+//!     period: Period::Day,
+//!     ttl: Duration::from_secs(35 * 86_400),
+//!     hash_ids: false,
+//! };
+//! let meter = Meter::new(Arc::clone(&ledger), &settings);
+//! let upstream = service_fn(|_: Request<Counted<Full<Bytes>>>| async {
+//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("hello")))
+//! });
+//! let layer = RequestCounterLayer::new(Arc::new(meter), KeyResolver::parse("header:X-User")?);
+//! let request = Request::builder().header("x-user", "ada").body(Full::default())?;
+//! layer.layer(upstream).oneshot(request).await?.into_body().collect().await?;
+//! let usage = ledger.usage();
+//! assert!(usage[0].name.starts_with("request_counter.{orders.ada}."));
+//! assert_eq!(usage[0].fields, [("GET.2xx.bytes_out".to_owned(), 5), ("GET.2xx.requests".to_owned(), 1)]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod body;
+mod tally;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+
+pub use self::body::Counted;
+use self::tally::Tally;
+use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::metering::Meter;
+
+/// Puts a [`RequestCounter`] before a service.
+#[derive(Clone, Debug)]
+pub struct RequestCounterLayer {
+    shared: Arc<Shared>,
+}
+
+/// Counts use by key. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct RequestCounter<S> {
+    shared: Arc<Shared>,
+    inner: S,
+}
+
+#[derive(Debug)]
+struct Shared {
+    meter: Arc<Meter>,
+    key_resolver: KeyResolver,
+}
+
+pin_project! {
+    /// Resolves to the inner service's response, its body counted. Dropping it counts a request without an answer.
+    #[derive(Debug)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        inner: F,
+        tally: Option<Arc<Tally>>,
+    }
+}
+
+// === impl RequestCounterLayer ===
+
+impl RequestCounterLayer {
+    /// Counts with `meter`, under the key ids of `key_resolver`.
+    #[must_use]
+    pub fn new(meter: Arc<Meter>, key_resolver: KeyResolver) -> Self {
+        Self { shared: Arc::new(Shared { meter, key_resolver }) }
+    }
+}
+
+impl<S> Layer<S> for RequestCounterLayer {
+    type Service = RequestCounter<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RequestCounter { shared: Arc::clone(&self.shared), inner }
+    }
+}
+
+// === impl RequestCounter ===
+
+impl<S, B, R> Service<Request<B>> for RequestCounter<S>
+where
+    S: Service<Request<Counted<B>>, Response = Response<R>>,
+{
+    type Response = Response<Counted<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let Shared { meter, key_resolver } = &*self.shared;
+        let mut buf = KeyBuf::new();
+        let name = meter.name(key_resolver.resolve(&request, &mut buf).unwrap_or_default());
+        let tally = Arc::new(Tally::new(Arc::clone(meter), name, request.method()));
+        let request = request.map(|body| Counted::request(body, Arc::clone(&tally)));
+        ResponseFuture { inner: self.inner.call(request), tally: Some(tally) }
+    }
+}
+
+// === impl ResponseFuture ===
+
+impl<F, R, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = Result<Response<Counted<R>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.inner.poll(cx))?;
+        let Some(tally) = this.tally.take() else { return Poll::Pending }; // polled after it was done
+        tally.answered(response.status());
+        Poll::Ready(Ok(response.map(|body| Counted::response(body, tally))))
+    }
+}

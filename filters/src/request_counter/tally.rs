@@ -1,0 +1,45 @@
+//! What is noted of one request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+
+use http::{Method, StatusCode};
+
+use crate::metering::{Counts, Meter, Name};
+
+/// What is noted of one request, held by both its bodies. Counted when the last of them lets go of it.
+#[derive(Debug)]
+pub(super) struct Tally {
+    meter: Arc<Meter>,
+    name: Option<Name>,
+    method: &'static str,
+    /// 0 while there is no answer.
+    status: AtomicU16,
+    pub(super) bytes_in: AtomicU64,
+    pub(super) bytes_out: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn new(meter: Arc<Meter>, name: Name, method: &Method) -> Self {
+        let (status, bytes_in, bytes_out) = Default::default();
+        Self { meter, name: Some(name), method: word(method), status, bytes_in, bytes_out }
+    }
+
+    pub(super) fn answered(&self, status: StatusCode) {
+        self.status.store(status.as_u16(), Relaxed);
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        let Some(name) = self.name.take() else { return };
+        let counts = Counts { requests: 1, bytes_in: *self.bytes_in.get_mut(), bytes_out: *self.bytes_out.get_mut() };
+        self.meter.count(name, self.method, *self.status.get_mut(), &counts);
+    }
+}
+
+/// The method's name. Any token is a method (RFC 9110 §9.1) and a client may invent them: those share one.
+fn word(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
+}
