@@ -124,8 +124,10 @@ impl Limits {
         let memory = || -> Arc<dyn Store> { self.shared.memory.clone() };
         match (limiter.store, &*self.redis.borrow()) {
             (Some(StoreKind::Memory), _) | (_, None) => memory(),
-            (_, Some((_, client))) => {
-                Arc::new(RedisStore::new(Arc::clone(client), Arc::clone(&self.shared.memory), limiter.on_store_failure))
+            (_, Some((redis, client))) => {
+                let local = Arc::clone(&self.shared.memory);
+                let store = RedisStore::new(Arc::clone(client), local, limiter.on_store_failure);
+                Arc::new(store.hash_keys(redis.hash_keys))
             }
         }
     }

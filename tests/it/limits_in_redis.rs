@@ -168,3 +168,17 @@ fn springs_redis_settings_are_understood_password_and_database_included() {
     assert_eq!(stored, "1");
     assert!(!gateway.log().contains("s3cret"));
 }
+
+#[test]
+fn key_ids_that_are_secrets_reach_redis_as_hashes() {
+    let redis = Redis::start();
+    let yaml =
+        yaml(&redis, "replenish-rate: 2, burst-capacity: 60").replace("timeout: 5s", "timeout: 5s, hash-keys: true");
+    let gateway = Gateway::start(&yaml);
+    assert_eq!(gateway.connect().request("GET", "/a", &[("x-key", "s3cret")], b"").status, 200);
+    let keys = redis.cli(&["--raw", "KEYS", "*"]);
+    assert!(
+        keys.lines().count() == 2 && keys.lines().all(|key| key.contains("{a.#")) && !keys.contains("s3cret"),
+        "{keys}"
+    );
+}
