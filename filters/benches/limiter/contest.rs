@@ -10,7 +10,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{Rule, TokenBucket};
+use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::{Check, Decision, Store};
 
@@ -24,22 +24,39 @@ pub(crate) type Decide = Box<dyn Fn(&str, u64) -> bool + Sync>;
 /// Makes one and asks it for so many keys once each.
 pub(crate) type Make = fn(u64) -> Decide;
 
+/// The rule that everybody holds every key to, or the nearest that an algorithm has to it.
+fn bucket() -> TokenBucket {
+    TokenBucket::per_second(RATE.into(), BURST.into()).unwrap()
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
 /// Everyone, by name. The first asks nobody: what it takes is the loop's own and in everyone's time.
-pub(crate) const ALL: [(&str, Make); 6] = [
+pub(crate) const ALL: [(&str, Make); 9] = [
     ("the loop alone", |_| Box::new(|key, number| black_box(key).len() as u64 != black_box(number) + 1_000_000_000)),
-    ("tollgate", tollgate),
+    ("token-bucket", |keys| tollgate(keys, vec![Rule::TokenBucket(bucket())])),
+    ("gcra", |keys| tollgate(keys, vec![Rule::Gcra(bucket())])),
+    ("fixed-window", |keys| {
+        tollgate(keys, vec![Rule::FixedWindow(FixedWindow::new(BURST.into(), HOUR, Align::First).unwrap())])
+    }),
+    ("three gcra rules", |keys| tollgate(keys, vec![Rule::Gcra(bucket()); 3])),
     ("governor String", by_text::<QuantaClock>),
     ("governor u64", by_number::<QuantaClock>),
     ("governor String, std clock", by_text::<MonotonicClock>),
     ("governor u64, std clock", by_number::<MonotonicClock>),
 ];
 
-fn tollgate(keys: u64) -> Decide {
-    let store = MemoryStore::new(NonZeroUsize::new(2_000_000).unwrap());
-    let rule = Rule::TokenBucket(TokenBucket::per_second(RATE.into(), BURST.into()).unwrap());
+fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
+    const SCOPES: [&str; 3] = ["orders", "orders#minute", "orders#hour"];
+    let store = MemoryStore::new(NonZeroUsize::new(4_000_000).unwrap());
     let ask = move |key: &str, cost| {
-        let key = BucketKey { scope: "orders", id: key.as_bytes() };
-        match store.decide(&[Check { key, rule: &rule, cost }]) {
+        let check = |n: usize| Check { key: BucketKey { scope: SCOPES[n], id: key.as_bytes() }, rule: &rules[n], cost };
+        let decision = if rules.len() == 1 {
+            store.decide(&[check(0)])
+        } else {
+            store.decide(&(0..rules.len()).map(check).collect::<Vec<_>>())
+        };
+        match decision {
             Decision::Ready(verdict) => verdict.is_allowed(),
             Decision::Pending(_) => false,
         }

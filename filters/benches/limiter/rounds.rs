@@ -20,7 +20,7 @@ pub(crate) fn run(rounds: usize) {
     for (size, keys) in SIZES {
         let mut cases: Vec<Case> = ALL.iter().map(|(who, make)| Case::new(who, vec![make(keys)])).collect();
         // Two threads that share nothing: what two of them cost on this machine whatever the store does.
-        cases.push(Case::new("tollgate, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
+        cases.push(Case::new("token-bucket, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
         let mut table: Vec<[Vec<[f64; 2]>; 2]> = cases.iter().map(|_| [Vec::new(), Vec::new()]).collect();
         for _ in 0..rounds {
             for (case, row) in cases.iter_mut().zip(&mut table) {

@@ -215,7 +215,8 @@ impl Store for MemoryStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let [Check { key, rule, cost }] = *checks else {
             let now = self.moment(checks.iter().map(|check| check.rule));
-            return Decision::Ready(self.decide_list(checks.iter().map(|check| (self.locate(check.key), check)), now));
+            let checks: Vec<_> = checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect();
+            return Decision::Ready(self.decide_list(&checks, now));
         };
         // The clock first: reading it takes as long as hashing, and the processor does both at once.
         let now = self.moment(std::iter::once(rule));

@@ -6,11 +6,9 @@ use parking_lot::MutexGuard;
 
 use super::shard::{Kept, States};
 use super::{Located, MemoryStore};
-use crate::limiter::algorithm::{Algorithm, Moment};
-#[cfg(feature = "redis")]
-use crate::limiter::rule::Rule;
-use crate::limiter::rule::by_algorithm;
-use crate::limiter::store::{Check, MAX_CHECKS};
+use crate::limiter::algorithm::{Algorithm, Moment, State};
+use crate::limiter::rule::{Rule, by_algorithm};
+use crate::limiter::store::MAX_CHECKS;
 use crate::limiter::verdict::{Answer, Outcome, Source, Verdict};
 
 /// The locks of all shards that a decision touches, taken in the order of the shards, so that two decisions never wait
@@ -26,25 +24,21 @@ struct Locked<'a> {
 const RESERVE: usize = 1024;
 
 impl MemoryStore {
-    /// Decides under all rules: takes from each, or from none.
-    pub(super) fn decide_list<'a>(
-        &self,
-        checks: impl Iterator<Item = (Located, &'a Check<'a>)> + Clone,
-        now: Moment,
-    ) -> Verdict {
-        let (mut locked, now) = self.lock_all(checks.clone().map(|(located, _)| located), now);
-        let decide = |(located, check): (Located, &Check<'_>)| by_algorithm!(check.rule, rule => self.look(&mut locked, located, rule, now, check.cost));
-        let mut answers: Vec<Answer> = checks.clone().map(decide).collect();
+    /// Decides under all rules, each a place, a rule and a cost: takes from each, or from none.
+    pub(super) fn decide_list(&self, checks: &[(Located, &Rule, u64)], now: Moment) -> Verdict {
+        let (mut locked, now) = self.lock_all(checks.iter().map(|(located, ..)| *located), now);
+        let decide = |&(located, rule, cost): &(Located, &Rule, u64)| by_algorithm!(rule, rule => self.look(&mut locked, located, rule, now, cost));
+        let mut answers: Vec<Answer> = checks.iter().map(decide).collect();
         let admitted = answers.iter().all(|answer| answer.outcome == Outcome::Allowed);
-        for ((located, check), answer) in checks.clone().zip(&mut answers) {
+        for (&(located, rule, cost), answer) in checks.iter().zip(&mut answers) {
             let takes = admitted || answer.outcome != Outcome::Allowed;
             if takes {
-                by_algorithm!(check.rule, rule => self.take(&mut locked, located, rule, now, check.cost));
+                by_algorithm!(rule, rule => self.take(&mut locked, located, rule, now, cost));
             } else {
-                answer.remaining += check.cost;
+                answer.remaining += cost;
             }
         }
-        let capacities = checks.map(|(_, check)| check.rule.capacity());
+        let capacities = checks.iter().map(|(_, rule, _)| rule.capacity());
         Verdict::of_all(answers, capacities, Source::Memory).unwrap_or_else(|| Verdict::unseen(Outcome::Allowed))
     }
 
@@ -56,10 +50,8 @@ impl MemoryStore {
             let answer = by_algorithm!(rule, rule => self.decide_one(now, located.key, || located.scope, rule, *cost));
             return answer.by(Source::Memory);
         }
-        let key = crate::limiter::key::BucketKey { scope: "", id: b"" };
-        let checks: Vec<_> =
-            checks.iter().map(|(located, rule, cost)| (*located, Check { key, rule, cost: *cost })).collect();
-        self.decide_list(checks.iter().map(|(located, check)| (*located, check)), now)
+        let checks: Vec<_> = checks.iter().map(|(located, rule, cost)| (*located, rule, *cost)).collect();
+        self.decide_list(&checks, now)
     }
 
     /// Corrects what one key took.
@@ -126,7 +118,12 @@ impl MemoryStore {
         A: Algorithm,
         A::State: Kept,
     {
-        if let (_, Some(change)) = rule.decide(self.state::<A>(locked, located), now, cost) {
+        let own = states(&mut locked.shards, located.key.shard(self.shards.len()));
+        if let Some(state) = own.and_then(|own| own.table::<A::State>().get_mut(located.key)) {
+            if let (_, Some(change)) = rule.decide(Some(&*state), now, cost) {
+                *state = A::apply(Some(std::mem::replace(state, A::State::VACANT)), change);
+            }
+        } else if let (_, Some(change)) = rule.decide(self.state::<A>(locked, located), now, cost) {
             self.keep::<A>(locked, located, now, change);
         }
     }
