@@ -11,3 +11,5 @@ mod script;
 mod spring;
 mod store;
 mod support;
+mod trace;
+mod windows;

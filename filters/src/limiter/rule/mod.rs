@@ -2,12 +2,16 @@
 
 mod fixed_window;
 mod flow;
+mod sliding_window_counter;
+mod sliding_window_log;
 mod token_bucket;
 
 use thiserror::Error;
 
 pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::Flow;
+pub use self::sliding_window_counter::SlidingWindowCounter;
+pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
 
 /// The largest number of tokens that a rule may speak of, and the longest time in microseconds (285 years): 2^53 - 1,
@@ -24,6 +28,10 @@ pub enum Rule {
     Gcra(TokenBucket),
     /// So many in a window that opens with the first request or on the clock.
     FixedWindow(FixedWindow),
+    /// So many in any stretch as long as a window, from a log of what was taken.
+    SlidingWindowLog(SlidingWindowLog),
+    /// About so many in any stretch as long as a window, estimated from two counters.
+    SlidingWindowCounter(SlidingWindowCounter),
 }
 
 /// The name of an algorithm.
@@ -36,6 +44,10 @@ pub enum Algorithm {
     Gcra,
     /// [`Rule::FixedWindow`].
     FixedWindow,
+    /// [`Rule::SlidingWindowLog`].
+    SlidingWindowLog,
+    /// [`Rule::SlidingWindowCounter`].
+    SlidingWindowCounter,
 }
 
 /// A rule that no request could be decided by.
@@ -69,13 +81,19 @@ impl Rule {
             Self::TokenBucket(_) => Algorithm::TokenBucket,
             Self::Gcra(_) => Algorithm::Gcra,
             Self::FixedWindow(_) => Algorithm::FixedWindow,
+            Self::SlidingWindowLog(_) => Algorithm::SlidingWindowLog,
+            Self::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
         }
     }
 
     /// Whether decisions depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
-        matches!(self, Self::FixedWindow(window) if window.align() == Align::Clock)
+        match self {
+            Self::FixedWindow(window) => window.align() == Align::Clock,
+            Self::SlidingWindowCounter(_) => true,
+            _ => false,
+        }
     }
 
     /// What a key may take again in each [`period`](TokenBucket::period) or window.
@@ -84,6 +102,8 @@ impl Rule {
         match self {
             Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.replenish_rate(),
             Self::FixedWindow(window) => window.limit(),
+            Self::SlidingWindowLog(window) => window.limit(),
+            Self::SlidingWindowCounter(window) => window.limit(),
         }
     }
 
@@ -93,13 +113,16 @@ impl Rule {
         match self {
             Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.burst_capacity(),
             Self::FixedWindow(window) => window.limit(),
+            Self::SlidingWindowLog(window) => window.limit(),
+            Self::SlidingWindowCounter(window) => window.limit(),
         }
     }
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 3] = [Self::TokenBucket, Self::Gcra, Self::FixedWindow];
+    pub const ALL: [Self; 5] =
+        [Self::TokenBucket, Self::Gcra, Self::FixedWindow, Self::SlidingWindowLog, Self::SlidingWindowCounter];
 
     /// Its name in configuration and metrics.
     #[must_use]
@@ -108,6 +131,8 @@ impl Algorithm {
             Self::TokenBucket => "token-bucket",
             Self::Gcra => "gcra",
             Self::FixedWindow => "fixed-window",
+            Self::SlidingWindowLog => "sliding-window-log",
+            Self::SlidingWindowCounter => "sliding-window-counter",
         }
     }
 }
@@ -118,6 +143,8 @@ macro_rules! by_algorithm {
         match $rule {
             $crate::limiter::rule::Rule::TokenBucket($inner) | $crate::limiter::rule::Rule::Gcra($inner) => $body,
             $crate::limiter::rule::Rule::FixedWindow($inner) => $body,
+            $crate::limiter::rule::Rule::SlidingWindowLog($inner) => $body,
+            $crate::limiter::rule::Rule::SlidingWindowCounter($inner) => $body,
         }
     };
 }

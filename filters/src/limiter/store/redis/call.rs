@@ -109,6 +109,8 @@ fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
         Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
         Algorithm::Gcra => &[b"gcra"],
         Algorithm::FixedWindow => &[b"window"],
+        Algorithm::SlidingWindowLog => &[b"log"],
+        Algorithm::SlidingWindowCounter => &[b"counter"],
     }
 }
 
@@ -178,6 +180,19 @@ impl Operands {
                     Align::First => "first",
                     Align::Clock => "clock",
                 });
+            }
+            Rule::SlidingWindowLog(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.text("");
+                self.args.push(cost);
+            }
+            Rule::SlidingWindowCounter(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.text("");
+                self.args.push(cost);
+                self.number(window.tick_us());
             }
         }
     }
