@@ -3,6 +3,7 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod calendar;
 mod lists;
 mod metering;
 mod metering_script;

@@ -1,5 +1,6 @@
 //! What the user asks for: one type of rule for each algorithm.
 
+mod calendar;
 mod fixed_window;
 mod flow;
 mod sliding_window_counter;
@@ -8,6 +9,7 @@ mod token_bucket;
 
 use thiserror::Error;
 
+pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::Flow;
 pub use self::sliding_window_counter::SlidingWindowCounter;
@@ -71,6 +73,9 @@ pub enum RuleError {
     /// The bucket takes more than 30,000 years to fill.
     #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
     FillsTooSlowly,
+    /// A time zone that nobody knows.
+    #[error("`time-zone`: there is no time zone `{0}`; write a name such as `Europe/Berlin`, or `UTC`")]
+    TimeZone(String),
 }
 
 impl Rule {

@@ -1,7 +1,7 @@
 //! A decision as a command, and its verdict as a reply.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, Value};
 
@@ -176,10 +176,16 @@ impl Operands {
                 self.number(window.window_us());
                 self.now();
                 self.args.push(cost);
-                self.text(match window.align() {
-                    Align::First => "first",
-                    Align::Clock => "clock",
-                });
+                match window.windows_around(unix_us()) {
+                    Some(starts) => {
+                        self.text("calendar");
+                        starts.into_iter().for_each(|start| self.number(start));
+                    }
+                    None => self.text(match window.align() {
+                        Align::First => "first",
+                        Align::Clock => "clock",
+                    }),
+                }
             }
             Rule::SlidingWindowLog(window) => {
                 self.number(window.limit());
@@ -206,6 +212,12 @@ impl Operands {
         }
         Call { script, cmd }
     }
+}
+
+/// This machine's time in microseconds since 1970, to find the windows of a calendar that Redis chooses from.
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.
