@@ -21,7 +21,7 @@ Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), nothing 
 Expiry   a second after nothing of it counts any more
 Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
 
-redis-cli --eval lua/sliding_window_counter.lua 'request_rate_limiter.{demo.me}.counter' , 20 10000000 '' 1 1
+redis-cli --eval lua/sliding_window_counter.lua 'counter.{demo.me}' , 20 10000000 '' 1 1
 --]]
 
 local byte, format, find, call = string.byte, string.format, string.find, redis.call

@@ -19,7 +19,7 @@ Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), nothing 
 Expiry   a second after the window of what was taken last
 Errors   a bad argument is refused before anything is read
 
-redis-cli --eval lua/sliding_window_log.lua 'request_rate_limiter.{demo.me}.log' , 20 10000000 '' 1
+redis-cli --eval lua/sliding_window_log.lua 'log.{demo.me}' , 20 10000000 '' 1
 --]]
 
 local byte, format, find, call = string.byte, string.format, string.find, redis.call

@@ -8,6 +8,7 @@ mod lists;
 mod metering;
 mod metering_script;
 mod outages;
+mod quota;
 mod script;
 mod spring;
 mod store;

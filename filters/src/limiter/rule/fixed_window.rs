@@ -91,7 +91,7 @@ impl FixedWindow {
                 let [_, start, next, _] = calendar.around(wall_us);
                 (next - wall_us, next - start)
             }
-            (None, Align::First) => (self.window_us, self.window_us),
+            (None, Align::First) => (self.window_us(), self.window_us()),
             (None, Align::Clock) => (self.window_us - wall_us % self.window_us, self.window_us),
         }
     }

@@ -3,6 +3,7 @@
 mod calendar;
 mod fixed_window;
 mod flow;
+mod quota;
 mod sliding_window_counter;
 mod sliding_window_log;
 mod token_bucket;
@@ -12,6 +13,7 @@ use thiserror::Error;
 pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::Flow;
+pub use self::quota::Quota;
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
@@ -34,6 +36,8 @@ pub enum Rule {
     SlidingWindowLog(SlidingWindowLog),
     /// About so many in any stretch as long as a window, estimated from two counters.
     SlidingWindowCounter(SlidingWindowCounter),
+    /// So many from a stock that nothing refills, until a new one begins.
+    Quota(Quota),
 }
 
 /// The name of an algorithm.
@@ -50,6 +54,8 @@ pub enum Algorithm {
     SlidingWindowLog,
     /// [`Rule::SlidingWindowCounter`].
     SlidingWindowCounter,
+    /// [`Rule::Quota`].
+    Quota,
 }
 
 /// A rule that no request could be decided by.
@@ -88,6 +94,7 @@ impl Rule {
             Self::FixedWindow(_) => Algorithm::FixedWindow,
             Self::SlidingWindowLog(_) => Algorithm::SlidingWindowLog,
             Self::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
+            Self::Quota(_) => Algorithm::Quota,
         }
     }
 
@@ -97,6 +104,7 @@ impl Rule {
         match self {
             Self::FixedWindow(window) => window.align() == Align::Clock,
             Self::SlidingWindowCounter(_) => true,
+            Self::Quota(quota) => quota.reset().is_some(),
             _ => false,
         }
     }
@@ -109,6 +117,7 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
+            Self::Quota(quota) => quota.allowance(),
         }
     }
 
@@ -120,14 +129,21 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
+            Self::Quota(quota) => quota.allowance(),
         }
     }
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 5] =
-        [Self::TokenBucket, Self::Gcra, Self::FixedWindow, Self::SlidingWindowLog, Self::SlidingWindowCounter];
+    pub const ALL: [Self; 6] = [
+        Self::TokenBucket,
+        Self::Gcra,
+        Self::FixedWindow,
+        Self::SlidingWindowLog,
+        Self::SlidingWindowCounter,
+        Self::Quota,
+    ];
 
     /// Its name in configuration and metrics.
     #[must_use]
@@ -138,6 +154,7 @@ impl Algorithm {
             Self::FixedWindow => "fixed-window",
             Self::SlidingWindowLog => "sliding-window-log",
             Self::SlidingWindowCounter => "sliding-window-counter",
+            Self::Quota => "quota",
         }
     }
 }
@@ -150,6 +167,7 @@ macro_rules! by_algorithm {
             $crate::limiter::rule::Rule::FixedWindow($inner) => $body,
             $crate::limiter::rule::Rule::SlidingWindowLog($inner) => $body,
             $crate::limiter::rule::Rule::SlidingWindowCounter($inner) => $body,
+            $crate::limiter::rule::Rule::Quota($inner) => $body,
         }
     };
 }

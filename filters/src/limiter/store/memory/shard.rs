@@ -7,6 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::table::{Place, Table};
 use crate::limiter::algorithm::State;
 use crate::limiter::algorithm::fixed_window::Window;
+use crate::limiter::algorithm::quota::Stock;
 use crate::limiter::algorithm::sliding_window_counter::Counters;
 use crate::limiter::algorithm::sliding_window_log::Log;
 use crate::limiter::algorithm::token_bucket::Bucket;
@@ -31,6 +32,7 @@ pub(super) struct States {
     windows: Table<Window>,
     logs: Table<Log>,
     counters: Table<Counters>,
+    stocks: Table<Stock>,
     swept_at_us: Option<u64>,
     /// The latest time at which anything was decided here.
     latest_us: u64,
@@ -66,6 +68,13 @@ impl Kept for Counters {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.counters
+    }
+}
+
+impl Kept for Stock {
+    #[inline]
+    fn table(states: &mut States) -> &mut Table<Self> {
+        &mut states.stocks
     }
 }
 
@@ -127,7 +136,8 @@ impl States {
         let dropped = self.buckets.sweep(now_us)
             + self.windows.sweep(now_us)
             + self.logs.sweep(now_us)
-            + self.counters.sweep(now_us);
+            + self.counters.sweep(now_us)
+            + self.stocks.sweep(now_us);
         len.fetch_sub(dropped, Ordering::Relaxed);
     }
 
@@ -137,6 +147,7 @@ impl States {
             + self.windows.allocated_bytes()
             + self.logs.allocated_bytes()
             + self.counters.allocated_bytes()
+            + self.stocks.allocated_bytes()
     }
 }
 
