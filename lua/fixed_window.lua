@@ -10,12 +10,18 @@ ARGV[2]  window: its length in us, whole
 ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
 ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
          +n takes n more or what is left, -n gives n back
-ARGV[5]  align: `first` = a window opens with a request, `clock` = at multiples of its length since 1970
+ARGV[5]  align: `first` = a window opens with a request, `clock` = at multiples of its length since 1970, `calendar` = as
+         the following say, and ARGV[2] says nothing
 ARGV[6]  for -n: when it was taken, unix time in us; what was taken in an earlier window is not given back
+or, with `calendar`
+ARGV[6]-[9]  when four windows begin that follow each other, unix time in us, the second being the one that the caller
+         thinks to be in
+ARGV[10] for -n: as above
 
 Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), window over after us, now us}
 Expiry   a second after the window is over
-Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+Errors   a bad argument is refused before anything is read, and so is a time before the first or after the third window
+         of the calendar: clocks differ by more than a window then. A stored text of another kind counts as missing
 
 redis-cli --eval lua/fixed_window.lua 'window.{demo.me}' , 20 10000000 '' 1 first
 --]]
@@ -35,7 +41,17 @@ end
 if not cost or cost > MOST or cost < -MOST or not find(ARGV[4], '^[+-]?%d+$') then
   return redis.error_reply('ERR cost must be a whole number up to 9007199254740991')
 end
-if ARGV[5] ~= 'first' and ARGV[5] ~= 'clock' then return redis.error_reply('ERR align must be first or clock') end
+if ARGV[5] ~= 'first' and ARGV[5] ~= 'clock' and ARGV[5] ~= 'calendar' then
+  return redis.error_reply('ERR align must be first, clock or calendar')
+end
+if ARGV[5] == 'calendar' then
+  for at = 6, 9 do
+    local start = tonumber(ARGV[at])
+    if not start or start > MOST or find(ARGV[at], '%D') or at > 6 and start <= tonumber(ARGV[at - 1]) then
+      return redis.error_reply('ERR windows must be four unix times in us, one behind the other')
+    end
+  end
+end
 
 -- [time]
 local now
@@ -52,8 +68,23 @@ else
 end
 -- [/time]
 
-local used, ends, anchor = 0, now + window, false
-if ARGV[5] == 'clock' then ends = ends - now % window end
+local used, ends, anchor, taken_at = 0, now + window, false, ARGV[6]
+if ARGV[5] == 'clock' then
+  ends = ends - now % window
+elseif ARGV[5] == 'calendar' then
+  local first, second, third, last = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+  if now < first or now >= last then
+    return redis.error_reply('ERR the clocks of this server and of the gateway differ by more than a window')
+  end
+  if now < second then
+    ends, window = second, second - first
+  elseif now < third then
+    ends, window = third, third - second
+  else
+    ends, window = last, last - third
+  end
+  taken_at = ARGV[10]
+end
 local stored = call('GET', KEYS[1])
 if stored then
   local _, _, taken, over = find(stored, '^(%d+) (%d+)$')
@@ -72,7 +103,7 @@ if byte(ARGV[4]) < 48 then
   if takes > room then
     takes = room
   elseif takes < 0 then
-    local counts = (tonumber(ARGV[6]) or now) >= ends - window
+    local counts = (tonumber(taken_at) or now) >= ends - window
     if not counts then takes = 0 elseif takes < -used then takes = -used end
   end
 elseif cost <= room then

@@ -3,6 +3,7 @@
 
 pub mod algorithm;
 pub mod key;
+pub mod quota;
 pub mod rule;
 pub mod store;
 pub mod verdict;

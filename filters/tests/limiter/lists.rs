@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_filters::limiter::rule::{
+    Align, FixedWindow, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
 use tollgate_filters::limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Source, Verdict};
 
@@ -23,13 +25,16 @@ fn left(verdict: &Verdict) -> Vec<u64> {
     verdict.standings.iter().map(|answer| answer.remaining).collect()
 }
 
-fn every_kind(limit: u64) -> [Rule; 3] {
+fn every_kind(limit: u64) -> [Rule; 6] {
     let hour = Duration::from_secs(3_600);
     let bucket = TokenBucket::new(limit, hour, limit).unwrap();
     [
         Rule::TokenBucket(bucket.clone()),
         Rule::Gcra(bucket),
         Rule::FixedWindow(FixedWindow::new(limit, hour, Align::First).unwrap()),
+        Rule::SlidingWindowLog(SlidingWindowLog::new(limit, hour).unwrap()),
+        Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, hour).unwrap()),
+        Rule::Quota(Quota::new(limit).unwrap()),
     ]
 }
 
@@ -38,14 +43,14 @@ async fn rules_of_every_kind_are_decided_all_or_nothing() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
-    for tight in 0..3 {
+    for tight in 0..6 {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
         let mut rules = every_kind(10);
         rules[tight] = every_kind(2)[tight].clone();
         let verdict = ask(&store, &rules, 1).await;
         assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
         let expected =
-            |tight_left, left| (0..3).map(|n| if n == tight { tight_left } else { left }).collect::<Vec<_>>();
+            |tight_left, left| (0..6).map(|n| if n == tight { tight_left } else { left }).collect::<Vec<_>>();
         assert_eq!((verdict.is_allowed(), verdict.rule, left(&verdict)), (true, tight, expected(1, 9)));
         assert_eq!(left(&ask(&store, &rules, 1).await), expected(0, 8));
         for _ in 0..3 {
@@ -73,7 +78,7 @@ async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
-    let [_, gcra, window] = every_kind(10);
+    let [_, gcra, window, ..] = every_kind(10);
     let ask = async |names: &[&str]| {
         let scopes: Vec<String> = names.iter().map(|name| format!("r#{name}")).collect();
         let rule = |name: &str| if name.starts_with('g') { &gcra } else { &window };

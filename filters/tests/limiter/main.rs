@@ -3,11 +3,15 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod calendar;
 mod lists;
 mod metering;
 mod metering_script;
 mod outages;
+mod quota;
 mod script;
 mod spring;
 mod store;
 mod support;
+mod trace;
+mod windows;

@@ -1,6 +1,5 @@
 //! `lua/token_bucket.lua` by itself, at a time that the test gives it.
 
-use std::process::Command;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -11,18 +10,13 @@ use tollgate_filters::limiter::store::memory::Clock;
 use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::limiter::verdict::Outcome;
 
-use crate::support::{RedisServer, memory};
+use crate::support::{RedisServer, memory, run_line, seconds};
 
 pub(crate) const TEXT: &str = include_str!("../../lua/token_bucket.lua");
 const START_US: u64 = 1_763_700_000_000_000;
 
 /// `{allowed, remaining, retry after us, reset after us}`; the time of the decision is left out.
 type Reply = (i64, i64, i64, i64);
-
-/// Microseconds as the script's seconds.
-pub(crate) fn seconds(us: u64) -> String {
-    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
-}
 
 pub(crate) fn keys(id: &str) -> [String; 2] {
     ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{r.{id}}}.{suffix}"))
@@ -177,12 +171,7 @@ fn a_clock_that_was_set_back_adds_nothing_and_starves_nobody() {
 #[test]
 fn the_line_in_the_scripts_comment_runs() {
     let server = RedisServer::start();
-    let line = TEXT.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
-    let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shell = |line: &str| Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap();
-    let output = String::from_utf8(shell(&line).stdout).unwrap();
-    assert_eq!(output.lines().take(4).collect::<Vec<_>>(), ["1", "19", "0", "100000"]);
+    assert_eq!(run_line(&server, TEXT)[..4], ["1", "19", "0", "100000"]);
 }
 
 #[derive(Clone, Debug)]

@@ -146,3 +146,17 @@ pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) 
     }
     start.elapsed()
 }
+
+/// Microseconds as a script's seconds.
+pub(crate) fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+/// What the `redis-cli` line in a script's first comment prints.
+pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
+    let line = script.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
+    let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let output = Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}

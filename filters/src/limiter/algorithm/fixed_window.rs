@@ -35,15 +35,15 @@ impl Algorithm for FixedWindow {
 
     /// What was counted in a window that is over is not given back to the next one.
     fn settle(&self, state: Option<&Window>, now: Moment, more: i64, counted_at_us: u64) -> Option<Window> {
-        let (window, _) = self.window_at(state, now);
+        let (window, is_stale) = self.window_at(state, now);
         let used = if more < 0 {
-            let began_at_us = window.ends_at_us.saturating_sub(self.window_us());
+            let began_at_us = window.ends_at_us.saturating_sub(self.lasts_us(now.wall_us).1);
             let counts = counted_at_us >= began_at_us;
             if counts { window.used.saturating_sub(more.unsigned_abs()) } else { window.used }
         } else {
             window.used.max(window.used.saturating_add(more.unsigned_abs()).min(self.limit()))
         };
-        (used != window.used).then_some(Window { used, ..window })
+        (is_stale || used != window.used).then_some(Window { used, ..window })
     }
 
     #[inline]
@@ -56,7 +56,7 @@ impl FixedWindow {
     /// The window that is open at `now`, and whether what was kept must be written anew even if nothing is taken.
     #[inline]
     fn window_at(&self, state: Option<&Window>, now: Moment) -> (Window, bool) {
-        let ends_at_us = now.now_us.saturating_add(self.lasts_us(now.wall_us));
+        let ends_at_us = now.now_us.saturating_add(self.lasts_us(now.wall_us).0);
         match state.filter(|window| now.now_us < window.ends_at_us) {
             Some(window) if window.ends_at_us <= ends_at_us => (*window, false),
             Some(window) => (Window { ends_at_us, ..*window }, true),

@@ -1,13 +1,21 @@
 //! What the user asks for: one type of rule for each algorithm.
 
+mod calendar;
 mod fixed_window;
 mod flow;
+mod quota;
+mod sliding_window_counter;
+mod sliding_window_log;
 mod token_bucket;
 
 use thiserror::Error;
 
+pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::Flow;
+pub use self::quota::Quota;
+pub use self::sliding_window_counter::SlidingWindowCounter;
+pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
 
 /// The largest number of tokens that a rule may speak of, and the longest time in microseconds (285 years): 2^53 - 1,
@@ -24,6 +32,12 @@ pub enum Rule {
     Gcra(TokenBucket),
     /// So many in a window that opens with the first request or on the clock.
     FixedWindow(FixedWindow),
+    /// So many in any stretch as long as a window, from a log of what was taken.
+    SlidingWindowLog(SlidingWindowLog),
+    /// About so many in any stretch as long as a window, estimated from two counters.
+    SlidingWindowCounter(SlidingWindowCounter),
+    /// So many from a stock that nothing refills, until a new one begins.
+    Quota(Quota),
 }
 
 /// The name of an algorithm.
@@ -36,6 +50,12 @@ pub enum Algorithm {
     Gcra,
     /// [`Rule::FixedWindow`].
     FixedWindow,
+    /// [`Rule::SlidingWindowLog`].
+    SlidingWindowLog,
+    /// [`Rule::SlidingWindowCounter`].
+    SlidingWindowCounter,
+    /// [`Rule::Quota`].
+    Quota,
 }
 
 /// A rule that no request could be decided by.
@@ -59,6 +79,9 @@ pub enum RuleError {
     /// The bucket takes more than 30,000 years to fill.
     #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
     FillsTooSlowly,
+    /// A time zone that nobody knows.
+    #[error("`time-zone`: there is no time zone `{0}`; write a name such as `Europe/Berlin`, or `UTC`")]
+    TimeZone(String),
 }
 
 impl Rule {
@@ -69,13 +92,21 @@ impl Rule {
             Self::TokenBucket(_) => Algorithm::TokenBucket,
             Self::Gcra(_) => Algorithm::Gcra,
             Self::FixedWindow(_) => Algorithm::FixedWindow,
+            Self::SlidingWindowLog(_) => Algorithm::SlidingWindowLog,
+            Self::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
+            Self::Quota(_) => Algorithm::Quota,
         }
     }
 
     /// Whether decisions depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
-        matches!(self, Self::FixedWindow(window) if window.align() == Align::Clock)
+        match self {
+            Self::FixedWindow(window) => window.align() == Align::Clock,
+            Self::SlidingWindowCounter(_) => true,
+            Self::Quota(quota) => quota.reset().is_some(),
+            _ => false,
+        }
     }
 
     /// What a key may take again in each [`period`](TokenBucket::period) or window.
@@ -84,6 +115,9 @@ impl Rule {
         match self {
             Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.replenish_rate(),
             Self::FixedWindow(window) => window.limit(),
+            Self::SlidingWindowLog(window) => window.limit(),
+            Self::SlidingWindowCounter(window) => window.limit(),
+            Self::Quota(quota) => quota.allowance(),
         }
     }
 
@@ -93,13 +127,23 @@ impl Rule {
         match self {
             Self::TokenBucket(bucket) | Self::Gcra(bucket) => bucket.burst_capacity(),
             Self::FixedWindow(window) => window.limit(),
+            Self::SlidingWindowLog(window) => window.limit(),
+            Self::SlidingWindowCounter(window) => window.limit(),
+            Self::Quota(quota) => quota.allowance(),
         }
     }
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 3] = [Self::TokenBucket, Self::Gcra, Self::FixedWindow];
+    pub const ALL: [Self; 6] = [
+        Self::TokenBucket,
+        Self::Gcra,
+        Self::FixedWindow,
+        Self::SlidingWindowLog,
+        Self::SlidingWindowCounter,
+        Self::Quota,
+    ];
 
     /// Its name in configuration and metrics.
     #[must_use]
@@ -108,6 +152,9 @@ impl Algorithm {
             Self::TokenBucket => "token-bucket",
             Self::Gcra => "gcra",
             Self::FixedWindow => "fixed-window",
+            Self::SlidingWindowLog => "sliding-window-log",
+            Self::SlidingWindowCounter => "sliding-window-counter",
+            Self::Quota => "quota",
         }
     }
 }
@@ -118,6 +165,9 @@ macro_rules! by_algorithm {
         match $rule {
             $crate::limiter::rule::Rule::TokenBucket($inner) | $crate::limiter::rule::Rule::Gcra($inner) => $body,
             $crate::limiter::rule::Rule::FixedWindow($inner) => $body,
+            $crate::limiter::rule::Rule::SlidingWindowLog($inner) => $body,
+            $crate::limiter::rule::Rule::SlidingWindowCounter($inner) => $body,
+            $crate::limiter::rule::Rule::Quota($inner) => $body,
         }
     };
 }

@@ -13,6 +13,7 @@ mod clock;
 mod hash;
 mod list;
 mod shard;
+mod stocks;
 mod table;
 
 use std::num::NonZeroUsize;
@@ -228,7 +229,7 @@ impl Store for MemoryStore {
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
         let (now, located) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
-        by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, more, counted_at_us));
+        by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, check.bounded(more), counted_at_us));
     }
 }
 

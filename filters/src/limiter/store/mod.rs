@@ -39,6 +39,17 @@ pub struct Check<'a> {
     pub cost: u64,
 }
 
+impl Check<'_> {
+    /// `more`, a correction of what was taken, or as much of it as may be given back: a stock's grants are in the same
+    /// number as what was taken, so that only the cost says how much that was.
+    fn bounded(&self, more: i64) -> i64 {
+        match self.rule {
+            Rule::Quota(_) => more.max(i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost)),
+            _ => more,
+        }
+    }
+}
+
 /// A verdict, or one that is on its way.
 pub enum Decision {
     /// Decided already.

@@ -16,6 +16,7 @@ mod error;
 mod script;
 mod settings;
 mod status;
+mod stocks;
 mod store;
 mod supervisor;
 mod ticket;

@@ -13,7 +13,7 @@ use crate::limiter::verdict::{Answer, Outcome, Source, Verdict};
 
 /// The locks of all shards that a decision touches, taken in the order of the shards, so that two decisions never wait
 /// for each other.
-struct Locked<'a> {
+pub(super) struct Locked<'a> {
     shards: [Option<(usize, MutexGuard<'a, States>)>; MAX_CHECKS],
     /// Taken last, and only if keys may be counted in there.
     overflow: Option<MutexGuard<'a, States>>,
@@ -67,7 +67,7 @@ impl MemoryStore {
         }
     }
 
-    fn lock_all(&self, located: impl Iterator<Item = Located>, now: Moment) -> (Locked<'_>, Moment) {
+    pub(super) fn lock_all(&self, located: impl Iterator<Item = Located>, now: Moment) -> (Locked<'_>, Moment) {
         let mut indexes = [usize::MAX; MAX_CHECKS];
         let mut keys = 0;
         for (slot, located) in indexes.iter_mut().zip(located) {
@@ -93,7 +93,7 @@ impl MemoryStore {
     }
 
     /// What is known of a key: its own state, or the one that it shares with all for which there was no room.
-    fn state<'l, A>(&self, locked: &'l mut Locked<'_>, located: Located) -> Option<&'l A::State>
+    pub(super) fn state<'l, A>(&self, locked: &'l mut Locked<'_>, located: Located) -> Option<&'l A::State>
     where
         A: Algorithm,
         A::State: Kept,
@@ -128,7 +128,7 @@ impl MemoryStore {
         }
     }
 
-    fn keep<'l, A>(&'l self, locked: &mut Locked<'l>, located: Located, now: Moment, change: A::Change)
+    pub(super) fn keep<'l, A>(&'l self, locked: &mut Locked<'l>, located: Located, now: Moment, change: A::Change)
     where
         A: Algorithm,
         A::State: Kept,

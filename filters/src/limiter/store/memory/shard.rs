@@ -7,6 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 use super::table::{Place, Table};
 use crate::limiter::algorithm::State;
 use crate::limiter::algorithm::fixed_window::Window;
+use crate::limiter::algorithm::quota::Stock;
+use crate::limiter::algorithm::sliding_window_counter::Counters;
+use crate::limiter::algorithm::sliding_window_log::Log;
 use crate::limiter::algorithm::token_bucket::Bucket;
 
 /// How long after a sweep a full store may look through a shard again for a new key: a flood of keys must not pay for
@@ -27,6 +30,9 @@ pub(super) struct Shard(Mutex<States>);
 pub(super) struct States {
     buckets: Table<Bucket>,
     windows: Table<Window>,
+    logs: Table<Log>,
+    counters: Table<Counters>,
+    stocks: Table<Stock>,
     swept_at_us: Option<u64>,
     /// The latest time at which anything was decided here.
     latest_us: u64,
@@ -48,6 +54,27 @@ impl Kept for Window {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.windows
+    }
+}
+
+impl Kept for Log {
+    #[inline]
+    fn table(states: &mut States) -> &mut Table<Self> {
+        &mut states.logs
+    }
+}
+
+impl Kept for Counters {
+    #[inline]
+    fn table(states: &mut States) -> &mut Table<Self> {
+        &mut states.counters
+    }
+}
+
+impl Kept for Stock {
+    #[inline]
+    fn table(states: &mut States) -> &mut Table<Self> {
+        &mut states.stocks
     }
 }
 
@@ -106,13 +133,21 @@ impl States {
     /// Drops what rests and fits the tables to what does not.
     pub(super) fn sweep(&mut self, now_us: u64, len: &AtomicUsize) {
         self.swept_at_us = Some(now_us);
-        let dropped = self.buckets.sweep(now_us) + self.windows.sweep(now_us);
+        let dropped = self.buckets.sweep(now_us)
+            + self.windows.sweep(now_us)
+            + self.logs.sweep(now_us)
+            + self.counters.sweep(now_us)
+            + self.stocks.sweep(now_us);
         len.fetch_sub(dropped, Ordering::Relaxed);
     }
 
     /// Memory that the tables hold, in bytes.
     pub(super) fn allocated_bytes(&self) -> usize {
-        self.buckets.allocated_bytes() + self.windows.allocated_bytes()
+        self.buckets.allocated_bytes()
+            + self.windows.allocated_bytes()
+            + self.logs.allocated_bytes()
+            + self.counters.allocated_bytes()
+            + self.stocks.allocated_bytes()
     }
 }
 

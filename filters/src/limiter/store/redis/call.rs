@@ -1,14 +1,14 @@
 //! A decision as a command, and its verdict as a reply.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::{Cmd, Value};
+use redis::{Cmd, Pipeline, Value};
 
 use super::compose::{Part, is_packable};
 use super::script::{Script, text};
 use crate::limiter::key::{BucketKey, redis_text};
-use crate::limiter::rule::{Algorithm, Align, Flow, Rule};
+use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
 use crate::limiter::store::Check;
 use crate::limiter::store::memory::Clock;
 use crate::limiter::verdict::{Answer, Outcome};
@@ -35,6 +35,8 @@ struct Operands {
     hash_ids: bool,
     /// The time for the script, empty for Redis' own.
     now: String,
+    /// About that time, in microseconds since 1970, to find the windows of a calendar that Redis chooses from.
+    near_us: u64,
 }
 
 /// The call that decides all of `checks`.
@@ -61,6 +63,34 @@ pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &S
     all.rule(check.rule, cost.into_bytes());
     all.counted_at(check.rule, counted_at_us);
     all.call(Script::single(check.rule.algorithm()))
+}
+
+/// What is done with a stock.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StockAction {
+    Take,
+    Grant,
+    Set,
+}
+
+/// The calls that do something with each of many stocks; the first reply is none of theirs.
+pub(super) fn stocks(rule: &Quota, operations: &[(BucketKey<'_>, StockAction, i64)], style: &Style) -> Pipeline {
+    let script = Script::single(Algorithm::Quota);
+    // In front, since some of the calls might have run by the time when one finds that Redis forgot it.
+    let mut pipeline = Pipeline::with_capacity(operations.len() + 1);
+    pipeline.add_command(script.load());
+    for &(key, action, amount) in operations {
+        let action = match action {
+            StockAction::Take => "take",
+            StockAction::Grant => "grant",
+            StockAction::Set => "set",
+        };
+        let mut all = Operands::new(style);
+        all.key(key, suffixes(Algorithm::Quota));
+        all.stock(rule, action, amount.to_string().into_bytes());
+        pipeline.add_command(all.call(Arc::clone(&script)).cmd);
+    }
+    pipeline
 }
 
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
@@ -109,14 +139,19 @@ fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
         Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
         Algorithm::Gcra => &[b"gcra"],
         Algorithm::FixedWindow => &[b"window"],
+        Algorithm::SlidingWindowLog => &[b"log"],
+        Algorithm::SlidingWindowCounter => &[b"counter"],
+        Algorithm::Quota => &[b"quota"],
     }
 }
 
 impl Operands {
     fn new(style: &Style) -> Self {
         let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-        let now = style.clock.as_ref().map(|clock| seconds(clock.wall_us())).unwrap_or_default();
-        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now }
+        let given_us = style.clock.as_ref().map(|clock| clock.wall_us());
+        let near_us = given_us.unwrap_or_else(unix_us);
+        let now = given_us.map(seconds).unwrap_or_default();
+        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
     }
 
     /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
@@ -174,11 +209,42 @@ impl Operands {
                 self.number(window.window_us());
                 self.now();
                 self.args.push(cost);
-                self.text(match window.align() {
-                    Align::First => "first",
-                    Align::Clock => "clock",
-                });
+                match window.windows_around(self.near_us) {
+                    Some(starts) => {
+                        self.text("calendar");
+                        starts.into_iter().for_each(|start| self.number(start));
+                    }
+                    None => self.text(match window.align() {
+                        Align::First => "first",
+                        Align::Clock => "clock",
+                    }),
+                }
             }
+            Rule::SlidingWindowLog(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.now();
+                self.args.push(cost);
+            }
+            Rule::SlidingWindowCounter(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.now();
+                self.args.push(cost);
+                self.number(window.tick_us());
+            }
+            Rule::Quota(quota) => self.stock(quota, "take", cost),
+        }
+    }
+
+    fn stock(&mut self, quota: &Quota, action: &str, amount: Vec<u8>) {
+        self.number(quota.allowance());
+        self.text(action);
+        self.now();
+        self.args.push(amount);
+        match quota.periods_around(self.near_us) {
+            Some(starts) => starts.into_iter().for_each(|start| self.number(start)),
+            None => (0..4).for_each(|_| self.text("")),
         }
     }
 
@@ -191,6 +257,12 @@ impl Operands {
         }
         Call { script, cmd }
     }
+}
+
+/// This machine's time in microseconds since 1970.
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.

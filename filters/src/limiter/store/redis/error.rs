@@ -36,6 +36,9 @@ pub enum StoreError {
          EVALSHA, TIME, MGET and SET on `request_rate_limiter.*`"
     )]
     Auth,
+    /// Redis' time is in none of the windows that this machine's time is near.
+    #[error("the clocks of redis and of this machine differ by more than a window")]
+    Clocks,
     /// Anything else, such as an answer that makes no sense.
     #[error("redis answered with an error that the limiter does not know")]
     Other,
@@ -43,7 +46,8 @@ pub enum StoreError {
 
 /// What a plain `ERR` of a script carries inside: codes as `-OOM ...` before Redis 7, and since then, without a code,
 /// that the user may not run a command or touch a key.
-const NESTED: [(&str, StoreError); 5] = [
+const NESTED: [(&str, StoreError); 6] = [
+    ("differ by more than a window", StoreError::Clocks),
     ("-OOM ", StoreError::Oom),
     ("-MISCONF ", StoreError::Misconf),
     ("-READONLY ", StoreError::ReadOnly),
@@ -53,7 +57,7 @@ const NESTED: [(&str, StoreError); 5] = [
 
 impl StoreError {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Timeout,
         Self::Disconnected,
         Self::BreakerOpen,
@@ -63,6 +67,7 @@ impl StoreError {
         Self::Misconf,
         Self::ReadOnly,
         Self::Auth,
+        Self::Clocks,
         Self::Other,
     ];
 
@@ -79,6 +84,7 @@ impl StoreError {
             Self::Misconf => "misconf",
             Self::ReadOnly => "readonly",
             Self::Auth => "auth",
+            Self::Clocks => "clocks",
             Self::Other => "other",
         }
     }
@@ -139,6 +145,7 @@ mod tests {
             ("NOAUTH Authentication required.", StoreError::Auth),
             ("ERR Error running script: @user_script:98: -OOM command not allowed", StoreError::Oom),
             ("ERR The user executing the script can't run this command or subcommand", StoreError::Auth),
+            ("ERR the clocks of this server and of the gateway differ by more than a window", StoreError::Clocks),
             ("ERR rate must be a whole number", StoreError::Other),
         ] {
             assert_eq!(of_reply(reply), kind, "{reply}");

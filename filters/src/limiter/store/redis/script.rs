@@ -23,6 +23,9 @@ pub(super) fn text(algorithm: Algorithm) -> &'static str {
         Algorithm::TokenBucket => include_str!("../../../../lua/token_bucket.lua"),
         Algorithm::Gcra => include_str!("../../../../lua/gcra.lua"),
         Algorithm::FixedWindow => include_str!("../../../../lua/fixed_window.lua"),
+        Algorithm::SlidingWindowLog => include_str!("../../../../lua/sliding_window_log.lua"),
+        Algorithm::SlidingWindowCounter => include_str!("../../../../lua/sliding_window_counter.lua"),
+        Algorithm::Quota => include_str!("../../../../lua/quota.lua"),
     }
 }
 

@@ -16,10 +16,10 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Decides in Redis; clones share everything.
 #[derive(Clone)]
 pub struct RedisStore {
-    client: Arc<RedisClient>,
+    pub(super) client: Arc<RedisClient>,
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
-    style: Style,
+    pub(super) style: Style,
 }
 
 /// How to decide without Redis. It remembers where the local state is instead of the key.
@@ -84,7 +84,7 @@ impl Store for RedisStore {
     /// A correction that Redis does not take in time is lost.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
         let (Ok(ticket), Ok(runtime)) = (self.client.ticket(), tokio::runtime::Handle::try_current()) else { return };
-        let call = call::settle(&check, more, counted_at_us, &self.style);
+        let call = call::settle(&check, check.bounded(more), counted_at_us, &self.style);
         runtime.spawn(async move {
             // Lost corrections are counted with the calls that failed.
             let _ = ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await;
