@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calendar;
+mod leaky;
 mod lists;
 mod metering;
 mod metering_script;

@@ -141,6 +141,7 @@ fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
         Algorithm::FixedWindow => &[b"window"],
         Algorithm::SlidingWindowLog => &[b"log"],
         Algorithm::SlidingWindowCounter => &[b"counter"],
+        Algorithm::LeakyBucket => &[b"leaky"],
         Algorithm::Quota => &[b"quota"],
     }
 }
@@ -232,6 +233,14 @@ impl Operands {
                 self.now();
                 self.args.push(cost);
                 self.number(window.tick_us());
+            }
+            Rule::LeakyBucket(pace) => {
+                self.number(pace.interval_us());
+                self.number(pace.max_wait_us());
+                self.now();
+                self.args.push(cost);
+                self.number(pace.max_queue());
+                self.number(pace.warm_up_us());
             }
             Rule::Quota(quota) => self.stock(quota, "take", cost),
         }
