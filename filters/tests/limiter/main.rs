@@ -9,6 +9,7 @@ mod lists;
 mod metering;
 mod metering_script;
 mod outages;
+mod pacing;
 mod quota;
 mod script;
 mod spring;
