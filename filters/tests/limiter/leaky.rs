@@ -157,16 +157,23 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
         decided(&store, &[look]).await.remaining == Some(3)
     })
     .await;
+    for scopes in [["a", "b", "c", "d", "e", "f"], ["p#a", "p#b", "p#c", "p#d", "p#e", "p#f"]] {
+        let six: Vec<Check<'_>> =
+            scopes.map(|scope| Check { key: BucketKey { scope, id: b"x" }, rule: &rule, cost: 1 }).into();
+        assert_eq!(six.len(), MAX_CHECKS);
+        assert!(decided(&store, &six).await.delay.is_zero());
+        assert!(decided(&store, &six).await.delay > Duration::from_secs(9));
+        let third = decided(&store, &six).await;
+        let look = Check { cost: 0, ..six[0] };
+        let before = decided(&store, &[look]).await.remaining.unwrap();
+        store.settle(six[0], -1, third.standings[0].counted_at_us);
+        eventually("its turn is free", async || decided(&store, &[look]).await.remaining == Some(before + 1)).await;
+    }
     let bucket = Rule::TokenBucket(TokenBucket::per_second(1, 1).unwrap());
-    let ids = ["a", "b", "c", "d", "e", "f"];
-    let key = |id: &'static str| BucketKey { scope: "list", id: id.as_bytes() };
-    let six: Vec<Check<'_>> = ids.map(|id| Check { key: key(id), rule: &rule, cost: 1 }).into();
-    assert_eq!(six.len(), MAX_CHECKS);
-    assert!(decided(&store, &six).await.delay.is_zero());
-    assert!(decided(&store, &six).await.delay > Duration::from_secs(9));
-    let with_bucket = [Check { key: key("x"), rule: &bucket, cost: 1 }, Check { key: key("y"), rule: &rule, cost: 1 }];
-    assert!(decided(&store, &with_bucket).await.is_allowed());
-    let denied = decided(&store, &with_bucket).await;
+    let key = |scope| BucketKey { scope, id: b"y" };
+    let both = [Check { key: key("q#a"), rule: &bucket, cost: 1 }, Check { key: key("q#b"), rule: &rule, cost: 1 }];
+    assert!(decided(&store, &both).await.is_allowed());
+    let denied = decided(&store, &both).await;
     assert!(!denied.is_allowed());
     assert_eq!(denied.standings[1].remaining, 3, "no turn was taken");
 }
