@@ -6,6 +6,7 @@
 mod calendar;
 mod leaky;
 mod lists;
+mod locked;
 mod metering;
 mod metering_script;
 mod outages;
