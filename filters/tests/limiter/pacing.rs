@@ -19,7 +19,7 @@ use crate::support::{RedisServer, eventually, store};
 async fn two_gateways_share_one_line_and_a_client_that_leaves_frees_its_turn() {
     let server = RedisServer::start();
     let interval = Duration::from_millis(40);
-    let line = |interval| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(90), 6).unwrap());
+    let line = |interval| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), 6).unwrap());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let gateways =
         [server.connected_client().await, server.connected_client().await].map(|c| store(&c, OnStoreFailure::Deny));
@@ -43,7 +43,7 @@ async fn two_gateways_share_one_line_and_a_client_that_leaves_frees_its_turn() {
         assert!(at - start >= interval * n, "request {n} came {:?} after the first was sent", at - start);
     }
 
-    let long = line(Duration::from_secs(10));
+    let long = line(Duration::from_secs(60));
     let places = async || {
         let check = Check { key: BucketKey { scope: "long", id: b"ada" }, rule: &long, cost: 0 };
         let Decision::Pending(verdict) = gateways[0].decide(&[check]) else { panic!("redis is there") };
