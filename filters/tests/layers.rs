@@ -6,6 +6,8 @@
 mod edit;
 #[path = "layers/key_resolver.rs"]
 mod key_resolver;
+#[path = "layers/pacing.rs"]
+mod pacing;
 #[path = "layers/rate_limiter.rs"]
 mod rate_limiter;
 #[path = "layers/request_counter.rs"]

@@ -11,13 +11,14 @@ use pin_project_lite::pin_project;
 use tower::Service;
 
 use super::limiter::Limiter;
+use super::turn::{Held, Turn};
 use crate::limiter::verdict::Verdict;
 
 type PendingVerdict = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 pin_project! {
     /// Resolves to the inner service's response or to a refusal. Dropping it while a store is being asked gives the
-    /// question up; tokens that the store took by then are spent.
+    /// question up; tokens that the store took by then are spent. Dropping it while it waits for its turn gives that back.
     pub struct ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
@@ -35,6 +36,7 @@ pin_project! {
     {
         Refused { response: Option<S::Response> },
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
+        Pacing { turn: Box<Turn<S, B>> },
         Passing { #[pin] inner: S::Future, report: Option<(Arc<Limiter>, Verdict)> },
     }
 }
@@ -61,8 +63,22 @@ where
         Self { state: State::Passing { inner, report } }
     }
 
+    pub(super) fn pacing(service: S, request: Request<B>, limiter: Arc<Limiter>, verdict: Verdict) -> Self {
+        Self { state: State::pacing(service, request, limiter, verdict) }
+    }
+
     pub(super) fn waiting(verdict: PendingVerdict, service: S, request: Request<B>, limiter: Arc<Limiter>) -> Self {
         Self { state: State::Waiting { waiting: Some(Box::new(Waiting { verdict, service, request, limiter })) } }
+    }
+}
+
+impl<S, B> State<S, B>
+where
+    S: Service<Request<B>>,
+{
+    #[cold]
+    fn pacing(service: S, request: Request<B>, limiter: Arc<Limiter>, verdict: Verdict) -> Self {
+        Self::Pacing { turn: Box::new(Turn::new(Held { service, request, limiter, verdict })) }
     }
 }
 
@@ -97,12 +113,20 @@ where
                     let Waiting { mut service, request, limiter, .. } = *asked;
                     match limiter.refusal(&verdict, &request) {
                         Some(response) => State::Refused { response: Some(response) },
+                        None if !verdict.delay.is_zero() => State::pacing(service, request, limiter, verdict),
                         None => {
                             let inner = service.call(request);
                             let report = limiter.reports().then_some((limiter, verdict));
                             State::Passing { inner, report }
                         }
                     }
+                }
+                StateProj::Pacing { turn } => {
+                    let Some(held) = ready!(turn.poll(cx)) else { return Poll::Pending };
+                    let Held { mut service, request, limiter, verdict } = held;
+                    let inner = service.call(request);
+                    let report = limiter.reports().then_some((limiter, verdict));
+                    State::Passing { inner, report }
                 }
             };
             state.set(next);

@@ -13,7 +13,7 @@ use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::limiter::key::BucketKey;
 use crate::limiter::rule::Rule;
 use crate::limiter::store::{Check, Decision, Store};
-use crate::limiter::verdict::{Outcome, Verdict};
+use crate::limiter::verdict::{Outcome, Source, Verdict};
 use crate::reply::{self, Reply};
 
 /// A rate limiter without the service behind it.
@@ -120,6 +120,17 @@ impl Limiter {
                 self.headers.append(verdict, response.headers_mut());
                 Some(response)
             }
+        }
+    }
+
+    /// Gives back the turn of a request whose client left before it came. Where a fallback gave it, on a clock of its
+    /// own, it passes unused.
+    pub(super) fn give_back<B>(&self, request: &Request<B>, verdict: &Verdict) {
+        let mut buf = KeyBuf::new();
+        let Some(id) = self.key_resolver.resolve(request, &mut buf) else { return };
+        let check = Check { key: BucketKey { scope: &self.scope, id }, rule: &self.rule, cost: self.cost };
+        if verdict.source != Source::Fallback {
+            self.store.settle(check, i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost), verdict.counted_at_us);
         }
     }
 

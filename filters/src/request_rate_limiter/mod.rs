@@ -12,6 +12,9 @@
 //! `quota-exceeded`, others a line of text; [`ErrorBody::Empty`] is Spring's bare answer. `Retry-After` and
 //! `no-store` are ours, the other headers Spring's.
 //!
+//! Under a rule that paces (`leaky-bucket`) an allowed request is held until its turn, on tokio's timer, which must be
+//! there; a client that leaves before gives its turn back.
+//!
 //! A store that decides at once costs no boxed future and no clone of the inner service; one that answers later costs
 //! one box a request and a clone of the inner service. Stand it behind what rewrites keys and before anything costly.
 //! A `Retry` outside of it takes tokens for each attempt.
@@ -63,6 +66,7 @@
 
 mod future;
 mod limiter;
+mod turn;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -195,6 +199,12 @@ where
         match self.limiter.verify(&request) {
             Answer::Unlimited => ResponseFuture::passing(self.inner.call(request), None),
             Answer::Refused(response) => ResponseFuture::refused(response),
+            Answer::Allowed(verdict) if !verdict.delay.is_zero() => {
+                // As below.
+                let clone = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, clone);
+                ResponseFuture::pacing(ready, request, Arc::clone(&self.limiter), verdict)
+            }
             Answer::Allowed(verdict) => {
                 let report = self.limiter.reports().then(|| (Arc::clone(&self.limiter), verdict));
                 ResponseFuture::passing(self.inner.call(request), report)

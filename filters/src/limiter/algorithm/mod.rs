@@ -1,6 +1,7 @@
 //! Pure decisions: a rule, what was kept, a time and a cost in; an answer and what to keep out.
 
 pub mod fixed_window;
+pub mod leaky_bucket;
 pub mod quota;
 pub mod sliding_window_counter;
 pub mod sliding_window_log;

@@ -3,6 +3,7 @@
 mod calendar;
 mod fixed_window;
 mod flow;
+mod leaky_bucket;
 mod quota;
 mod sliding_window_counter;
 mod sliding_window_log;
@@ -13,6 +14,8 @@ use thiserror::Error;
 pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
 pub(crate) use self::flow::Flow;
+pub use self::leaky_bucket::LeakyBucket;
+pub(crate) use self::leaky_bucket::WarmUp;
 pub use self::quota::Quota;
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
@@ -36,6 +39,8 @@ pub enum Rule {
     SlidingWindowLog(SlidingWindowLog),
     /// About so many in any stretch as long as a window, estimated from two counters.
     SlidingWindowCounter(SlidingWindowCounter),
+    /// One at a time, at even intervals: requests wait for their turn.
+    LeakyBucket(LeakyBucket),
     /// So many from a stock that nothing refills, until a new one begins.
     Quota(Quota),
 }
@@ -54,6 +59,8 @@ pub enum Algorithm {
     SlidingWindowLog,
     /// [`Rule::SlidingWindowCounter`].
     SlidingWindowCounter,
+    /// [`Rule::LeakyBucket`].
+    LeakyBucket,
     /// [`Rule::Quota`].
     Quota,
 }
@@ -82,6 +89,12 @@ pub enum RuleError {
     /// A time zone that nobody knows.
     #[error("`time-zone`: there is no time zone `{0}`; write a name such as `Europe/Berlin`, or `UTC`")]
     TimeZone(String),
+    /// Turns would have to be a fraction of a microsecond apart.
+    #[error("`rate` is too high to pace: turns are whole microseconds apart, which would slow it by more than 1 %")]
+    TooFineToPace,
+    /// More time than a request may be paced over.
+    #[error("`{0}` must be at most 10 years")]
+    TooLong(&'static str),
 }
 
 impl Rule {
@@ -94,6 +107,7 @@ impl Rule {
             Self::FixedWindow(_) => Algorithm::FixedWindow,
             Self::SlidingWindowLog(_) => Algorithm::SlidingWindowLog,
             Self::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
+            Self::LeakyBucket(_) => Algorithm::LeakyBucket,
             Self::Quota(_) => Algorithm::Quota,
         }
     }
@@ -117,6 +131,7 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
+            Self::LeakyBucket(pace) => pace.rate(),
             Self::Quota(quota) => quota.allowance(),
         }
     }
@@ -129,6 +144,7 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
+            Self::LeakyBucket(pace) => pace.capacity(),
             Self::Quota(quota) => quota.allowance(),
         }
     }
@@ -136,12 +152,13 @@ impl Rule {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::TokenBucket,
         Self::Gcra,
         Self::FixedWindow,
         Self::SlidingWindowLog,
         Self::SlidingWindowCounter,
+        Self::LeakyBucket,
         Self::Quota,
     ];
 
@@ -154,6 +171,7 @@ impl Algorithm {
             Self::FixedWindow => "fixed-window",
             Self::SlidingWindowLog => "sliding-window-log",
             Self::SlidingWindowCounter => "sliding-window-counter",
+            Self::LeakyBucket => "leaky-bucket",
             Self::Quota => "quota",
         }
     }
@@ -167,6 +185,7 @@ macro_rules! by_algorithm {
             $crate::limiter::rule::Rule::FixedWindow($inner) => $body,
             $crate::limiter::rule::Rule::SlidingWindowLog($inner) => $body,
             $crate::limiter::rule::Rule::SlidingWindowCounter($inner) => $body,
+            $crate::limiter::rule::Rule::LeakyBucket($inner) => $body,
             $crate::limiter::rule::Rule::Quota($inner) => $body,
         }
     };

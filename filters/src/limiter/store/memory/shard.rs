@@ -7,6 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::table::{Place, Table};
 use crate::limiter::algorithm::State;
 use crate::limiter::algorithm::fixed_window::Window;
+use crate::limiter::algorithm::leaky_bucket::Line;
 use crate::limiter::algorithm::quota::Stock;
 use crate::limiter::algorithm::sliding_window_counter::Counters;
 use crate::limiter::algorithm::sliding_window_log::Log;
@@ -33,6 +34,7 @@ pub(super) struct States {
     logs: Table<Log>,
     counters: Table<Counters>,
     stocks: Table<Stock>,
+    lines: Table<Line>,
     swept_at_us: Option<u64>,
     /// The latest time at which anything was decided here.
     latest_us: u64,
@@ -75,6 +77,13 @@ impl Kept for Stock {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.stocks
+    }
+}
+
+impl Kept for Line {
+    #[inline]
+    fn table(states: &mut States) -> &mut Table<Self> {
+        &mut states.lines
     }
 }
 
@@ -137,6 +146,7 @@ impl States {
             + self.windows.sweep(now_us)
             + self.logs.sweep(now_us)
             + self.counters.sweep(now_us)
+            + self.lines.sweep(now_us)
             + self.stocks.sweep(now_us);
         len.fetch_sub(dropped, Ordering::Relaxed);
     }
@@ -147,6 +157,7 @@ impl States {
             + self.windows.allocated_bytes()
             + self.logs.allocated_bytes()
             + self.counters.allocated_bytes()
+            + self.lines.allocated_bytes()
             + self.stocks.allocated_bytes()
     }
 }

@@ -134,15 +134,24 @@ fn place_in_pack<'a>(check: &Check<'a>) -> Option<(BucketKey<'a>, &'a str)> {
 
 /// What tells the keys of one bucket apart. A token bucket's are Spring Cloud Gateway's; those of others are as short as
 /// they can be, since they are kept a million times: `gcra.{orders.10.0.0.1}` takes 24 bytes less than Spring's prefix.
-fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
+pub(super) fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
     match algorithm {
         Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
         Algorithm::Gcra => &[b"gcra"],
         Algorithm::FixedWindow => &[b"window"],
         Algorithm::SlidingWindowLog => &[b"log"],
         Algorithm::SlidingWindowCounter => &[b"counter"],
+        Algorithm::LeakyBucket => &[b"leaky"],
         Algorithm::Quota => &[b"quota"],
     }
+}
+
+/// The name of a bucket that is kept under one key: `gcra.{orders.10.0.0.1}`.
+pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(96);
+    redis_text::write(key, hash_id, &mut name);
+    let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
+    [what, b".", tag].concat()
 }
 
 impl Operands {
@@ -156,12 +165,13 @@ impl Operands {
 
     /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
     fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
-        let mut name = Vec::with_capacity(96);
-        redis_text::write(key, self.hash_ids, &mut name);
-        let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
         let mut names = match suffixes {
-            [only] => vec![[only, &b"."[..], tag].concat()],
-            all => all.iter().map(|suffix| [&name[..], suffix].concat()).collect(),
+            [only] => vec![short_name(key, self.hash_ids, only)],
+            all => {
+                let mut name = Vec::with_capacity(96);
+                redis_text::write(key, self.hash_ids, &mut name);
+                all.iter().map(|suffix| [&name[..], suffix].concat()).collect()
+            }
         };
         let known = names.first().and_then(|first| self.keys.iter().position(|known| known == first));
         known.unwrap_or_else(|| {
@@ -232,6 +242,14 @@ impl Operands {
                 self.now();
                 self.args.push(cost);
                 self.number(window.tick_us());
+            }
+            Rule::LeakyBucket(pace) => {
+                self.number(pace.interval_us());
+                self.number(pace.max_wait_us());
+                self.now();
+                self.args.push(cost);
+                self.number(pace.max_queue());
+                self.number(pace.warm_up_us());
             }
             Rule::Quota(quota) => self.stock(quota, "take", cost),
         }

@@ -25,6 +25,7 @@ pub(super) fn text(algorithm: Algorithm) -> &'static str {
         Algorithm::FixedWindow => include_str!("../../../../lua/fixed_window.lua"),
         Algorithm::SlidingWindowLog => include_str!("../../../../lua/sliding_window_log.lua"),
         Algorithm::SlidingWindowCounter => include_str!("../../../../lua/sliding_window_counter.lua"),
+        Algorithm::LeakyBucket => include_str!("../../../../lua/leaky_bucket.lua"),
         Algorithm::Quota => include_str!("../../../../lua/quota.lua"),
     }
 }

@@ -1,17 +1,13 @@
 //! The store that decides in Redis, and by `on-store-failure` when it cannot.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::call::{self, Style};
 use super::client::RedisClient;
-use crate::limiter::rule::Rule;
-use crate::limiter::store::memory::{Clock, Located, MemoryStore};
+use super::fallback::Fallback;
+use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
-use crate::limiter::verdict::{Outcome, Source, Verdict};
-
-/// When a client that was refused because of Redis should ask again: recovery takes no longer.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+use crate::limiter::verdict::{Source, Verdict};
 
 /// Decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -20,13 +16,6 @@ pub struct RedisStore {
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     pub(super) style: Style,
-}
-
-/// How to decide without Redis. It remembers where the local state is instead of the key.
-enum Fallback {
-    Local { store: Arc<MemoryStore>, checks: Vec<(Located, Rule, u64)> },
-    Allow,
-    Deny,
 }
 
 impl RedisStore {
@@ -50,22 +39,11 @@ impl RedisStore {
         self.style.clock = Some(clock);
         self
     }
-
-    fn fallback(&self, checks: &[Check<'_>]) -> Fallback {
-        match self.on_store_failure {
-            OnStoreFailure::Local => {
-                let located = |check: &Check<'_>| (self.local.locate(check.key), check.rule.clone(), check.cost);
-                Fallback::Local { store: Arc::clone(&self.local), checks: checks.iter().map(located).collect() }
-            }
-            OnStoreFailure::Allow => Fallback::Allow,
-            OnStoreFailure::Deny => Fallback::Deny,
-        }
-    }
 }
 
 impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = self.fallback(checks);
+        let fallback = Fallback::new(self.on_store_failure, &self.local, checks);
         let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
         let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
@@ -89,15 +67,5 @@ impl Store for RedisStore {
             // Lost corrections are counted with the calls that failed.
             let _ = ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await;
         });
-    }
-}
-
-impl Fallback {
-    fn decide(self) -> Verdict {
-        match self {
-            Self::Local { store, checks } => Verdict { source: Source::Fallback, ..store.decide_located(&checks) },
-            Self::Allow => Verdict::unseen(Outcome::Allowed),
-            Self::Deny => Verdict::unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER }),
-        }
     }
 }

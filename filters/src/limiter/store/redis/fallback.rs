@@ -1,0 +1,40 @@
+//! Deciding without Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::limiter::rule::Rule;
+use crate::limiter::store::memory::{Located, MemoryStore};
+use crate::limiter::store::{Check, OnStoreFailure};
+use crate::limiter::verdict::{Outcome, Source, Verdict};
+
+/// When a client that was refused because of Redis should ask again: recovery takes no longer.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How to decide without Redis. It remembers where the local state is instead of the key.
+pub(super) enum Fallback {
+    Local { store: Arc<MemoryStore>, checks: Vec<(Located, Rule, u64)> },
+    Allow,
+    Deny,
+}
+
+impl Fallback {
+    pub(super) fn new(on_store_failure: OnStoreFailure, local: &Arc<MemoryStore>, checks: &[Check<'_>]) -> Self {
+        match on_store_failure {
+            OnStoreFailure::Local => {
+                let located = |check: &Check<'_>| (local.locate(check.key), check.rule.clone(), check.cost);
+                Self::Local { store: Arc::clone(local), checks: checks.iter().map(located).collect() }
+            }
+            OnStoreFailure::Allow => Self::Allow,
+            OnStoreFailure::Deny => Self::Deny,
+        }
+    }
+
+    pub(super) fn decide(self) -> Verdict {
+        match self {
+            Self::Local { store, checks } => Verdict { source: Source::Fallback, ..store.decide_located(&checks) },
+            Self::Allow => Verdict::unseen(Outcome::Allowed),
+            Self::Deny => Verdict::unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER }),
+        }
+    }
+}

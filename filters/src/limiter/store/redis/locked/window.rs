@@ -1,0 +1,86 @@
+//! How an algorithm's state is read and written without a script.
+
+use redis::{Cmd, Value};
+
+use crate::limiter::algorithm::fixed_window::Window;
+use crate::limiter::algorithm::{Algorithm, Moment};
+use crate::limiter::rule::{FixedWindow, Rule};
+use crate::limiter::verdict::Answer;
+
+/// An algorithm whose state plain commands can read and write: the same state that its script keeps, so that gateways
+/// with and without scripts may share keys.
+pub(super) trait Plain: Algorithm {
+    /// The one command that reads the state under `key`.
+    fn read(&self, key: &[u8]) -> Cmd;
+
+    /// What it answered; a state that makes no sense is none.
+    fn parse(&self, reply: &Value) -> Option<Self::State>;
+
+    /// The command that makes `change` of what is under `key`.
+    fn write(&self, key: &[u8], before: Option<Self::State>, change: Self::Change, now_us: u64) -> Cmd;
+}
+
+impl Plain for FixedWindow {
+    fn read(&self, key: &[u8]) -> Cmd {
+        let mut cmd = redis::cmd("GET");
+        cmd.arg(key);
+        cmd
+    }
+
+    fn parse(&self, reply: &Value) -> Option<Window> {
+        let Value::BulkString(text) = reply else { return None };
+        let (used, ends_at_us) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+        Some(Window { ends_at_us: ends_at_us.parse().ok()?, used: used.parse().ok()? })
+    }
+
+    fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Cmd {
+        let Window { used, ends_at_us } = Self::apply(before, change);
+        let mut cmd = redis::cmd("SET");
+        let expires_ms = ends_at_us.saturating_sub(now_us) / 1_000 + 1_000;
+        cmd.arg(key).arg(format!("{used} {ends_at_us}")).arg("PX").arg(expires_ms);
+        cmd
+    }
+}
+
+/// What is asked of a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ask {
+    Decide { cost: u64 },
+    Settle { more: i64, counted_at_us: u64 },
+}
+
+/// Evaluates `$body` with the numbers of `$rule`, or `None` if its algorithm needs scripts.
+macro_rules! by_plain {
+    ($rule:expr, $inner:ident => $body:expr) => {
+        match $rule {
+            Rule::FixedWindow($inner) => Some($body),
+            _ => None,
+        }
+    };
+}
+
+/// Whether a rule can be decided under a lock.
+pub(super) fn is_plain(rule: &Rule) -> bool {
+    by_plain!(rule, _rule => ()).is_some()
+}
+
+/// The command that reads a rule's state.
+pub(super) fn read(rule: &Rule, key: &[u8]) -> Option<Cmd> {
+    by_plain!(rule, rule => rule.read(key))
+}
+
+/// Decides with what was read. The command is what is to be written, if anything.
+pub(super) fn decide(rule: &Rule, key: &[u8], reply: &Value, now: Moment, ask: Ask) -> Option<(Answer, Option<Cmd>)> {
+    by_plain!(rule, rule => decide_by(rule, key, reply, now, ask))
+}
+
+fn decide_by<A: Plain>(rule: &A, key: &[u8], reply: &Value, now: Moment, ask: Ask) -> (Answer, Option<Cmd>) {
+    let state = rule.parse(reply);
+    let (answer, change) = match ask {
+        Ask::Decide { cost } => rule.decide(state.as_ref(), now, cost),
+        Ask::Settle { more, counted_at_us } => {
+            (Answer::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
+        }
+    };
+    (answer, change.map(|change| rule.write(key, state, change, now.now_us)))
+}

@@ -1,0 +1,137 @@
+//! A rule that paces, on tokio's paused time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use tokio::time::Instant;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{LeakyBucket, Rule};
+use tollgate_filters::limiter::store::memory::{Clock, MemoryStore};
+use tollgate_filters::limiter::store::{Check, Decision, Store};
+use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+use crate::support::Body;
+
+/// Runs with tokio's time, which the tests have stopped.
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now_us(&self) -> u64 {
+        self.0.elapsed().as_micros() as u64
+    }
+
+    fn wall_us(&self) -> u64 {
+        self.now_us()
+    }
+}
+
+/// Answers later than at once, as a store over a network does.
+struct Later(Arc<MemoryStore>);
+
+impl Store for Later {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        let Decision::Ready(verdict) = self.0.decide(checks) else { panic!("memory never waits") };
+        Decision::Pending(Box::pin(async move {
+            tokio::task::yield_now().await;
+            verdict
+        }))
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        self.0.settle(check, more, counted_at_us);
+    }
+}
+
+/// When the upstream was called, in ms.
+type Calls = Arc<Mutex<Vec<u64>>>;
+
+fn rule() -> Rule {
+    Rule::LeakyBucket(LeakyBucket::new(10, Duration::from_secs(1), Duration::from_secs(1), 3).unwrap())
+}
+
+fn stores() -> [(Arc<dyn Store>, Arc<MemoryStore>); 2] {
+    let memory = || Arc::new(MemoryStore::with_clock(100.try_into().unwrap(), Arc::new(TokioClock(Instant::now()))));
+    let (at_once, later) = (memory(), memory());
+    [(at_once.clone(), at_once), (Arc::new(Later(later.clone())), later)]
+}
+
+fn paced(
+    store: Arc<dyn Store>,
+    calls: &Calls,
+) -> impl Service<Request<()>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send> + Clone + use<>
+{
+    let (calls, start) = (Arc::clone(calls), Instant::now());
+    let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
+    RequestRateLimiterLayer::new("r".into(), rule(), settings, store).layer(service_fn(move |_: Request<()>| {
+        calls.lock().unwrap().push(start.elapsed().as_millis() as u64);
+        std::future::ready(Ok(Response::new(Full::default())))
+    }))
+}
+
+fn request() -> Request<()> {
+    Request::builder().header("x-user", "ada").body(()).unwrap()
+}
+
+fn free_places(store: &MemoryStore) -> u64 {
+    let check = Check { key: BucketKey { scope: "r", id: b"ada" }, rule: &rule(), cost: 0 };
+    let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory never waits") };
+    verdict.remaining.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_reach_the_upstream_an_interval_apart_and_the_rest_is_denied() {
+    for (store, _) in stores() {
+        let calls = Calls::default();
+        let service = paced(store, &calls);
+        let requests: Vec<_> = (0..6).map(|_| tokio::spawn(service.clone().oneshot(request()))).collect();
+        let mut answers = Vec::new();
+        for request in requests {
+            let response = request.await.unwrap().unwrap();
+            answers.push((response.status().as_u16(), response.headers()["x-ratelimit-remaining"].clone()));
+        }
+        let answers: Vec<_> = answers.iter().map(|(status, left)| (*status, left.to_str().unwrap())).collect();
+        assert_eq!(answers, [(200, "3"), (200, "2"), (200, "1"), (200, "0"), (429, "0"), (429, "0")]);
+        // The timer counts whole milliseconds, and is late by up to one.
+        let calls = calls.lock().unwrap();
+        assert!(calls.len() == 4 && (0..4).all(|n| (n * 100..=n * 100 + 1).contains(&calls[n as usize])), "{calls:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_gives_its_turn_to_the_next() {
+    for (store, memory) in stores() {
+        let calls = Calls::default();
+        let service = paced(store, &calls);
+        let ask = || tokio::spawn(service.clone().oneshot(request()));
+        let requests = [ask(), ask(), ask(), ask()];
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(free_places(&memory), 0);
+        requests[1].abort();
+        while !requests[1].is_finished() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(free_places(&memory), 1);
+        let late = ask();
+        assert_eq!(late.await.unwrap().unwrap().status(), StatusCode::OK);
+        assert!((100..=102).contains(calls.lock().unwrap().last().unwrap()), "it took the second turn: {calls:?}");
+        for (n, request) in requests.into_iter().enumerate() {
+            assert_eq!(request.await.is_ok(), n != 1);
+        }
+        assert_eq!(calls.lock().unwrap().len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_went_on_gives_nothing_back() {
+    for (store, memory) in stores() {
+        let service = paced(store, &Calls::default());
+        for _ in 0..2 {
+            assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), StatusCode::OK);
+        }
+        assert_eq!(free_places(&memory), 3, "two passed 100 ms apart; the interval of the second has just begun");
+    }
+}

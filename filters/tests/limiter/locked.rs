@@ -1,0 +1,229 @@
+//! Deciding under a lock, on a server that forbids scripts.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule};
+use tollgate_filters::limiter::store::redis::{LockSettings, LockedStore, RedisSettings, Retry};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+
+use crate::support::{RedisServer, ask, eventually, memory, rule, store};
+
+/// The key of `ask`'s bucket `k`.
+const KEY: &str = "window.{r.k}";
+
+fn without_scripts() -> RedisServer {
+    let renamed = ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "SCRIPT", "FUNCTION", "FCALL", "FCALL_RO"];
+    let args: Vec<&str> = renamed.iter().flat_map(|command| ["--rename-command", command, ""]).collect();
+    RedisServer::start_with(&args)
+}
+
+/// Tries again every 2 ms, as often as the budget allows.
+fn patient() -> LockSettings {
+    let retry = Retry::Fixed { delay: Duration::from_millis(2), tries: NonZeroU32::MAX };
+    LockSettings { retry, ..LockSettings::default() }
+}
+
+fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) -> LockedStore {
+    let settings = RedisSettings { timeout, ..RedisSettings::new(server.url()) };
+    LockedStore::new(&settings, lock, memory().0, OnStoreFailure::Deny, false).unwrap()
+}
+
+fn locked(server: &RedisServer) -> LockedStore {
+    locked_within(server, Duration::from_secs(20), patient())
+}
+
+fn window(limit: u64, window: Duration) -> Rule {
+    Rule::FixedWindow(FixedWindow::new(limit, window, Align::First).unwrap())
+}
+
+fn hourly(limit: u64) -> Rule {
+    window(limit, Duration::from_secs(3_600))
+}
+
+async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
+    match store.decide(checks) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    }
+}
+
+#[tokio::test]
+async fn decides_without_scripts_and_leaves_no_lock() {
+    let server = without_scripts();
+    let store = locked(&server);
+    let rule = hourly(2);
+    let left = [ask(&store, "k", &rule).await, ask(&store, "k", &rule).await].map(|verdict| {
+        assert_eq!((verdict.outcome, verdict.source), (Outcome::Allowed, Source::Redis));
+        verdict.remaining
+    });
+    assert_eq!(left, [Some(1), Some(0)]);
+    let redis = &mut server.connection();
+    let stored = || redis::cmd("GET").arg(KEY).query::<String>(&mut server.connection()).unwrap();
+    let before = stored();
+    assert!(matches!(ask(&store, "k", &rule).await.outcome, Outcome::Denied { .. }));
+    assert_eq!(stored(), before);
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+    assert_eq!(keys, [KEY]);
+    let ttl_ms: u64 = redis::cmd("PTTL").arg(KEY).query(redis).unwrap();
+    assert!((3_590_000..=3_601_000).contains(&ttl_ms), "{ttl_ms}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_of_64_tasks_never_admit_more_than_the_limit() {
+    let server = without_scripts();
+    let (one, other) = (locked(&server), locked(&server));
+    let tasks: Vec<_> = (0..128)
+        .map(|n| {
+            let store = if n % 2 == 0 { one.clone() } else { other.clone() };
+            tokio::spawn(async move {
+                let mut admitted = 0;
+                for _ in 0..3 {
+                    let verdict = ask(&store, "k", &hourly(100)).await;
+                    assert_eq!(verdict.source, Source::Redis, "{:?}", store.status());
+                    admitted += u64::from(verdict.is_allowed());
+                }
+                admitted
+            })
+        })
+        .collect();
+    let mut admitted = 0;
+    for task in tasks {
+        admitted += task.await.unwrap();
+    }
+    assert_eq!(admitted, 100);
+    assert!(one.status().contended > 0 && one.status().exhausted == 0, "{:?}", one.status());
+}
+
+#[tokio::test]
+async fn a_lock_whose_holder_died_expires() {
+    let server = without_scripts();
+    let redis = &mut server.connection();
+    let hold = |redis: &mut redis::Connection, ms: u64| {
+        redis::cmd("SET").arg(format!("{KEY}.lock")).arg("dead").arg("PX").arg(ms).exec(redis).unwrap();
+    };
+    hold(redis, 300);
+    let store = locked(&server);
+    let before = std::time::Instant::now();
+    assert!(ask(&store, "k", &hourly(9)).await.is_allowed());
+    assert!(before.elapsed() >= Duration::from_millis(290));
+    assert!(store.status().contended > 0);
+
+    // Nobody waits longer than the budget, and it is no outage that somebody holds a lock.
+    hold(redis, 60_000);
+    let hasty = locked_within(&server, Duration::from_millis(50), LockSettings::default());
+    for _ in 0..8 {
+        let verdict = ask(&hasty, "k", &hourly(9)).await;
+        assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{verdict:?}");
+    }
+    assert_eq!((hasty.status().tries, hasty.status().exhausted), (8, 8));
+    assert_eq!(redis::cmd("GET").arg(format!("{KEY}.lock")).query::<String>(redis).unwrap(), "dead");
+}
+
+/// Every time a store has read, somebody without the lock writes; nothing may be taken over that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shares_its_keys_with_gateways_that_use_scripts() {
+    let server = RedisServer::start();
+    let with_scripts = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let under_lock = locked(&server);
+    let ask_often = |store: std::sync::Arc<dyn Store>| async move {
+        let mut admitted = 0;
+        for _ in 0..300 {
+            let rule = hourly(200);
+            let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost: 1 };
+            let verdict = match store.decide(&[check]) {
+                Decision::Ready(verdict) => verdict,
+                Decision::Pending(verdict) => verdict.await,
+            };
+            assert_eq!(verdict.source, Source::Redis);
+            admitted += u64::from(verdict.is_allowed());
+        }
+        admitted
+    };
+    let one = tokio::spawn(ask_often(std::sync::Arc::new(with_scripts)));
+    let other = tokio::spawn(ask_often(std::sync::Arc::new(under_lock)));
+    assert_eq!(one.await.unwrap() + other.await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn several_rules_are_taken_from_together_or_not_at_all() {
+    let server = without_scripts();
+    let store = locked(&server);
+    let (wide, tight) = (hourly(10), hourly(1));
+    let key = |scope| BucketKey { scope, id: b"k" };
+    let both = [Check { key: key("a"), rule: &wide, cost: 1 }, Check { key: key("b"), rule: &tight, cost: 1 }];
+    let left = |verdict: &Verdict| verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>();
+    assert_eq!(left(&decided(&store, &both).await), [9, 0]);
+    let denied = decided(&store, &both).await;
+    assert_eq!((denied.is_allowed(), denied.rule, left(&denied)), (false, 1, vec![9, 0]));
+    let admitted = decided(&store, &both[..1]).await;
+    assert_eq!(admitted.remaining, Some(8));
+    store.settle(both[0], -2, admitted.counted_at_us);
+    let look = Check { cost: 0, ..both[0] };
+    eventually("two are given back", async || decided(&store, &[look]).await.remaining == Some(10)).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_decided_here_is_left_to_the_fallback() {
+    let mut server = without_scripts();
+    let store =
+        locked_within(&server, Duration::from_secs(2), LockSettings { connections: NonZeroUsize::MIN, ..patient() });
+    let bucket = rule(1, 1);
+    assert!(!LockedStore::supports(&bucket) && LockedStore::supports(&hourly(1)));
+    assert!(matches!(ask(&store, "k", &bucket).await.outcome, Outcome::StoreUnavailable { .. }));
+    assert!(ask(&store, "k", &hourly(5)).await.is_allowed());
+    server.kill();
+    for _ in 0..6 {
+        assert!(matches!(ask(&store, "k", &hourly(5)).await.outcome, Outcome::StoreUnavailable { .. }));
+    }
+    assert!(store.status().failures.iter().map(|(_, count)| count).sum::<u64>() == 6, "{:?}", store.status());
+    server.launch();
+    eventually("redis decides again", async || ask(&store, "k", &hourly(5)).await.source == Source::Redis).await;
+}
+
+/// Costs, and whether what was taken is corrected by so much.
+fn steps() -> impl Strategy<Value = Vec<(u64, i64)>> {
+    prop::collection::vec((0u64..5, prop_oneof![3 => Just(0), 1 => -3i64..4]), 1..25)
+}
+
+/// In windows of an hour, so that the server's clock and memory's, which stands still, do not matter.
+#[test]
+fn memory_and_redis_decide_every_trace_alike() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = without_scripts();
+    let store = {
+        let _inside = runtime.enter();
+        locked(&server)
+    };
+    let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
+    let trace = |(limits, steps): (Vec<u64>, Vec<(u64, i64)>)| {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let (memory, clock) = memory();
+        clock.set(1);
+        for (n, (cost, more)) in steps.into_iter().enumerate() {
+            let rule = hourly(limits[n % limits.len()]);
+            let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
+            let Decision::Ready(expected) = memory.decide(&[check]) else { panic!("memory never waits") };
+            let verdict = runtime.block_on(decided(&store, &[check]));
+            let kind = |verdict: &Verdict| (std::mem::discriminant(&verdict.outcome), verdict.remaining);
+            prop_assert_eq!(kind(&verdict), kind(&expected), "{:?} {:?}", verdict, store.status());
+            if more != 0 && verdict.is_allowed() {
+                memory.settle(check, more, expected.counted_at_us);
+                let inside = runtime.enter();
+                store.settle(check, more, verdict.counted_at_us);
+                drop(inside);
+                let look = Check { cost: 0, ..check };
+                let Decision::Ready(expected) = memory.decide(&[look]) else { panic!("memory never waits") };
+                runtime.block_on(eventually("the correction", async || {
+                    decided(&store, &[look]).await.remaining == expected.remaining
+                }));
+            }
+        }
+        Ok(())
+    };
+    TestRunner::new(config).run(&(prop::collection::vec(1u64..30, 1..3), steps()), trace).unwrap();
+}
