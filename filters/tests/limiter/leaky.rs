@@ -13,7 +13,7 @@ use tollgate_filters::limiter::store::memory::{Clock, MemoryStore};
 use tollgate_filters::limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 
-use crate::script::seconds;
+use crate::support::seconds;
 use crate::support::{RedisServer, ask, eventually, memory, store};
 
 const TEXT: &str = include_str!("../../lua/leaky_bucket.lua");
