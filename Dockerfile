@@ -11,6 +11,8 @@ RUN cargo build --release --locked --bin tollgate
 FROM debian:bookworm-slim
 COPY --from=build /build/target/release/tollgate /usr/local/bin/tollgate
 COPY config /etc/tollgate
+# Whom TLS trusts when the keys of tokens are fetched.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 
 # A number, so that Kubernetes can see that it is not root.
 USER 10001:10001

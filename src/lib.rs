@@ -20,6 +20,8 @@ pub mod config;
 pub mod deadline;
 pub mod descriptors;
 pub mod gateway;
+#[cfg(feature = "jwt")]
+pub mod jwt_keys;
 pub mod limits;
 pub mod metering;
 pub mod process;

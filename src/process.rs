@@ -15,6 +15,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use crate::admin::{self, AdminState};
 use crate::config::{self, Config, LogOutput, Target};
 use crate::descriptors;
+#[cfg(feature = "jwt")]
+use crate::jwt_keys::KeyKeeper;
 use crate::limits::SharedLimits;
 use crate::metering::Metering;
 use crate::routing::Predicate;
@@ -88,6 +90,10 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     })?;
     let (log, log_thread) = log.map_or((None, None), |(log, thread)| (Some(log), Some(thread)));
     let limits = SharedLimits::new(&config);
+    #[cfg(feature = "jwt")]
+    let mut keys = KeyKeeper::default();
+    #[cfg(feature = "jwt")]
+    keys.take_over(config.jwt.as_ref()).await;
     let metrics = Arc::new(Metrics::default());
     let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
     let admin_address = start_admin(&config, &state)?;
@@ -122,7 +128,14 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     });
 
     while let Order::Reload = signals.next().await {
-        reload(source, &orders, &state, log.as_ref());
+        let running = Arc::clone(&orders.borrow().config);
+        let Some(config) = reload(source, &running, &state, log.as_ref()) else { continue };
+        #[cfg(feature = "jwt")]
+        keys.take_over(config.jwt.as_ref()).await;
+        state.config.store(Arc::clone(&config));
+        state.reloads.fetch_add(1, Relaxed);
+        orders.send_modify(|orders| orders.config = Arc::clone(&config));
+        tracing::info!(routes = config.routes.len(), "reloaded");
     }
     state.draining.store(true, Relaxed);
     let patience = orders.borrow().config.server.shutdown_timeout;
@@ -191,31 +204,27 @@ fn example_path(config: &Config) -> Option<String> {
     (!path.contains(['*', '?', '{'])).then_some(path)
 }
 
-/// Takes over the changed file, or keeps what runs if it is broken.
-fn reload(source: &Source, orders: &watch::Sender<Orders>, state: &AdminState, log: Option<&LogWriter>) {
+/// The changed file; nothing where it is broken, which keeps what runs.
+fn reload(source: &Source, running: &Config, state: &AdminState, log: Option<&LogWriter>) -> Option<Arc<Config>> {
     if let Some(log) = log {
         log.reopen();
     }
     let Source::File(path) = source else {
         tracing::info!("the built-in configuration does not change");
-        return;
+        return None;
     };
     match config::load(path) {
         Ok(loaded) => {
             loaded.notes.log();
-            let running = Arc::clone(&orders.borrow().config);
-            for setting in needs_restart(&running, &loaded.config) {
+            for setting in needs_restart(running, &loaded.config) {
                 tracing::warn!(setting, "this change takes effect at the next start");
             }
-            let config = Arc::new(loaded.config);
-            state.config.store(Arc::clone(&config));
-            state.reloads.fetch_add(1, Relaxed);
-            orders.send_modify(|orders| orders.config = Arc::clone(&config));
-            tracing::info!(routes = config.routes.len(), "reloaded");
+            Some(Arc::new(loaded.config))
         }
         Err(error) => {
             state.failed_reloads.fetch_add(1, Relaxed);
             tracing::error!("not reloaded, the running configuration stays:\n{}", error.render(false));
+            None
         }
     }
 }

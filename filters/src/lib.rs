@@ -27,6 +27,8 @@
 pub mod context;
 pub mod edit;
 pub mod headers;
+#[cfg(feature = "jwt")]
+pub mod jwt;
 pub mod key_resolver;
 pub mod limiter;
 pub mod metering;

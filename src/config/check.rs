@@ -10,6 +10,7 @@ use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
 
 use super::check_filters::header_name;
+use super::check_jwt::Tokens;
 use super::check_key_resolver::key_resolvers;
 use super::check_limiter::Limits;
 use super::check_request_counter::metering;
@@ -61,9 +62,11 @@ pub(crate) fn check(
         sink.error(origin, "`enabled: false` switches the gateway off, which leaves nothing to run").help("remove it");
     }
     let redis = raw.redis.as_ref().and_then(|redis| check_redis::check(redis, sink));
-    let key_resolvers = key_resolvers(raw, nodes, sink);
+    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, sink);
+    let key_resolvers = key_resolvers(raw, nodes, &tokens, sink);
     let limits = Limits {
         key_resolvers: &key_resolvers,
+        tokens: &tokens,
         deny_empty_key: raw.filter.request_rate_limiter.deny_empty_key.unwrap_or(true),
         empty_key_status: status(
             raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
@@ -92,6 +95,8 @@ pub(crate) fn check(
         server: check_server::server(&raw.server, nodes, env, sink),
         management: check_server::management(&raw.management, env, sink),
         redis,
+        #[cfg(feature = "jwt")]
+        jwt: tokens.jwt,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
         metering: metering(&raw.metering, sink),
         access_log: AccessLog {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use super::check::Nodes;
+use super::check_jwt::Tokens;
 use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::Arg;
@@ -13,7 +14,12 @@ use super::raw::RawConfig;
 use super::yaml::{Kind, Node};
 
 /// `key-resolvers:` by name.
-pub(crate) fn key_resolvers(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> BTreeMap<String, KeyResolver> {
+pub(crate) fn key_resolvers(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    tokens: &Tokens,
+    sink: &mut Sink,
+) -> BTreeMap<String, KeyResolver> {
     let mut resolvers = BTreeMap::new();
     for (name, whole) in &raw.key_resolvers {
         let Some(node) = nodes.get(*whole) else { continue };
@@ -24,7 +30,7 @@ pub(crate) fn key_resolvers(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink)
         let mut parsed = Vec::with_capacity(parts.len());
         for part in parts {
             match part.scalar().map(KeyResolver::parse) {
-                Some(Ok(resolver)) => parsed.push(resolver),
+                Some(Ok(resolver)) => parsed.push(tokens.bind(resolver, part.origin, sink)),
                 Some(Err(error)) => drop(sink.error(part.origin, reasons(&error))),
                 None => sink
                     .error(part.origin, format!("expected a key resolver, found {}", part.describe()))
@@ -64,5 +70,11 @@ pub(crate) fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, sink: &mut Sink) 
     if let Some(named) = limits.key_resolvers.get(text) {
         return Some(named.clone());
     }
-    KeyResolver::parse(text).map_err(|error| sink.error(arg.origin, reasons(&error))).ok()
+    match KeyResolver::parse(text) {
+        Ok(resolver) => Some(limits.tokens.bind(resolver, arg.origin, sink)),
+        Err(error) => {
+            sink.error(arg.origin, reasons(&error));
+            None
+        }
+    }
 }

@@ -48,6 +48,7 @@ const ARGS: [&str; 18] = [
 /// Settings that all limiters, and some other filters, of one file share.
 pub(crate) struct Limits<'c> {
     pub(crate) key_resolvers: &'c BTreeMap<String, KeyResolver>,
+    pub(crate) tokens: &'c super::check_jwt::Tokens,
     pub(crate) deny_empty_key: bool,
     pub(crate) empty_key_status: StatusCode,
     pub(crate) headers: HeaderNames,

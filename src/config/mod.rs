@@ -8,6 +8,8 @@ mod access;
 mod advice;
 mod check;
 mod check_filters;
+#[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
+mod check_jwt;
 mod check_key_resolver;
 mod check_limiter;
 mod check_predicates;
@@ -20,12 +22,15 @@ mod check_trusted;
 mod de;
 mod definition;
 mod dotted;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod locate;
 mod model;
 mod names;
 mod placeholder;
 mod problem;
 mod raw;
+mod raw_jwt;
 mod raw_route;
 mod raw_server;
 mod schema;
@@ -42,6 +47,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+#[cfg(feature = "jwt")]
+pub use jwt::{Jwt, KeySource};
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;

@@ -29,6 +29,9 @@ pub struct Config {
     pub management: Management,
     /// Where limits are kept; `None`: in memory.
     pub redis: Option<Redis>,
+    /// Whose tokens `jwt:CLAIM` believes.
+    #[cfg(feature = "jwt")]
+    pub jwt: Option<super::Jwt>,
     /// Limits kept in memory.
     pub memory: Memory,
     /// Counts of use on their way to Redis.

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_jwt::RawJwt;
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
 use super::spot::{Spot, Whole};
@@ -23,6 +24,8 @@ pub(crate) struct RawConfig {
     pub(crate) management: RawManagement,
     /// Where limits are kept across gateways; absent: in memory.
     pub(crate) redis: Option<Spot<RawRedis>>,
+    /// JSON Web Tokens: what `jwt:CLAIM` believes.
+    pub(crate) jwt: Option<Spot<RawJwt>>,
     /// Limits kept in memory.
     pub(crate) memory: RawMemory,
     /// Counts of `RequestCounter` on their way to Redis.

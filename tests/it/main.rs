@@ -9,6 +9,8 @@ mod bodies;
 mod forwarding;
 mod framing;
 mod http2;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod key_resolvers;
 mod lifecycle;
 mod limiting;

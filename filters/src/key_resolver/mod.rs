@@ -11,6 +11,7 @@
 //! | `host` | the host asked for, in lower case without port |
 //! | `method` | the request's method |
 //! | `route` | the id of the matched route: one bucket for all of its clients |
+//! | `jwt:CLAIM` | a claim of the request's verified JSON Web Token; `a.b` is the member `b` of the claim `a` (feature `jwt`) |
 //! | `principal` | the user that an authenticating filter established |
 //!
 //! Values are decoded so that a client cannot get a fresh bucket by spelling the same value another way. What is
@@ -31,12 +32,19 @@
 mod buffer;
 mod source;
 
+#[cfg(feature = "jwt")]
+use std::sync::Arc;
+
 use http::{HeaderName, Request};
 use thiserror::Error;
 
 pub use self::buffer::KeyBuf;
 use self::source::IpPrefixes;
+#[cfg(feature = "jwt")]
+pub(crate) use self::source::cookie;
 use crate::context::RequestContext;
+#[cfg(feature = "jwt")]
+use crate::jwt::Verifier;
 
 /// Makes a key id of a request. See the [module](self) for the kinds there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +56,7 @@ pub struct KeyResolver(Kind);
 pub enum KeyResolverError {
     /// No resolver is called so.
     #[error(
-        "unknown key resolver `{0}`, use ip, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route or principal"
+        "unknown key resolver `{0}`, use ip, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM or principal"
     )]
     Unknown(String),
     /// The part behind the colon is missing.
@@ -60,9 +68,9 @@ pub enum KeyResolverError {
     /// The part behind `path:` is not `{variable}`.
     #[error("key resolver `{0}` needs a variable in braces, as in `path:{{id}}`")]
     BadVariable(String),
-    /// Exists in other versions only.
-    #[error("key resolver `{0}` is not supported yet, use `principal` or `header:NAME`")]
-    NotSupportedYet(String),
+    /// This build lacks the feature `jwt`.
+    #[error("key resolver `{0}` needs a build with the feature `jwt`, which this one lacks")]
+    NeedsJwt(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +85,8 @@ enum Kind {
     Method,
     Route,
     Principal,
+    #[cfg(feature = "jwt")]
+    Jwt(Box<str>, Option<Arc<Verifier>>),
     Composite(Vec<KeyResolver>),
 }
 
@@ -97,11 +107,10 @@ impl KeyResolver {
                 "method" => Kind::Method,
                 "route" => Kind::Route,
                 "principal" => Kind::Principal,
-                "header" | "query" | "cookie" => return Err(KeyResolverError::MissingName(text.to_owned())),
+                "header" | "query" | "cookie" | "jwt" => return Err(KeyResolverError::MissingName(text.to_owned())),
                 _ => return Err(KeyResolverError::Unknown(text.to_owned())),
             },
-            Some(("jwt", _)) => return Err(KeyResolverError::NotSupportedYet(text.to_owned())),
-            Some(("header" | "query" | "cookie" | "path", "")) => {
+            Some(("header" | "query" | "cookie" | "path" | "jwt", "")) => {
                 return Err(KeyResolverError::MissingName(text.to_owned()));
             }
             Some(("header", name)) => Kind::Header(
@@ -110,6 +119,10 @@ impl KeyResolver {
             ),
             Some(("query", name)) => Kind::Query(name.into()),
             Some(("cookie", name)) => Kind::Cookie(name.into()),
+            #[cfg(feature = "jwt")]
+            Some(("jwt", claim)) => Kind::Jwt(claim.into(), None),
+            #[cfg(not(feature = "jwt"))]
+            Some(("jwt", _)) => return Err(KeyResolverError::NeedsJwt(text.to_owned())),
             Some(("path", variable)) => match variable.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
                 Some(name) if !name.is_empty() => Kind::Variable(name.into()),
                 _ => return Err(KeyResolverError::BadVariable(text.to_owned())),
@@ -157,6 +170,28 @@ impl KeyResolver {
         })
     }
 
+    /// Reads claims of the tokens that `verifier` lets count. Without one, `jwt:CLAIM` resolves to nothing.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn with_jwt(self, verifier: &Arc<Verifier>) -> Self {
+        Self(match self.0 {
+            Kind::Jwt(claim, _) => Kind::Jwt(claim, Some(Arc::clone(verifier))),
+            Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.with_jwt(verifier)).collect()),
+            other => other,
+        })
+    }
+
+    /// Whether it reads a claim and has no verifier to believe one.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn lacks_jwt(&self) -> bool {
+        match &self.0 {
+            Kind::Jwt(_, verifier) => verifier.is_none(),
+            Kind::Composite(parts) => parts.iter().any(Self::lacks_jwt),
+            _ => false,
+        }
+    }
+
     /// Whether it reads the request's [`RequestContext`] at all.
     #[must_use]
     pub fn needs_context(&self) -> bool {
@@ -164,6 +199,8 @@ impl KeyResolver {
             Kind::Ip(_) | Kind::Variable(_) | Kind::Route | Kind::Principal => true,
             Kind::Composite(parts) => parts.iter().any(Self::needs_context),
             Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path | Kind::Host | Kind::Method => false,
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(..) => false,
         }
     }
 
@@ -199,6 +236,11 @@ impl KeyResolver {
             Kind::Method => request.method().as_str().as_bytes(),
             Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
             Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(claim, verifier) => {
+                verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;
+                buf.as_bytes()
+            }
             Kind::Composite(parts) => {
                 // Each part behind its length: no two lists of parts are written alike.
                 let mut part_buf = KeyBuf::new();

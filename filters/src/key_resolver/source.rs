@@ -65,7 +65,7 @@ pub(super) fn query<'a>(uri: &'a Uri, name: &str) -> Option<&'a [u8]> {
 }
 
 /// The value of the first cookie `name` without the double quotes that may stand around it (RFC 6265 §4.2.1).
-pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|b| *b == b';'));
     let value =
         pairs.map(<[u8]>::trim_ascii).find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;

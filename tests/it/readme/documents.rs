@@ -133,12 +133,13 @@ fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other()
 }
 
 #[test]
+#[cfg(feature = "jwt")]
 fn every_documented_key_resolver_can_be_used() {
     for resolver in first_column(&file("docs/configuration.md"), "| Resolver |") {
         let folder = tempfile::tempdir().unwrap();
-        let text = resolver.trim_matches('"').replace("NAME", "X").replace("variable", "id");
+        let text = resolver.trim_matches('"').replace("NAME", "X").replace("CLAIM", "sub").replace("variable", "id");
         let yaml = format!(
-            "key-resolvers: {{name: ip}}\nroutes: [{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}'], filters: \
+            "jwt: {{jwks: 'https://id/keys', audience: a}}\nkey-resolvers: {{name: ip}}\nroutes: [{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}'], filters: \
              [{{name: RequestRateLimiter, args: {{replenish-rate: 1, key-resolver: '{text}'}}}}]}}]\n"
         );
         std::fs::write(folder.path().join("ask.yaml"), &yaml).unwrap();

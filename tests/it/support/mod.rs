@@ -4,6 +4,8 @@ pub mod client;
 pub mod gateway;
 pub mod load;
 pub mod redis;
+#[cfg(feature = "jwt")]
+pub mod tokens;
 pub mod upstream;
 
 use std::net::{SocketAddr, TcpListener};

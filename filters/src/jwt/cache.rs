@@ -1,0 +1,91 @@
+//! Outcomes of verifying, remembered by the token's SHA-256: bounded, and cheap to ask from several threads.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+/// A token's SHA-256. Whoever finds two tokens with one of these can forge signatures as well.
+pub(super) type Digest = [u8; 32];
+
+/// Few enough to be small, enough that workers seldom meet.
+const SHARDS: usize = 16;
+
+/// Outcomes by token. The oldest are dropped, roughly: those that nobody asked for while `capacity` others came.
+#[derive(Debug)]
+pub(super) struct Cache<T> {
+    shards: [Mutex<Shard<T>>; SHARDS],
+    /// Entries of a shard's generation.
+    share: usize,
+}
+
+/// Two generations: a full young one becomes the old one, and the old one goes.
+#[derive(Debug)]
+struct Shard<T> {
+    young: HashMap<Digest, T>,
+    old: HashMap<Digest, T>,
+}
+
+impl<T: Clone> Cache<T> {
+    /// Holds `capacity` entries at least, and at most twice as many.
+    pub(super) fn new(capacity: usize) -> Self {
+        let shard = |_| Mutex::new(Shard { young: HashMap::new(), old: HashMap::new() });
+        Self { shards: std::array::from_fn(shard), share: capacity.div_ceil(SHARDS).max(1) }
+    }
+
+    pub(super) fn get(&self, digest: &Digest) -> Option<T> {
+        let mut shard = self.shard(digest).lock();
+        if let Some(found) = shard.young.get(digest) {
+            return Some(found.clone());
+        }
+        let found = shard.old.remove(digest)?;
+        shard.insert(*digest, found.clone(), self.share);
+        Some(found)
+    }
+
+    pub(super) fn insert(&self, digest: Digest, outcome: T) {
+        self.shard(&digest).lock().insert(digest, outcome, self.share);
+    }
+
+    fn shard(&self, digest: &Digest) -> &Mutex<Shard<T>> {
+        &self.shards[usize::from(digest[0]) % SHARDS]
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock()).map(|shard| shard.young.len() + shard.old.len()).sum()
+    }
+}
+
+impl<T> Shard<T> {
+    fn insert(&mut self, digest: Digest, outcome: T, share: usize) {
+        if self.young.len() >= share {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(digest, outcome);
+    }
+}
+
+pub(super) fn digest(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stays_and_no_more_than_twice_the_capacity_is_held() {
+        let cache = Cache::new(64);
+        let wanted = digest(b"wanted");
+        cache.insert(wanted, 0);
+        for number in 1..10_000_u32 {
+            cache.insert(digest(&number.to_be_bytes()), number);
+            assert_eq!(cache.get(&wanted), Some(0), "after {number} others");
+        }
+        assert!((64..=128).contains(&cache.len()), "{}", cache.len());
+        assert_eq!(cache.get(&digest(&1_u32.to_be_bytes())), None);
+    }
+}

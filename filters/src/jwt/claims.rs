@@ -1,0 +1,65 @@
+//! What a token claims, and what of it must hold (RFC 7519 §4.1). Pure: the time is an argument.
+
+use std::fmt::{self, Write};
+
+use serde_json::{Map, Value};
+
+use super::{Refusal, Settings};
+
+/// When a token may be used, in seconds since 1970, leeway included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lifetime {
+    from: f64,
+    until: f64,
+}
+
+impl Lifetime {
+    /// Whether a token may be used at `now`; "on or after" its `exp` it may not.
+    pub(super) fn check(self, now: f64) -> Result<(), Refusal> {
+        if now >= self.until {
+            Err(Refusal::Expired)
+        } else if now < self.from {
+            Err(Refusal::NotYet)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// What holds of `claims` whatever the time, and from when until when they count.
+pub(super) fn examine(claims: &Map<String, Value>, settings: &Settings) -> Result<Lifetime, Refusal> {
+    let accepted = |list: &[String], value: &Value| value.as_str().is_some_and(|text| list.iter().any(|a| a == text));
+    if !settings.issuers.is_empty() && !claims.get("iss").is_some_and(|iss| accepted(&settings.issuers, iss)) {
+        return Err(Refusal::Issuer);
+    }
+    let names_us = |aud: &Value| match aud {
+        Value::Array(list) => list.iter().any(|one| accepted(&settings.audiences, one)),
+        one => accepted(&settings.audiences, one),
+    };
+    if !settings.audiences.is_empty() && !claims.get("aud").is_some_and(names_us) {
+        return Err(Refusal::Audience);
+    }
+    let leeway = settings.leeway.as_secs_f64();
+    let time = |name| claims.get(name).map(|time: &Value| time.as_f64().ok_or(Refusal::Times)).transpose();
+    let until = time("exp")?.ok_or(Refusal::Times)? + leeway;
+    let from = time("nbf")?.map_or(f64::NEG_INFINITY, |nbf| nbf - leeway);
+    Ok(Lifetime { from, until })
+}
+
+/// The claim called `name`, or the one that its dots lead to where no claim is called so.
+pub(super) fn find<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c Value> {
+    claims.get(name).or_else(|| {
+        let mut keys = name.split('.');
+        let first = claims.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.as_object()?.get(key))
+    })
+}
+
+/// Writes a text as it is, a number or a flag as JSON; nothing else can be a key.
+pub(super) fn write(value: &Value, out: &mut impl Write) -> Option<fmt::Result> {
+    match value {
+        Value::String(text) => Some(out.write_str(text)),
+        Value::Number(_) | Value::Bool(_) => Some(write!(out, "{value}")),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Which keys are taken.
+
+use serde_json::{Value, json};
+
+use super::support::{NOW, SECRET, claims, jwk, key_set, signed, signing_key};
+use crate::jwt::Algorithm::{ES256, ES384, EdDSA, HS256, HS384, PS256, RS256};
+use crate::jwt::{KeySet, KeySetError, Refusal, Settings, Verifier};
+
+fn parse(keys: &Value) -> Result<KeySet, KeySetError> {
+    KeySet::parse(json!({ "keys": keys }).to_string().as_bytes())
+}
+
+fn changed(mut key: Value, name: &str, value: Value) -> Value {
+    key[name] = value;
+    key
+}
+
+#[test]
+fn text_that_is_no_key_set_is_refused_with_a_reason() {
+    for (text, reason) in [
+        ("{", "it is no JSON"),
+        ("[]", "no list `keys`"),
+        ("{}", "no list `keys`"),
+        (r#"{"keys": {}}"#, "no list `keys`"),
+        (r#"{"keys": []}"#, "no key to verify with"),
+        (r#"{"keys": [3]}"#, "keys[0] cannot be read"),
+        (r#"{"keys": [{"kty": "oct", "kid": "s", "k": "c2hvcnQ"}]}"#, "key `s` is a secret of less than 32 bytes"),
+        (r#"{"keys": [{"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}]}"#, "keys[0] is no point of P-256 or P-384"),
+        (r#"{"keys": [{"kty": "AKP", "kid": "pq"}]}"#, "key `pq` is of a type or curve that is not supported"),
+    ] {
+        let message = KeySet::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(message.contains(reason), "{text}: {message}");
+    }
+    let many: Vec<Value> = vec![jwk(EdDSA); 65];
+    assert!(matches!(parse(&json!(many)), Err(KeySetError::TooMany(65))));
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_left_out_and_told() {
+    let weak = changed(jwk(RS256), "n", json!("AQAB"));
+    for (key, reason) in [
+        (changed(jwk(RS256), "use", json!("enc")), "key `RS256` is not for signatures (`use`)"),
+        (changed(jwk(RS256), "key_ops", json!(["sign"])), "key `RS256` is not for verifying (`key_ops`)"),
+        (changed(jwk(RS256), "alg", json!("ES256")), "key `RS256` is not made for its own `alg`, ES256"),
+        (changed(jwk(RS256), "alg", json!("RSA-OAEP")), "is not made for its own `alg`"),
+        (changed(jwk(ES256), "crv", json!("P-384")), "key `ES256` is no point of P-256 or P-384"),
+        (changed(jwk(EdDSA), "crv", json!("X25519")), "is of a type or curve that is not supported"),
+        (changed(jwk(EdDSA), "x", json!("AAAA")), "is of a type or curve that is not supported"),
+        (weak, "key `RS256` has 24 bits, 2048 to 8192 are taken"),
+    ] {
+        let set = parse(&json!([key, jwk(ES384)])).unwrap();
+        assert_eq!(set.len(), 1);
+        assert!(set.unusable()[0].contains(reason), "{:?}", set.unusable());
+    }
+}
+
+#[test]
+fn a_key_serves_the_algorithm_that_it_says_alone() {
+    let set = key_set(&[changed(jwk(RS256), "alg", json!("PS256"))]);
+    assert!(set.fits_any(&[PS256]) && !set.fits_any(&[RS256]));
+    let verifier = Verifier::new(Settings::default(), set);
+    let token = |alg| signed(&jsonwebtoken::Header::new(alg), &claims());
+    assert!(verifier.verify_at(token(PS256).as_bytes(), NOW).is_ok());
+    assert_eq!(verifier.verify_at(token(RS256).as_bytes(), NOW).unwrap_err(), Refusal::NoKey);
+}
+
+#[test]
+fn of_several_keys_of_one_name_or_none_the_right_one_is_found() {
+    let other = json!({"kty": "oct", "k": "A".repeat(43), "kid": "HS256"});
+    let settings = Settings { algorithms: vec![HS256, HS384], ..Settings::default() };
+    let verifier = Verifier::new(settings, parse(&json!([other, jwk(HS256)])).unwrap());
+    for kid in [None, Some("HS256".to_owned())] {
+        let header = jsonwebtoken::Header { kid, ..jsonwebtoken::Header::new(HS256) };
+        let token = jsonwebtoken::encode(&header, &claims(), &signing_key(HS256)).unwrap();
+        assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok(), "{header:?}");
+    }
+}
+
+#[test]
+fn nothing_shows_a_secret() {
+    let set = key_set(&[jwk(HS256)]);
+    let secret = jwk(HS256)["k"].as_str().unwrap().to_owned();
+    let shown = format!("{set:?} {:?}", Verifier::new(Settings::default(), set.clone()));
+    assert!(shown.contains("HS256") && !shown.contains(&secret) && !shown.contains(&format!("{SECRET:?}")), "{shown}");
+}

@@ -1,0 +1,32 @@
+//! `jwt:` as typed.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::raw::StringOrList;
+use super::spot::{Spot, Whole};
+use super::units::Time;
+
+/// JSON Web Tokens: what `jwt:CLAIM` believes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawJwt {
+    /// The key set (RFC 7517): a file's path, or `https://…`. Required.
+    pub(crate) jwks: Option<Spot<String>>,
+    /// Signature algorithms that are accepted, out of RS, PS, HS (256, 384, 512), ES (256, 384) and EdDSA. Default: all but HS, with which whoever verifies can sign.
+    pub(crate) algorithms: Option<Vec<Spot<String>>>,
+    /// The `iss` that a token must have, or several to choose from. Default: any.
+    #[schemars(with = "StringOrList")]
+    pub(crate) issuer: Option<Whole>,
+    /// The `aud` that a token must name, or several to choose from. Default: any.
+    #[schemars(with = "StringOrList")]
+    pub(crate) audience: Option<Whole>,
+    /// By how much clocks may differ. Default 60s, as Spring Security's.
+    pub(crate) leeway: Option<Spot<Time>>,
+    /// The header that carries the token. Default `Authorization`, behind `Bearer`.
+    pub(crate) header: Option<Spot<String>>,
+    /// The cookie that carries the token, in place of a header. Default: none.
+    pub(crate) cookie: Option<Spot<String>>,
+    /// Time after which the key set is read again. Default 5m; a key that it lacks is looked for earlier.
+    pub(crate) refresh: Option<Spot<Time>>,
+}

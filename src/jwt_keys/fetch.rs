@@ -1,0 +1,105 @@
+//! One small document from a server, over TLS or not.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, HOST, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper::client::conn::http1;
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Key sets have a few thousand bytes.
+pub(super) const MOST_BYTES: usize = 1 << 20;
+/// From the name's look-up to the last byte.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why there is no document.
+#[derive(Debug, Error)]
+pub(super) enum FetchError {
+    #[error("the URL has no host")]
+    NoHost,
+    #[error("not within {PATIENCE:?}")]
+    Late,
+    #[error("cannot connect")]
+    Connect(#[source] io::Error),
+    #[error("this system has no certificates to trust; SSL_CERT_FILE can name some")]
+    NoRoots,
+    #[error("no TLS")]
+    Tls(#[source] io::Error),
+    #[error("no answer")]
+    Http(#[from] hyper::Error),
+    #[error("the answer is {0}, not 200")]
+    Status(StatusCode),
+    #[error("it has more than {MOST_BYTES} bytes")]
+    TooLong,
+    #[error("the answer broke off")]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What a `GET` of `uri` answers. Redirects are not followed: the configuration names who is believed.
+///
+/// # Errors
+/// There is no 200 with at most [`MOST_BYTES`] within [`PATIENCE`].
+pub(super) async fn fetch(uri: &Uri) -> Result<Bytes, FetchError> {
+    tokio::time::timeout(PATIENCE, get(uri)).await.unwrap_or(Err(FetchError::Late))
+}
+
+async fn get(uri: &Uri) -> Result<Bytes, FetchError> {
+    let is_https = uri.scheme_str() == Some("https");
+    let host = uri.host().ok_or(FetchError::NoHost)?.trim_matches(['[', ']']);
+    let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+    let stream = TcpStream::connect((host, port)).await.map_err(FetchError::Connect)?;
+    if !is_https {
+        return ask(TokioIo::new(stream), uri).await;
+    }
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| FetchError::NoHost)?;
+    let tls = TlsConnector::from(tls_config()?).connect(name, stream).await.map_err(FetchError::Tls)?;
+    ask(TokioIo::new(tls), uri).await
+}
+
+/// Trusts whom the system trusts, read anew each time: certificates change, and it is seldom asked.
+fn tls_config() -> Result<Arc<ClientConfig>, FetchError> {
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if usable == 0 {
+        return Err(FetchError::NoRoots);
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| FetchError::Tls(io::Error::other(error)))?;
+    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+}
+
+async fn ask(io: impl Read + Write + Unpin, uri: &Uri) -> Result<Bytes, FetchError> {
+    let (mut sender, connection) = http1::handshake(io).await?;
+    let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
+        .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
+        .header(ACCEPT, "application/jwk-set+json, application/json")
+        .header(USER_AGENT, "tollgate")
+        .body(Empty::<Bytes>::new());
+    let answer = async {
+        let response = sender.send_request(request.map_err(|_| FetchError::NoHost)?).await?;
+        if response.status() != StatusCode::OK {
+            return Err(FetchError::Status(response.status()));
+        }
+        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|error| if error.is::<LengthLimitError>() { FetchError::TooLong } else { FetchError::Body(error) })
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        outcome = &mut answer => outcome,
+        // It ends before the answer was taken where the server closes behind it.
+        _ = connection => answer.await,
+    }
+}

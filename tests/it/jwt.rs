@@ -1,0 +1,208 @@
+//! `jwt:CLAIM`: only tokens that the configured keys signed are believed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::tokens::{Algorithm, EncodingKey, Header, Signer, jwks, now};
+use crate::support::upstream::{Upstream, response};
+
+/// One request an hour (nearly) for each `sub`; without a token that counts, 401.
+fn yaml(jwt: &str) -> String {
+    format!(
+        "jwt: {jwt}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: \
+         {{replenish-rate: 1, burst-capacity: 3600, requested-tokens: 3600, key-resolver: 'jwt:sub', empty-key-status: 401}}}}]}}]"
+    )
+}
+
+fn status(gateway: &Gateway, token: &str) -> u16 {
+    gateway.connect().request("GET", "/", &[("Authorization", &format!("Bearer {token}"))], b"").status
+}
+
+fn sub(name: &str) -> Value {
+    json!({ "sub": name })
+}
+
+/// A folder with a key set.
+fn folder(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn of_file(path: &Path, more: &str) -> Gateway {
+    Gateway::start(&yaml(&format!("{{jwks: '{}'{more}}}", path.display())))
+}
+
+/// A server of a key set that can be exchanged; without one it answers 503.
+fn key_server(text: Option<String>) -> (Upstream, Arc<Mutex<Option<String>>>) {
+    let shown = Arc::new(Mutex::new(text));
+    let served = Arc::clone(&shown);
+    let upstream = Upstream::start(move |_| match &*served.lock().unwrap() {
+        Some(text) => response(200, &[("Content-Type", "application/json")], text.as_bytes()),
+        None => response(503, &[], b""),
+    });
+    (upstream, shown)
+}
+
+#[test]
+fn a_claim_of_a_verified_token_is_a_key() {
+    let (rsa, ec) = (Signer::rs256("r"), Signer::es256("e"));
+    let (_folder, path) = folder(&jwks(&[&rsa, &ec]));
+    let gateway = of_file(&path, "");
+    assert_eq!(status(&gateway, &rsa.token(&sub("ada"))), 200);
+    assert_eq!(status(&gateway, &rsa.token(&sub("ada"))), 429);
+    assert_eq!(status(&gateway, &ec.token(&json!({"sub": "ada", "iat": 1}))), 429, "the same user by another key");
+    assert_eq!(status(&gateway, &ec.token(&sub("eve"))), 200);
+    assert_eq!(status(&gateway, &ec.token(&json!({"name": "eve"}))), 401, "without the claim");
+    assert_eq!(gateway.get("/").status, 401, "without a token");
+}
+
+#[test]
+fn forged_expired_and_misdirected_tokens_have_no_key() {
+    let (good, evil) = (Signer::rs256("r"), Signer::rs256("r"));
+    let (_folder, path) = folder(&jwks(&[&good]));
+    let gateway =
+        of_file(&path, ", algorithms: [RS256, HS256], issuer: 'https://id', audience: [shop, till], leeway: 0s");
+    let claims = |changes: Value| {
+        let mut claims = json!({"sub": "ada", "iss": "https://id", "aud": ["x", "till"]});
+        claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        claims
+    };
+    for changes in [
+        json!({"exp": now() - 1}),
+        json!({"exp": "never"}),
+        json!({"nbf": now() + 300}),
+        json!({"iss": "https://id.evil"}),
+        json!({"iss": null}),
+        json!({"aud": "x"}),
+        json!({"aud": null}),
+    ] {
+        assert_eq!(status(&gateway, &good.token(&claims(changes.clone()))), 401, "{changes}");
+    }
+    let token = good.token(&claims(json!({})));
+    assert_eq!(status(&gateway, &evil.token(&claims(json!({})))), 401, "another key by the same name");
+    let [header, payload, signature]: [&str; 3] = token.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let other = good.token(&claims(json!({"sub": "eve"})));
+    let others = other.split('.').nth(1).unwrap();
+    assert_eq!(status(&gateway, &format!("{header}.{others}.{signature}")), 401, "another's claims");
+    // {"alg":"none"} and {"alg":"none","kid":"r"}
+    for none in ["eyJhbGciOiJub25lIn0", "eyJhbGciOiJub25lIiwia2lkIjoiciJ9"] {
+        assert_eq!(status(&gateway, &format!("{none}.{payload}.")), 401);
+        assert_eq!(status(&gateway, &format!("{none}.{payload}.{signature}")), 401);
+    }
+    // The public key is no secret, though HS256 is accepted.
+    for secret in [good.jwk()["n"].as_str().unwrap().to_owned(), good.jwk().to_string(), jwks(&[&good])] {
+        for kid in [Some("r".to_owned()), None] {
+            let header = Header { kid, ..Header::new(Algorithm::HS256) };
+            let claims = claims(json!({"exp": now() + 60}));
+            let forged = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_secret(secret.as_bytes())).unwrap();
+            assert_eq!(status(&gateway, &forged), 401, "{header:?}");
+        }
+    }
+    assert_eq!(status(&gateway, &token), 200);
+    assert_eq!(status(&gateway, &token), 429);
+}
+
+#[test]
+fn a_token_may_stand_in_another_header_or_a_cookie() {
+    let signer = Signer::es256("e");
+    let (_folder, path) = folder(&jwks(&[&signer]));
+    let token = signer.token(&sub("ada"));
+    for (setting, name, value) in
+        [("header: X-Token", "X-Token", token.clone()), ("cookie: session", "Cookie", format!("a=b; session={token}"))]
+    {
+        let gateway = of_file(&path, &format!(", {setting}"));
+        assert_eq!(gateway.connect().request("GET", "/", &[(name, &value)], b"").status, 200, "{setting}");
+        assert_eq!(status(&gateway, &token), 401, "{setting}: not as a bearer token");
+    }
+}
+
+#[test]
+fn the_keys_of_a_file_are_exchanged_by_a_reload_and_a_broken_file_changes_nothing() {
+    let (old, new) = (Signer::es256("old"), Signer::es256("new"));
+    let (_folder, path) = folder(&jwks(&[&old]));
+    let text = yaml(&format!("{{jwks: '{}', refresh: 1h}}", path.display()));
+    let gateway = Gateway::start(&text);
+    assert_eq!(status(&gateway, &old.token(&sub("a"))), 200);
+    std::fs::write(&path, "{").unwrap();
+    gateway.reload(&text);
+    assert!(gateway.logged("not reloaded").contains("not reloaded"));
+    gateway.logged("keys.json: it is no JSON: EOF while parsing an object at line 1 column 1");
+    assert_eq!(status(&gateway, &old.token(&sub("b"))), 200);
+    std::fs::write(&path, jwks(&[&new])).unwrap();
+    gateway.reload(&text);
+    eventually("the worker has the new keys", || status(&gateway, &new.token(&sub("c"))) != 401);
+    assert_eq!(status(&gateway, &old.token(&sub("d"))), 401);
+    assert_eq!(status(&gateway, &new.token(&sub("a"))), 429, "what was spent stays spent");
+}
+
+#[test]
+fn the_keys_of_a_file_are_read_again_in_time() {
+    let (old, new) = (Signer::es256("a"), Signer::es256("a"));
+    let (_folder, path) = folder(&jwks(&[&old]));
+    let gateway = of_file(&path, ", refresh: 20ms");
+    assert_eq!(status(&gateway, &old.token(&sub("a"))), 200);
+    std::fs::write(&path, "[]").unwrap();
+    gateway.logged("no new keys for tokens; those at hand stay");
+    assert_eq!(status(&gateway, &old.token(&sub("b"))), 200);
+    std::fs::write(&path, jwks(&[&new])).unwrap();
+    gateway.logged("new keys for tokens jwks=");
+    assert_eq!(status(&gateway, &old.token(&sub("c"))), 401, "a remembered key is forgotten");
+    assert_eq!(status(&gateway, &new.token(&sub("d"))), 200);
+}
+
+#[test]
+fn the_keys_of_a_server_are_there_from_the_first_request_and_an_unknown_key_fetches_them_anew_once() {
+    let (old, new) = (Signer::es256("old"), Signer::es256("new"));
+    let (server, shown) = key_server(Some(jwks(&[&old])));
+    let text = yaml(&format!("{{jwks: '{}/keys?a=secret'}}", server.uri()));
+    let gateway = Gateway::start(&text);
+    assert_eq!(status(&gateway, &old.token(&sub("a"))), 200);
+    assert_eq!(server.targets(), ["/keys?a=secret"]);
+    *shown.lock().unwrap() = Some(jwks(&[&old, &new]));
+    assert_eq!(status(&gateway, &new.token(&sub("b"))), 401, "the first one is what tells");
+    eventually("the new key is there", || status(&gateway, &new.token(&sub("b"))) != 401);
+    let unknown = Signer::es256("made up");
+    for _ in 0..50 {
+        assert_eq!(status(&gateway, &unknown.token(&sub("c"))), 401);
+    }
+    assert_eq!(server.requests().len(), 2, "not again for half a minute");
+    assert!(!gateway.log().contains("secret"), "{}", gateway.log());
+    // A reload keeps the keys while it fetches them, from a server that is gone.
+    *shown.lock().unwrap() = None;
+    gateway.reload(&text);
+    gateway.logged("the answer is 503 Service Unavailable, not 200");
+    assert_eq!(status(&gateway, &old.token(&sub("d"))), 200);
+}
+
+#[test]
+fn a_gateway_starts_without_keys_and_takes_them_when_they_come() {
+    let signer = Signer::es256("e");
+    let (server, shown) = key_server(None);
+    let gateway = Gateway::start(&yaml(&format!("{{jwks: '{}/'}}", server.uri())));
+    gateway.logged("no new keys for tokens");
+    assert_eq!(status(&gateway, &signer.token(&sub("a"))), 401);
+    eventually("it is ready nevertheless", || gateway.admin("/health/ready").status == 200);
+    *shown.lock().unwrap() = Some(jwks(&[&signer]));
+    eventually("the keys are there", || status(&gateway, &signer.token(&sub("a"))) != 401);
+}
+
+#[test]
+fn a_key_server_that_hangs_or_never_ends_holds_up_nobody() {
+    let signer = Signer::es256("e");
+    let hanging = Upstream::scripted(|_, _| std::thread::sleep(Duration::from_secs(60)));
+    let start = Instant::now();
+    let gateway = Gateway::start(&yaml(&format!("{{jwks: '{}/'}}", hanging.uri())));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(status(&gateway, &signer.token(&sub("a"))), 401);
+
+    let endless = Upstream::start(|_| response(200, &[], &vec![b' '; (1 << 20) + 1]));
+    let gateway = Gateway::start(&yaml(&format!("{{jwks: '{}/'}}", endless.uri())));
+    gateway.logged("it has more than 1048576 bytes");
+}
