@@ -9,6 +9,8 @@ mod lists;
 mod locked;
 mod metering;
 mod metering_script;
+mod concurrency;
+mod concurrency_script;
 mod outages;
 mod pacing;
 mod quota;
