@@ -162,7 +162,8 @@ impl Reading<'_> {
         }
         let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
         let merged = interleave(self.defaults, own);
-        let limiters = merged.iter().filter(|(filter, _)| matches!(filter, Filter::RequestRateLimiter(_))).count();
+        let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
+        let limiters = merged.iter().filter(|(filter, _)| limits(filter)).count();
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => {

@@ -7,6 +7,7 @@
 mod access;
 mod advice;
 mod check;
+mod check_concurrency;
 mod check_filters;
 mod check_key_resolver;
 mod check_limiter;

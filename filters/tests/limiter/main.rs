@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calendar;
+mod concurrency;
+mod concurrency_script;
 mod leaky;
 mod lists;
 mod locked;
 mod metering;
 mod metering_script;
-mod concurrency;
-mod concurrency_script;
 mod outages;
 mod pacing;
 mod quota;
