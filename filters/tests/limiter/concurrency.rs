@@ -9,10 +9,10 @@ use tollgate_filters::limiter::concurrency::{
 };
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::store::OnStoreFailure;
-use tollgate_filters::limiter::store::redis::RedisClient;
+use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings};
 use tollgate_filters::limiter::verdict::{Outcome, Source};
 
-use crate::support::{RedisServer, eventually};
+use crate::support::{Proxy, RedisServer, eventually};
 
 const KEY: &str = "concurrency_limiter.{r.k}.leases";
 
@@ -229,24 +229,24 @@ async fn an_answer_that_comes_too_late_leaves_no_lease_behind() {
     eventually("given back", async || owners(redis).is_empty()).await;
 }
 
-#[tokio::test]
-async fn a_renewal_that_was_under_way_when_the_request_ended_leaves_no_lease() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
     let server = RedisServer::start();
-    let client = server.connected_client_that_waits(Duration::from_secs(20)).await;
+    let proxy = Proxy::start(server.port, b"$5\r\nrenew\r\n");
+    let settings = RedisSettings { connections: 2.try_into().unwrap(), ..RedisSettings::new(proxy.url()) };
+    let client = RedisClient::start(RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
+    eventually("both connections", async || client.status().live_connections == 2).await;
     let gateway = gateway(&client, 1, 300, OnStoreFailure::Deny);
+    let held = gateway.hold().await;
+    eventually("the renewal is on its way", async || proxy.holds_back()).await;
     let redis = &mut server.connection();
-    for _ in 0..5 {
-        let held = gateway.hold().await;
-        let before = gateway.stats.renewals(Renewal::Renewed);
-        server.signal("STOP");
-        // Long enough for a renewal to be sent, and not to be answered.
-        tokio::time::sleep(Duration::from_millis(110)).await;
-        drop(held);
-        server.signal("CONT");
-        gateway.releases.settled(Duration::from_secs(10)).await;
-        eventually("gone", async || owners(redis).is_empty()).await;
-        assert!(gateway.stats.renewals(Renewal::Renewed) <= before + 1);
-    }
+    drop(held);
+    eventually("given back over the other connection", async || owners(redis).is_empty()).await;
+    proxy.let_go();
+    eventually("the renewal arrives", async || gateway.stats.renewals(Renewal::Retaken) == 1).await;
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    eventually("and is undone", async || owners(redis).is_empty()).await;
+    assert_eq!(calls(redis, "zrem"), 2);
 }
 
 #[tokio::test]
