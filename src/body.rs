@@ -12,6 +12,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::time::Instant;
+use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
@@ -42,6 +43,7 @@ enum Kind {
     Client(Box<ClientBody>),
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
+    Leased(Box<Leased<Body>>),
     Upstream(Box<UpstreamBody>),
 }
 
@@ -131,6 +133,7 @@ impl Body {
                 Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
             }
             Kind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
+            Kind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Upstream(body) => body.poll(cx),
         }
     }
@@ -161,6 +164,17 @@ impl From<Counted<Body>> for Body {
     }
 }
 
+impl From<Leased<Body>> for Body {
+    fn from(leased: Leased<Body>) -> Self {
+        // Without a body the request is over; without a slot there is nothing to give back.
+        if leased.is_end_stream() || !leased.holds() {
+            leased.into_inner()
+        } else {
+            Kind::Leased(Box::new(leased)).into()
+        }
+    }
+}
+
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BodyError;
@@ -187,6 +201,7 @@ impl HttpBody for Body {
             Kind::Client(body) => body.incoming.as_ref().is_none_or(HttpBody::is_end_stream),
             Kind::Limited(body) => body.is_end_stream(),
             Kind::Counted(body) => body.is_end_stream(),
+            Kind::Leased(body) => body.is_end_stream(),
             Kind::Upstream(body) => body.incoming.is_end_stream(),
         }
     }
@@ -198,6 +213,7 @@ impl HttpBody for Body {
             Kind::Client(body) => body.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint),
             Kind::Limited(body) => body.size_hint(),
             Kind::Counted(body) => body.size_hint(),
+            Kind::Leased(body) => body.size_hint(),
             Kind::Upstream(body) => body.incoming.size_hint(),
         }
     }

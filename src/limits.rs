@@ -5,28 +5,35 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate_filters::limiter::concurrency::redis::{RedisLeases, Releases};
+use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{Breaker, RedisClient, RedisSettings, RedisStatus, RedisStore};
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 
-use crate::config::{Config, RateLimiter, Redis, RequestCounter, StoreKind};
+use crate::config::{ConcurrencyLimiter, Config, RateLimiter, Redis, RequestCounter, StoreKind};
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// How long a worker that ends waits for slots to be given back: Redis answers within its timeout, or never.
+const LAST_RELEASES: Duration = Duration::from_secs(1);
 
 /// One worker's stores.
 #[derive(Debug)]
 pub struct Limits {
     shared: Arc<SharedLimits>,
     redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
+    releases: Arc<Releases>,
 }
 
-/// What the workers share: the buckets in memory, what was counted, and what is known of Redis.
+/// What the workers share: the buckets and slots in memory, what was counted, and what is known of Redis.
 #[derive(Debug)]
 pub struct SharedLimits {
     memory: Arc<MemoryStore>,
     ledger: Arc<Ledger>,
+    slots: Arc<LeaseTable>,
     breaker: Arc<Breaker>,
     clients: Mutex<Vec<Weak<RedisClient>>>,
 }
@@ -38,6 +45,7 @@ impl SharedLimits {
         Arc::new(Self {
             memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
+            slots: Arc::default(),
             breaker: Arc::default(),
             clients: Mutex::default(),
         })
@@ -68,7 +76,7 @@ impl Limits {
     /// A worker's view of `shared`, without a connection yet.
     #[must_use]
     pub fn new(shared: Arc<SharedLimits>) -> Self {
-        Self { shared, redis: RefCell::default() }
+        Self { shared, redis: RefCell::default(), releases: Arc::default() }
     }
 
     /// Connects to the Redis that `config` names, unless connected to it already. Returns at once: the connection is
@@ -117,6 +125,24 @@ impl Limits {
             hash_ids: self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys),
         };
         Meter::new(Arc::clone(&self.shared.ledger), &settings)
+    }
+
+    /// Where `limiter` keeps its slots, which are counted in `stats`.
+    pub fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+        let memory = MemoryLeases::new(Arc::clone(&self.shared.slots), limiter.rule, Arc::clone(&stats));
+        match (limiter.store, &*self.redis.borrow()) {
+            (Some(StoreKind::Memory), _) | (_, None) => Arc::new(memory),
+            (_, Some((redis, client))) => {
+                let (client, releases) = (Arc::clone(client), Arc::clone(&self.releases));
+                let leases = RedisLeases::new(client, limiter.rule, memory, limiter.on_store_failure, stats, releases);
+                Arc::new(leases.hash_keys(redis.hash_keys))
+            }
+        }
+    }
+
+    /// Waits until the slots of requests that are over are given back.
+    pub async fn released(&self) {
+        self.releases.settled(LAST_RELEASES).await;
     }
 
     /// Where `limiter` keeps its buckets.

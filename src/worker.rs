@@ -79,9 +79,10 @@ impl Worker {
         drop(self.starting);
         let connection_limits = Rc::new(Cell::new(connection_limits(&config)));
         spawn_local(tick(Rc::clone(&resources)));
-        let stop = obey(self.orders, resources, Rc::clone(&gateway), Rc::clone(&connection_limits));
+        let stop = obey(self.orders, Rc::clone(&resources), Rc::clone(&gateway), Rc::clone(&connection_limits));
         let connections = Arc::new(Connections::default());
         let cut_off = accept::run(listener, gateway, connection_limits, self.gate, connections, stop).await;
+        resources.released().await;
         if let Some(log) = log {
             log.flush();
         }

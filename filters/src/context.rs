@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 /// Facts about a request that its head does not carry. Insert it into the request's extensions before the first
 /// filter runs; a filter that finds none treats every fact as unknown.
 #[derive(Clone, Debug, Default)]
@@ -43,5 +45,64 @@ impl LocalReply {
     #[must_use]
     pub fn marks<B>(response: &http::Response<B>) -> bool {
         response.extensions().get::<Self>().is_some()
+    }
+}
+
+/// A connection that has left HTTP: what is bound to the request lasts until the tunnel closes, not until its answer has
+/// been sent. Whoever joins the two sides puts it into the 101's extensions.
+#[derive(Clone)]
+pub struct Tunnel(Arc<Mutex<Option<Bound>>>);
+
+/// What lasts as long as a tunnel.
+type Bound = Vec<Box<dyn Send>>;
+
+/// The open tunnel; dropping it closes the tunnel for all that is bound to it.
+#[derive(Debug)]
+pub struct OpenTunnel(Tunnel);
+
+impl Tunnel {
+    /// A tunnel that is open.
+    #[must_use]
+    pub fn open() -> (Self, OpenTunnel) {
+        let tunnel = Self(Arc::new(Mutex::new(Some(Vec::new()))));
+        (tunnel.clone(), OpenTunnel(tunnel))
+    }
+
+    /// Keeps `bound` until the tunnel closes; drops it at once if it has.
+    pub fn hold(&self, bound: impl Send + 'static) {
+        if let Some(held) = &mut *self.0.lock() {
+            held.push(Box::new(bound));
+        }
+    }
+}
+
+impl std::fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tunnel")
+    }
+}
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        // Dropped outside of the lock: what is bound may do anything.
+        let held = self.0.0.lock().take();
+        drop(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunnel_holds_what_is_bound_to_it_until_it_closes() {
+        let (tunnel, open) = Tunnel::open();
+        let bound = Arc::new(());
+        tunnel.hold(Arc::clone(&bound));
+        assert_eq!(Arc::strong_count(&bound), 2);
+        drop(open);
+        assert_eq!(Arc::strong_count(&bound), 1);
+        tunnel.hold(Arc::clone(&bound));
+        assert_eq!(Arc::strong_count(&bound), 1, "too late");
     }
 }

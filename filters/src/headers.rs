@@ -37,7 +37,7 @@ pub struct RateLimitHeaders {
 }
 
 /// Marks verdicts that were not made where the rule is kept.
-const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
+pub(crate) const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
 /// The seconds in `Retry-After` (RFC 9110 §10.2.3): the wait, rounded up, and never 0, which clients read as "at once".
 #[must_use]
@@ -170,7 +170,7 @@ fn remaining(verdict: &Verdict) -> HeaderValue {
 }
 
 /// Puts `value` before whatever the map has under `name`. A map that is full (32,768 headers) stays as it is.
-fn add_in_front(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+pub(crate) fn add_in_front(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
     match headers.try_entry(name) {
         Ok(Entry::Vacant(vacant)) => {
             let _ = vacant.try_insert(value);

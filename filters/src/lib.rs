@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`RequestRateLimiterLayer`] | holds each key to a token bucket | 429, 403 without a key, 503 |
 //! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
+//! | [`ConcurrencyLimiterLayer`] | holds each key to so many requests at once | 429, 403 without a key, 503 |
 //! | [`EditLayer`] | edits headers and paths, a run of edits in one service | 500, 400 where a variable does not fit |
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
@@ -19,11 +20,13 @@
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer
 //! [`RequestCounterLayer`]: request_counter::RequestCounterLayer
+//! [`ConcurrencyLimiterLayer`]: concurrency_limiter::ConcurrencyLimiterLayer
 //! [`EditLayer`]: edit::EditLayer
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 
+pub mod concurrency_limiter;
 pub mod context;
 pub mod edit;
 pub mod headers;

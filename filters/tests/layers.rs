@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "layers/concurrency_limiter.rs"]
+mod concurrency_limiter;
 #[path = "layers/edit.rs"]
 mod edit;
 #[path = "layers/key_resolver.rs"]

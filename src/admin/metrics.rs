@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 use tollgate_filters::limiter::store::redis::BreakerState;
 
 use super::{AdminState, reply};
+use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -26,6 +27,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(Snapshot::of(state)));
     let mut page = String::new();
     match encode(&mut page, &registry) {

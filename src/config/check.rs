@@ -83,7 +83,9 @@ pub(crate) fn check(
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
     let routes = check_routes::check(raw, nodes, &limits, sink);
-    let is_limited = |route: &Route| route.filters.iter().any(|filter| matches!(filter, Filter::RequestRateLimiter(_)));
+    let limits_something =
+        |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
+    let is_limited = |route: &Route| route.filters.iter().any(limits_something);
     if sink.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
         sink.info(
             Origin::ROOT,

@@ -4,6 +4,7 @@ use http::header::HeaderName;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::{redirect_to, set_status};
 
+use super::check_concurrency;
 use super::check_limiter::{self, Limits};
 use super::check_request_counter;
 use super::definition::{Arg, Written};
@@ -24,6 +25,9 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
         }
         "RequestCounter" => {
             check_request_counter::check(written, limits, sink).map(|counter| Filter::RequestCounter(Box::new(counter)))
+        }
+        "ConcurrencyLimiter" => {
+            check_concurrency::check(written, limits, sink).map(|limiter| Filter::ConcurrencyLimiter(Box::new(limiter)))
         }
         "RequestSize" => request_size(written, sink).map(Filter::RequestSize),
         "RedirectTo" => redirect(written, sink).map(Filter::RedirectTo),

@@ -163,14 +163,16 @@ impl Reading<'_> {
         let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
         let merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|(filter, _)| matches!(filter, Filter::RequestRateLimiter(_))).count();
+        let is_limited =
+            limiters > 0 || merged.iter().any(|(filter, _)| matches!(filter, Filter::ConcurrencyLimiter(_)));
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => {
                 let derived = format!("route-{position}");
                 let counts =
                     |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
-                if limiters > 0 || merged.iter().any(|(filter, _)| counts(filter)) {
-                    let (what, state) = if limiters > 0 { ("limited", "limits") } else { ("metered", "counts") };
+                if is_limited || merged.iter().any(|(filter, _)| counts(filter)) {
+                    let (what, state) = if is_limited { ("limited", "limits") } else { ("metered", "counts") };
                     sink.warn(
                         self.node.origin,
                         format!("a {what} route without `id` is counted as `{derived}`, by its position in the file"),

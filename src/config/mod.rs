@@ -7,6 +7,7 @@
 mod access;
 mod advice;
 mod check;
+mod check_concurrency;
 mod check_filters;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;

@@ -13,10 +13,11 @@ use ipnet::IpNet;
 use regex::Regex;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::concurrency::Concurrency;
 use tollgate_filters::limiter::rule::Rule;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::metering::{Dimensions, Period};
-use tollgate_filters::{redirect_to, request_rate_limiter, set_status};
+use tollgate_filters::{concurrency_limiter, redirect_to, request_rate_limiter, set_status};
 
 use crate::routing::Predicate;
 
@@ -323,6 +324,8 @@ pub enum Filter {
     RequestRateLimiter(Box<RateLimiter>),
     /// Counts use.
     RequestCounter(Box<RequestCounter>),
+    /// Limits how many requests are under way at once.
+    ConcurrencyLimiter(Box<ConcurrencyLimiter>),
 }
 
 /// One counter of a route.
@@ -353,7 +356,20 @@ pub struct RateLimiter {
     pub on_store_failure: OnStoreFailure,
 }
 
-/// Where buckets are kept.
+/// One concurrency limiter of a route.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLimiter {
+    /// How many.
+    pub rule: Concurrency,
+    /// Of whom, and what the client is told.
+    pub settings: concurrency_limiter::Settings,
+    /// Where its slots are kept; `None`: in Redis when there is one.
+    pub store: Option<StoreKind>,
+    /// What happens when Redis cannot be asked.
+    pub on_store_failure: OnStoreFailure,
+}
+
+/// Where buckets and slots are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// In this process.

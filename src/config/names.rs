@@ -16,9 +16,10 @@ pub(crate) const PREDICATES: [&str; 11] = [
 ];
 
 /// Filters that can be used.
-pub(crate) const FILTERS: [&str; 16] = [
+pub(crate) const FILTERS: [&str; 17] = [
     "AddRequestHeader",
     "AddResponseHeader",
+    "ConcurrencyLimiter",
     "PrefixPath",
     "PreserveHostHeader",
     "RedirectTo",

@@ -6,12 +6,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
 
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
-use crate::config::{Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores};
+use crate::config::{
+    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
+};
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
@@ -120,6 +123,11 @@ impl Resources {
         self.limits.settled().await;
     }
 
+    /// Waits until what requests gave back at their end is given back.
+    pub async fn released(&self) {
+        self.limits.released().await;
+    }
+
     /// The pool to `origin`, kept over reloads.
     fn pool(&self, origin: Origin, limits: PoolLimits) -> Rc<Pool> {
         let mut pools = self.pools.borrow_mut();
@@ -138,6 +146,10 @@ impl Resources {
 }
 
 impl stack::Resources for Resources {
+    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+        self.limits.leases(limiter, stats)
+    }
+
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
         self.limits.store(limiter)
     }
@@ -159,6 +171,7 @@ fn needs_context(filter: &Filter) -> bool {
     match filter {
         Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
         Filter::RequestCounter(counter) => counter.key_resolver.needs_context(),
+        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
         other => needs_variables(other),
     }
 }
@@ -168,6 +181,7 @@ fn needs_variables(filter: &Filter) -> bool {
         Filter::Edit(edit) => edit.needs_variables(),
         Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
         Filter::RequestCounter(counter) => counter.key_resolver.needs_variables(),
+        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
         _ => false,
     }
 }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
+use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
@@ -17,7 +19,7 @@ use tower::{Layer, service_fn};
 
 use super::service::Shared;
 use crate::body::Body;
-use crate::config::{Filter, RateLimiter, RequestCounter};
+use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
@@ -28,6 +30,8 @@ pub trait Resources {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
     /// What counts for a counter of `route` under `scope`.
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter;
+    /// Where the limiter's slots are kept, which are counted in `stats`.
+    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
     /// Whether the access log says why the gateway answered a request itself.
     fn logs_reasons(&self) -> bool;
     /// The series that verdicts are counted in.
@@ -59,6 +63,7 @@ pub fn stack(
 ) -> Shared {
     let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
+    let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
     let mut service = innermost;
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
@@ -79,6 +84,11 @@ pub fn stack(
                 counters -= 1;
                 let meter = Arc::new(resources.meter(counter, route_id, scope));
                 counted(RequestCounterLayer::new(meter, counter.key_resolver.clone()), service)
+            }
+            Filter::ConcurrencyLimiter(limiter) => {
+                let scope = scope(route_id, gates);
+                gates -= 1;
+                concurrency_limited(route_id, scope, limiter, service, resources)
             }
             Filter::RequestRateLimiter(limiter) => {
                 let scope = scope(route_id, limiters);
@@ -114,14 +124,32 @@ fn counted(layer: RequestCounterLayer, service: Shared) -> Shared {
     Shared::new(tower::util::MapResponse::new(layer.layer(inner), outer))
 }
 
+fn concurrency_limited(
+    route_id: &Arc<str>,
+    scope: Arc<str>,
+    limiter: &ConcurrencyLimiter,
+    service: Shared,
+    resources: &dyn Resources,
+) -> Shared {
+    let (metrics, worker) = resources.metrics();
+    let series = metrics.concurrency(worker, route_id, &scope);
+    let store = resources.leases(limiter, Arc::clone(series.leases()));
+    let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
+        .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
+    let outer = |response: Response<Leased<Body>>| response.map(Body::from);
+    Shared::new(tower::util::MapResponse::new(layer.layer(service), outer))
+}
+
 /// Whether a filter edits upstreams' answers, and so must tell them from ours.
 fn acts_on_answers(filter: &Filter) -> bool {
     match filter {
         Filter::SetStatus(_) => true,
         Filter::Edit(edit) => !edit.is_request_side(),
-        Filter::RedirectTo(_) | Filter::RequestSize(_) | Filter::RequestRateLimiter(_) | Filter::RequestCounter(_) => {
-            false
-        }
+        Filter::RedirectTo(_)
+        | Filter::RequestSize(_)
+        | Filter::RequestRateLimiter(_)
+        | Filter::RequestCounter(_)
+        | Filter::ConcurrencyLimiter(_) => false,
     }
 }
 
@@ -134,7 +162,7 @@ fn as_edit(filter: &Filter) -> Option<&Edit> {
 
 /// What a route's `n`th limiter, or `n`th counter, counts under. The first counts under the route's id, as Spring's does, so that both
 /// share buckets in Redis; a second limiter on the same route is a second bucket (Spring's would be the first again).
-/// Route ids hold no `#`.
+/// Route ids hold no `#`. Concurrency limiters are numbered apart: their slots have names of their own.
 fn scope(route_id: &Arc<str>, n: usize) -> Arc<str> {
     if n <= 1 { Arc::clone(route_id) } else { format!("{route_id}#{n}").into() }
 }

@@ -14,6 +14,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 
+use super::concurrency::ConcurrencyMetrics;
+
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// The same in microseconds.
@@ -26,6 +28,7 @@ const BUCKETS_US: [u64; 13] = [
 pub struct Metrics {
     routes: Mutex<Vec<(usize, Arc<RouteMetrics>)>>,
     limiters: Mutex<Vec<(usize, Arc<LimiterMetrics>)>>,
+    concurrency: Mutex<Vec<(usize, Arc<ConcurrencyMetrics>)>>,
 }
 
 /// One worker's requests of one route, by method and status.
@@ -77,10 +80,25 @@ impl Metrics {
         {
             return Arc::clone(known);
         }
-        let metrics =
-            Arc::new(LimiterMetrics { route: Arc::clone(route), rule: rule.into(), counts: Default::default() });
+        let metrics = Arc::new(LimiterMetrics::new(route, rule));
         limiters.push((worker, Arc::clone(&metrics)));
         metrics
+    }
+
+    /// Worker `worker`'s series of the concurrency limiter `rule` on `route`.
+    pub fn concurrency(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<ConcurrencyMetrics> {
+        let mut all = self.concurrency.lock();
+        if let Some((_, known)) = all.iter().find(|(owner, known)| *owner == worker && known.is_of(route, rule)) {
+            return Arc::clone(known);
+        }
+        let metrics = Arc::new(ConcurrencyMetrics::new(route, rule));
+        all.push((worker, Arc::clone(&metrics)));
+        metrics
+    }
+
+    /// Shows `look` every series of a concurrency limiter.
+    pub(super) fn each_concurrency(&self, mut look: impl FnMut(&ConcurrencyMetrics)) {
+        self.concurrency.lock().iter().for_each(|(_, series)| look(series));
     }
 }
 
@@ -162,6 +180,22 @@ const VERDICTS: [&str; 3] = ["allowed", "denied", "unavailable"];
 const SOURCES: [Source; 3] = [Source::Memory, Source::Redis, Source::Fallback];
 
 impl LimiterMetrics {
+    pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
+        Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default() }
+    }
+
+    /// Shows `look` each verdict, who decided, and how often, where that is not never.
+    pub(super) fn each(&self, mut look: impl FnMut(&'static str, &'static str, u64)) {
+        for (verdict, sources) in VERDICTS.iter().zip(&self.counts) {
+            for (source, count) in SOURCES.iter().zip(sources) {
+                match count.load(Relaxed) {
+                    0 => {}
+                    count => look(verdict, source.as_str(), count),
+                }
+            }
+        }
+    }
+
     /// Counts a verdict.
     pub fn observe(&self, verdict: &Verdict) {
         let which = match verdict.outcome {

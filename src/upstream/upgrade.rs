@@ -5,6 +5,7 @@ use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tollgate_filters::context::Tunnel;
 
 use super::pool::Lease;
 use crate::body::Body;
@@ -16,8 +17,9 @@ pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease,
     let upstream = hyper::upgrade::on(&mut response);
     let open = asked.connections.open();
     asked.activity.tunnelled();
+    let (tunnel, end) = Tunnel::open();
     tokio::task::spawn_local(async move {
-        let _held = (open, asked.permit);
+        let _held = (open, asked.permit, end);
         // The connection's sender is kept until both sides have taken over.
         let joined = tokio::try_join!(client, upstream);
         drop(lease);
@@ -27,6 +29,7 @@ pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease,
         let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
     });
     let (mut head, _) = response.into_parts();
+    head.extensions.insert(tunnel);
     let protocol = head.headers.remove(UPGRADE);
     for name in [CONNECTION, http::header::TRANSFER_ENCODING, http::header::CONTENT_LENGTH] {
         head.headers.remove(name);

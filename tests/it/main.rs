@@ -6,6 +6,8 @@ mod access_log;
 mod admin;
 mod answers;
 mod bodies;
+mod concurrency;
+mod concurrency_crash;
 mod forwarding;
 mod framing;
 mod http2;

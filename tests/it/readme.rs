@@ -2,6 +2,7 @@
 
 mod configs;
 mod documents;
+mod limiters;
 mod replay;
 
 use std::path::{Path, PathBuf};

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calendar;
+mod concurrency;
+mod concurrency_script;
 mod leaky;
 mod lists;
 mod locked;

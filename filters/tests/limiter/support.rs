@@ -1,11 +1,11 @@
 //! A redis-server on a free loopback port, killed on drop, and shorthands.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use tollgate_filters::limiter::key::BucketKey;
@@ -101,6 +101,67 @@ impl RedisServer {
 impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Stands before a Redis and holds back what clients send from the first piece on in which a text occurs, on that
+/// connection.
+pub(crate) struct Proxy {
+    port: u16,
+    state: Arc<(Mutex<Held>, Condvar)>,
+}
+
+#[derive(Default)]
+struct Held {
+    holds: bool,
+    open: bool,
+}
+
+impl Proxy {
+    pub(crate) fn start(redis: u16, held_back: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::<(Mutex<Held>, Condvar)>::default();
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", redis)) else { return };
+                let (mut answers, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut answers, &mut to_client));
+                let state = Arc::clone(&shared);
+                std::thread::spawn(move || forward(client, server, held_back, &state));
+            }
+        });
+        Self { port, state }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Whether it has found the text.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.state.0.lock().unwrap().holds
+    }
+
+    /// Passes everything on from now.
+    pub(crate) fn let_go(&self) {
+        self.state.0.lock().unwrap().open = true;
+        self.state.1.notify_all();
+    }
+}
+
+fn forward(mut client: TcpStream, mut server: TcpStream, held_back: &[u8], (held, changed): &(Mutex<Held>, Condvar)) {
+    let mut piece = [0; 65_536];
+    while let Ok(read @ 1..) = client.read(&mut piece) {
+        if piece[..read].windows(held_back.len()).any(|window| window == held_back) {
+            let mut held = held.lock().unwrap();
+            held.holds = true;
+            drop(changed.wait_while(held, |held| !held.open).unwrap());
+        }
+        if server.write_all(&piece[..read]).is_err() {
+            return;
+        }
     }
 }
 

@@ -130,6 +130,9 @@ fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other()
     assert_eq!(first_column(&text, "| Argument |"), known(&arguments, "help: known here: "));
     let arguments = route("predicates: [Path=/a], filters: [{name: RequestCounter, args: {xyzzyxyzzy: 1}}]");
     assert_eq!(first_column(&text, "| Counter's argument |"), known(&arguments, "help: known here: "));
+    let arguments = route("predicates: [Path=/a], filters: [{name: ConcurrencyLimiter, args: {xyzzyxyzzy: 1}}]");
+    let documented = first_column(&text, "| ConcurrencyLimiter's argument |");
+    assert_eq!(documented, known(&arguments, "help: known here: "));
 }
 
 #[test]
@@ -207,6 +210,7 @@ fn every_link_in_the_documents_leads_somewhere() {
         "README.md",
         "docs/configuration.md",
         "docs/limiters/request-counter.md",
+        "docs/limiters/concurrency.md",
         "filters/README.md",
         "ARCHITECTURE.md",
         "bench/README.md",

@@ -1,0 +1,121 @@
+//! The way of one request through the limiter.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use tower::Service;
+
+use super::body::Leased;
+use super::limiter::Limiter;
+use crate::context::Tunnel;
+use crate::limiter::concurrency::Acquired;
+
+type PendingSlot = Pin<Box<dyn Future<Output = Acquired> + Send>>;
+
+pin_project! {
+    /// Resolves to the inner service's response, which holds the slot, or to a refusal. Dropping it before that gives the
+    /// slot back, or the question for it up.
+    pub struct ResponseFuture<S, B, R>
+    where
+        S: Service<Request<B>>,
+    {
+        #[pin]
+        state: State<S, B, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<S, B, R>
+    where
+        S: Service<Request<B>>,
+    {
+        Refused { response: Option<Response<R>> },
+        Waiting { waiting: Option<Box<Waiting<S, B>>> },
+        Passing { #[pin] inner: S::Future, held: Option<(Arc<Limiter>, Acquired)> },
+    }
+}
+
+/// Boxed, so that futures which never wait stay small.
+struct Waiting<S, B> {
+    slot: PendingSlot,
+    service: S,
+    request: Request<B>,
+    limiter: Arc<Limiter>,
+}
+
+// === impl ResponseFuture ===
+
+impl<S, B, R> ResponseFuture<S, B, R>
+where
+    S: Service<Request<B>>,
+{
+    pub(super) fn refused(response: Response<R>) -> Self {
+        Self { state: State::Refused { response: Some(response) } }
+    }
+
+    pub(super) fn passing(inner: S::Future, held: Option<(Arc<Limiter>, Acquired)>) -> Self {
+        Self { state: State::Passing { inner, held } }
+    }
+
+    pub(super) fn waiting(slot: PendingSlot, service: S, request: Request<B>, limiter: Arc<Limiter>) -> Self {
+        Self { state: State::Waiting { waiting: Some(Box::new(Waiting { slot, service, request, limiter })) } }
+    }
+}
+
+impl<S, B, R> Future for ResponseFuture<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: From<Bytes>,
+{
+    type Output = Result<Response<Leased<R>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.project().state;
+        loop {
+            let next = match state.as_mut().project() {
+                StateProj::Refused { response } => {
+                    return match response.take() {
+                        Some(response) => Poll::Ready(Ok(response.map(|body| Leased::new(body, None)))),
+                        None => Poll::Pending, // polled after it was done
+                    };
+                }
+                StateProj::Passing { inner, held } => {
+                    let response = ready!(inner.poll(cx));
+                    let held = held.take();
+                    return Poll::Ready(response.map(|response| hold(response, held)));
+                }
+                StateProj::Waiting { waiting } => {
+                    let Some(asked) = waiting.as_mut() else { return Poll::Pending };
+                    let acquired = ready!(asked.slot.as_mut().poll(cx));
+                    let Some(asked) = waiting.take() else { return Poll::Pending };
+                    let Waiting { mut service, request, limiter, .. } = *asked;
+                    match limiter.refusal(&acquired.verdict, &request) {
+                        Some(response) => State::Refused { response: Some(response) },
+                        None => State::Passing { inner: service.call(request), held: Some((limiter, acquired)) },
+                    }
+                }
+            };
+            state.set(next);
+        }
+    }
+}
+
+/// Lets the answer hold the slot: its body, or the tunnel that it opens.
+fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) -> Response<Leased<R>> {
+    let Some((limiter, Acquired { verdict, mut lease })) = held else {
+        return response.map(|body| Leased::new(body, None));
+    };
+    limiter.report(&verdict, response.headers_mut());
+    if let Some(tunnel) = response.extensions().get::<Tunnel>()
+        && let Some(lease) = lease.take()
+    {
+        tunnel.hold(lease);
+    }
+    response.map(|body| Leased::new(body, lease))
+}

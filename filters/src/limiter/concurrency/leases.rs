@@ -1,0 +1,171 @@
+//! The pure decision: the leases of one key, at a time that the caller gives.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+
+use super::owner::Owner;
+
+/// Who holds the slots of one key, and until when. `lua/concurrency.lua` decides alike.
+#[derive(Clone, Debug, Default)]
+pub struct Leases {
+    ends_us: HashMap<Owner, u64>,
+    by_end: BTreeSet<(u64, Owner)>,
+}
+
+/// What became of an operation, and how the key stands after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// What became of it.
+    pub step: Step,
+    /// Slots that are held.
+    pub held: u64,
+    /// Microseconds until the first of their leases ends; 0 if none is held.
+    pub ends_in_us: u64,
+}
+
+/// What became of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Acquire and renew: others hold every slot. Release: the owner held none.
+    Refused,
+    /// The slot is the owner's, or is given back.
+    Done,
+    /// Renew: the lease had ended, and a slot that was free took its place.
+    Retaken,
+}
+
+impl Leases {
+    /// Asks for a slot for `owner`. One that holds a slot already keeps it, under a new lease.
+    pub fn acquire(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
+        let step = if self.take(owner, limit, lease_us, now_us) { Step::Done } else { Step::Refused };
+        self.reply(step, now_us)
+    }
+
+    /// Lets the lease of `owner` begin anew. One that had ended takes a slot if one is free.
+    pub fn renew(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
+        let held = self.holds(owner, now_us);
+        let step = match (self.take(owner, limit, lease_us, now_us), held) {
+            (true, true) => Step::Done,
+            (true, false) => Step::Retaken,
+            (false, _) => Step::Refused,
+        };
+        self.reply(step, now_us)
+    }
+
+    /// Gives back what `owner` holds, and nobody else's.
+    pub fn release(&mut self, owner: Owner, now_us: u64) -> Reply {
+        let step = if self.holds(owner, now_us) { Step::Done } else { Step::Refused };
+        self.remove(owner);
+        self.reply(step, now_us)
+    }
+
+    /// Whether nothing is kept, not even what has ended.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends_us.is_empty()
+    }
+
+    /// A lease ends at its end: who comes at that very microsecond finds the slot free.
+    fn holds(&self, owner: Owner, now_us: u64) -> bool {
+        self.ends_us.get(&owner).is_some_and(|end_us| *end_us > now_us)
+    }
+
+    /// Takes a slot unless others hold them all. Only then is what has ended forgotten: a refusal writes nothing.
+    fn take(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> bool {
+        if !self.holds(owner, now_us) && self.held(now_us) >= limit {
+            return false;
+        }
+        while let Some((_, owner)) = self.by_end.first().filter(|(end_us, _)| *end_us <= now_us).copied() {
+            self.remove(owner);
+        }
+        self.remove(owner);
+        let end_us = now_us.saturating_add(lease_us);
+        self.ends_us.insert(owner, end_us);
+        self.by_end.insert((end_us, owner));
+        true
+    }
+
+    fn remove(&mut self, owner: Owner) {
+        if let Some(end_us) = self.ends_us.remove(&owner) {
+            self.by_end.remove(&(end_us, owner));
+        }
+    }
+
+    fn held(&self, now_us: u64) -> u64 {
+        let ended = self.by_end.range(..=(now_us, Owner::LAST)).count();
+        (self.ends_us.len() - ended) as u64
+    }
+
+    fn reply(&self, step: Step, now_us: u64) -> Reply {
+        let first = self.by_end.range((Bound::Excluded((now_us, Owner::LAST)), Bound::Unbounded)).next();
+        Reply { step, held: self.held(now_us), ends_in_us: first.map_or(0, |(end_us, _)| end_us - now_us) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Owner = Owner::of(1);
+    const B: Owner = Owner::of(2);
+
+    impl Owner {
+        const fn of(number: u64) -> Self {
+            Self::new(7, number)
+        }
+    }
+
+    fn reply(step: Step, held: u64, ends_in_us: u64) -> Reply {
+        Reply { step, held, ends_in_us }
+    }
+
+    #[test]
+    fn a_limit_of_one_is_a_lock() {
+        let mut leases = Leases::default();
+        assert_eq!(leases.acquire(A, 1, 100, 0), reply(Step::Done, 1, 100));
+        assert_eq!(leases.acquire(B, 1, 100, 10), reply(Step::Refused, 1, 90));
+        assert_eq!(leases.release(B, 20), reply(Step::Refused, 1, 80), "only the owner gives it back");
+        assert_eq!(leases.release(A, 30), reply(Step::Done, 0, 0));
+        assert_eq!(leases.acquire(B, 1, 100, 30), reply(Step::Done, 1, 100));
+    }
+
+    #[test]
+    fn a_lease_ends_at_its_end_and_not_before() {
+        let mut leases = Leases::default();
+        leases.acquire(A, 1, 100, 0);
+        assert_eq!(leases.acquire(B, 1, 100, 99), reply(Step::Refused, 1, 1));
+        assert_eq!(leases.acquire(B, 1, 100, 100), reply(Step::Done, 1, 100));
+        assert_eq!(leases.release(A, 100), reply(Step::Refused, 1, 100), "what it had held is another's");
+    }
+
+    #[test]
+    fn a_renewal_goes_on_takes_a_free_slot_or_overruns() {
+        let mut leases = Leases::default();
+        leases.acquire(A, 1, 100, 0);
+        assert_eq!(leases.renew(A, 1, 100, 90), reply(Step::Done, 1, 100));
+        assert_eq!(leases.renew(A, 1, 100, 190), reply(Step::Retaken, 1, 100));
+        leases.acquire(B, 1, 100, 290);
+        assert_eq!(leases.renew(A, 1, 100, 300), reply(Step::Refused, 1, 90));
+        leases.release(B, 310);
+        assert_eq!(leases.renew(A, 1, 100, 320), reply(Step::Retaken, 1, 100));
+    }
+
+    #[test]
+    fn a_lowered_limit_takes_from_nobody() {
+        let mut leases = Leases::default();
+        leases.acquire(A, 2, 100, 0);
+        leases.acquire(B, 2, 100, 0);
+        assert_eq!(leases.renew(A, 1, 100, 50), reply(Step::Done, 2, 50));
+        assert_eq!(leases.acquire(Owner::of(3), 1, 100, 50), reply(Step::Refused, 2, 50));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_frees_nothing_and_a_lease_without_end_stays() {
+        let mut leases = Leases::default();
+        leases.acquire(A, 1, 100, 1_000);
+        assert_eq!(leases.acquire(B, 1, 100, 0), reply(Step::Refused, 1, 1_100));
+        leases.release(A, 0);
+        leases.acquire(A, 1, u64::MAX, 5);
+        assert_eq!(leases.acquire(B, 1, 100, u64::MAX - 1), reply(Step::Refused, 1, 1));
+    }
+}

@@ -1,0 +1,77 @@
+--[[
+Takes, renews or gives back one of a key's slots: at most `limit` are held at once.
+
+Source: the lock with a lease that its owner renews and only its owner gives back (`limit` 1 is that lock), as in
+Redis' own "Distributed Locks with Redis", for any number of holders; the decisions of
+filters/src/limiter/concurrency/leases.rs.
+
+KEYS[1]  sorted set, owner -> when its lease ends, in us since 1970; a lease that has ended counts as none
+ARGV[1]  acquire, renew or release
+ARGV[2]  owner: unique to the request, 1 to 128 bytes
+ARGV[3]  limit: slots of the key, whole
+ARGV[4]  lease: us from now for which the slot is held without a renewal, whole, a year at most
+ARGV[5]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
+
+Returns  {step, slots held, us until the first of their leases ends (0: none is held), now us}
+         acquire  1 the slot is the owner's, 0 all are held by others
+         renew    1 renewed; 2 the lease had ended, and a free slot was taken; 0 it had ended, and all are held
+         release  1 given back, 0 the owner held none
+Expiry   a second after the last lease has ended
+Writes   only what was granted or given back: a 0 takes nothing from anybody
+Errors   a bad argument, or a value of another type, is refused and nothing is written
+
+redis-cli --eval lua/concurrency.lua 'concurrency_limiter.{demo.me}.leases' , acquire request-1 2 30000000 ''
+--]]
+
+local format, find, call = string.format, string.find, redis.call
+local MILLION, MOST, YEAR = 1000000, 9007199254740991, 31536000000000
+
+if #KEYS ~= 1 then return redis.error_reply('ERR expected 1 key') end
+local op, owner, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+if op ~= 'acquire' and op ~= 'renew' and op ~= 'release' then
+  return redis.error_reply('ERR operation must be acquire, renew or release')
+end
+if not owner or owner == '' or #owner > 128 then
+  return redis.error_reply('ERR owner must be a text of 1 to 128 bytes')
+end
+if not limit or limit < 1 or limit > MOST or find(ARGV[3], '%D') then
+  return redis.error_reply('ERR limit must be a whole number from 1 to 9007199254740991')
+end
+if not lease or lease < 1 or lease > YEAR or find(ARGV[4], '%D') then
+  return redis.error_reply('ERR lease must be a whole number from 1 to 31536000000000')
+end
+
+local now
+if ARGV[5] == '' then
+  local time = call('TIME')
+  now = time[1] * MILLION + time[2]
+else
+  local seconds = tonumber(ARGV[5])
+  if not (seconds and seconds >= 0 and seconds < 8000000000) then
+    return redis.error_reply('ERR now must be unix time in seconds, or empty')
+  end
+  local micros = seconds % 1 * MILLION + 0.5
+  now = (seconds - seconds % 1) * MILLION + micros - micros % 1
+end
+
+-- Scores are doubles, which hold every microsecond until the year 2255. Numbers are written with %d: Lua itself would
+-- round them to 14 digits.
+local later = format('(%d', now)
+local ends = tonumber(call('ZSCORE', KEYS[1], owner) or nil)
+local held = call('ZCOUNT', KEYS[1], later, '+inf')
+local holds = ends and ends > now
+local step = 0
+if op == 'release' then
+  if holds then step, held = 1, held - 1 end
+  if ends then call('ZREM', KEYS[1], owner) end
+elseif holds or held < limit then
+  step = (holds or op == 'acquire') and 1 or 2
+  if not holds then held = held + 1 end
+  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', format('%d', now))
+  call('ZADD', KEYS[1], format('%d', now + lease), owner)
+  -- Not always this one: another gateway may have a longer lease.
+  local last = call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+  call('PEXPIRE', KEYS[1], format('%d', (last[2] - now) / 1000 + 1001))
+end
+local first = call('ZRANGEBYSCORE', KEYS[1], later, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+return {step, held, first[2] and first[2] - now or 0, now}
