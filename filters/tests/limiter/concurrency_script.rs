@@ -7,7 +7,7 @@ use redis::{Connection, RedisResult};
 use tollgate_filters::limiter::concurrency::{LeaseTable, Leases, Owner, Reply, Step};
 use tollgate_filters::limiter::key::BucketKey;
 
-use crate::script::seconds;
+use crate::support::seconds;
 use crate::support::RedisServer;
 
 const TEXT: &str = include_str!("../../lua/concurrency.lua");
