@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::request_counter::Counted;
+use tollgate_filters::request_rate_limiter::Metered;
 use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
@@ -44,6 +45,7 @@ enum Kind {
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
     Leased(Box<Leased<Body>>),
+    Metered(Box<Metered<Body>>),
     Upstream(Box<UpstreamBody>),
 }
 
@@ -116,6 +118,7 @@ impl Body {
             Kind::Client(body) => Some(Rc::clone(&body.upload)),
             Kind::Limited(body) => body.get_ref().upload(),
             Kind::Counted(body) => body.get_ref().upload(),
+            Kind::Metered(body) => body.get_ref().upload(),
             _ => None,
         }
     }
@@ -134,6 +137,7 @@ impl Body {
             }
             Kind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
+            Kind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Upstream(body) => body.poll(cx),
         }
     }
@@ -175,6 +179,12 @@ impl From<Leased<Body>> for Body {
     }
 }
 
+impl From<Metered<Body>> for Body {
+    fn from(metered: Metered<Body>) -> Self {
+        Kind::Metered(Box::new(metered)).into()
+    }
+}
+
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BodyError;
@@ -202,6 +212,7 @@ impl HttpBody for Body {
             Kind::Limited(body) => body.is_end_stream(),
             Kind::Counted(body) => body.is_end_stream(),
             Kind::Leased(body) => body.is_end_stream(),
+            Kind::Metered(body) => body.is_end_stream(),
             Kind::Upstream(body) => body.incoming.is_end_stream(),
         }
     }
@@ -214,6 +225,7 @@ impl HttpBody for Body {
             Kind::Limited(body) => body.size_hint(),
             Kind::Counted(body) => body.size_hint(),
             Kind::Leased(body) => body.size_hint(),
+            Kind::Metered(body) => body.size_hint(),
             Kind::Upstream(body) => body.incoming.size_hint(),
         }
     }

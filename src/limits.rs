@@ -9,10 +9,13 @@ use tollgate_filters::limiter::concurrency::redis::{RedisLeases, Releases};
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::redis::{Breaker, RedisClient, RedisSettings, RedisStatus, RedisStore};
+use tollgate_filters::limiter::store::redis::{
+    Breaker, LockSettings, LockedStore, RedisClient, RedisPlans, RedisSettings, RedisStatus, RedisStore, Retry,
+};
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
+use tollgate_filters::request_rate_limiter::PlanSource;
 
-use crate::config::{ConcurrencyLimiter, Config, RateLimiter, Redis, RequestCounter, StoreKind};
+use crate::config::{Atomicity, ConcurrencyLimiter, Config, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind};
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -87,12 +90,7 @@ impl Limits {
             return;
         }
         *current = config.redis.as_ref().and_then(|redis| {
-            let settings = RedisSettings {
-                url: redis.url.expose().to_owned(),
-                timeout: redis.timeout,
-                connections: redis.connections,
-            };
-            match RedisClient::start_with(settings, Arc::clone(&self.shared.breaker)) {
+            match RedisClient::start_with(redis_settings(redis), Arc::clone(&self.shared.breaker)) {
                 Ok(client) => {
                     self.shared.clients.lock().push(Arc::downgrade(&client));
                     Some((redis.clone(), client))
@@ -152,9 +150,41 @@ impl Limits {
             (Some(StoreKind::Memory), _) | (_, None) => memory(),
             (_, Some((redis, client))) => {
                 let local = Arc::clone(&self.shared.memory);
+                if let Atomicity::Lock(retry) = &limiter.atomicity {
+                    let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
+                    match LockedStore::new(
+                        &redis_settings(redis),
+                        lock,
+                        local,
+                        limiter.on_store_failure,
+                        redis.hash_keys,
+                    ) {
+                        Ok(store) => return Arc::new(store),
+                        Err(error) => {
+                            tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
+                            return memory();
+                        }
+                    }
+                }
                 let store = RedisStore::new(Arc::clone(client), local, limiter.on_store_failure);
-                Arc::new(store.hash_keys(redis.hash_keys))
+                Arc::new(store.hash_keys(redis.hash_keys).gateways(limiter.gateways))
             }
         }
     }
+
+    /// The plans in the hash `hash`, each remembered for `cache`; `None` without Redis.
+    pub fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
+        let redis = self.redis.borrow();
+        let (_, client) = redis.as_ref()?;
+        Some(Arc::new(RedisPlans::new(Arc::clone(client), hash.to_owned(), cache)))
+    }
+}
+
+fn redis_settings(redis: &Redis) -> RedisSettings {
+    RedisSettings { url: redis.url.expose().to_owned(), timeout: redis.timeout, connections: redis.connections }
+}
+
+fn lock_retry(retry: &LockRetry) -> Retry {
+    let LockRetry { exponential, base, max, jitter, tries } = *retry;
+    if exponential { Retry::Exponential { base, max, jitter, tries } } else { Retry::Fixed { delay: base, tries } }
 }

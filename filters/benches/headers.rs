@@ -14,7 +14,7 @@ use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
-use tollgate_filters::headers::{HeaderNames, RateLimitHeaders};
+use tollgate_filters::headers::{Described, HeaderNames, RateLimitHeaders};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::{Check, Decision, Store};
@@ -42,7 +42,8 @@ fn bucket(burst: u64) -> Rule {
 }
 
 fn headers(c: &mut Criterion) {
-    let headers = RateLimitHeaders::new(HeaderNames::default(), &bucket(2_000), 1);
+    let described = [Described { name: "orders", rule: &bucket(2_000), cost: 1 }];
+    let headers = RateLimitHeaders::new(HeaderNames::default(), &described);
     for remaining in [17, 1_999] {
         let verdict = verdict(Outcome::Allowed, remaining);
         c.bench_function(&format!("append, {remaining} remaining"), |b| {

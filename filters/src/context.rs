@@ -31,6 +31,11 @@ impl RequestContext {
     }
 }
 
+/// Marks a request that a limiter has turned elsewhere (`on-limit`), which happens to it once. Put into the request's
+/// extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rerouted;
+
 /// Marks a response that a filter or the gateway made itself: a denial, a redirect, an upstream failure. Such a
 /// response is final, as Spring's committed responses are: filters that work on responses and stand outside of the
 /// one that made it (status, header edits) leave it alone. Put into the response's extensions.

@@ -6,7 +6,7 @@
 //!
 //! | Layer | Does | May answer itself |
 //! |---|---|---|
-//! | [`RequestRateLimiterLayer`] | holds each key to a token bucket | 429, 403 without a key, 503 |
+//! | [`RequestRateLimiterLayer`] | holds each key to one or several rules | 429, 403 without a key or blocked, 503 |
 //! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
 //! | [`ConcurrencyLimiterLayer`] | holds each key to so many requests at once | 429, 403 without a key, 503 |
 //! | [`EditLayer`] | edits headers and paths, a run of edits in one service | 500, 400 where a variable does not fit |

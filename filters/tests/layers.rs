@@ -10,6 +10,8 @@ mod edit;
 mod key_resolver;
 #[path = "layers/pacing.rs"]
 mod pacing;
+#[path = "layers/policies.rs"]
+mod policies;
 #[path = "layers/rate_limiter.rs"]
 mod rate_limiter;
 #[path = "layers/request_counter.rs"]

@@ -12,9 +12,9 @@ use tollgate_filters::headers::HeaderNames;
 use super::check_filters::header_name;
 use super::check_jwt::Tokens;
 use super::check_key_resolver::key_resolvers;
-use super::check_limiter::Limits;
 use super::check_request_counter::metering;
 use super::check_trusted::trusted_proxies;
+use super::limiter::{Limits, families};
 use super::model::{
     AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
     Underscores,
@@ -76,6 +76,7 @@ pub(crate) fn check(
         headers: limiter_headers(raw, sink),
         has_redis: redis.is_some(),
         counted: RefCell::default(),
+        buckets: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
@@ -221,6 +222,11 @@ fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {
         if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.origin, sink)) {
             *header = name;
         }
+    }
+    if let Some(names) = &raw.headers
+        && let Some(found) = families(names.iter().map(|name| (name.value.as_str(), name.origin)), sink)
+    {
+        headers.families = found;
     }
     headers
 }

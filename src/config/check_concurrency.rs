@@ -11,9 +11,9 @@ use tollgate_filters::request_rate_limiter::ErrorBody;
 
 use super::check_filters::{flag, header_name, status_of};
 use super::check_key_resolver::one_key_resolver;
-use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::{Arg, Written};
+use super::limiter::Limits;
 use super::model::{ConcurrencyLimiter, StoreKind};
 use super::problem::{Sink, suggest};
 use super::units::parse_time;
@@ -81,14 +81,14 @@ impl<'w> Args<'w> {
     }
 
     /// The argument as one of a few words; `None` when it is not given or is none of them, which `sink` then knows.
-    fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)], sink: &mut Sink) -> Option<T> {
+    fn one_of<T: Clone>(&self, name: &str, words: &[(&str, T)], sink: &mut Sink) -> Option<T> {
         let arg = self.get(name)?;
         let found = words.iter().find(|(word, _)| *word == canonical(&arg.value));
         if found.is_none() {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             sink.error(arg.origin, format!("expected one of {}, found `{}`", words.join(", "), arg.value));
         }
-        found.map(|(_, value)| *value)
+        found.map(|(_, value)| value.clone())
     }
 
     fn time(&self, name: &str, sink: &mut Sink) -> Result<Option<Duration>, ()> {

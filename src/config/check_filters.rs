@@ -5,9 +5,9 @@ use tollgate_filters::edit::Edit;
 use tollgate_filters::{redirect_to, set_status};
 
 use super::check_concurrency;
-use super::check_limiter::{self, Limits};
 use super::check_request_counter;
 use super::definition::{Arg, Written};
+use super::limiter::{self, Limits};
 use super::model::Filter;
 use super::names::{FILTERS, Known, look_up};
 use super::problem::{Sink, closest, reasons};
@@ -21,7 +21,7 @@ const DEFAULT_MAX_SIZE: u64 = 5_000_000;
 pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> Option<Filter> {
     match written.name.as_str() {
         "RequestRateLimiter" => {
-            check_limiter::check(written, limits, sink).map(|limiter| Filter::RequestRateLimiter(Box::new(limiter)))
+            limiter::check(written, limits, sink).map(|limiter| Filter::RequestRateLimiter(Box::new(limiter)))
         }
         "RequestCounter" => {
             check_request_counter::check(written, limits, sink).map(|counter| Filter::RequestCounter(Box::new(counter)))

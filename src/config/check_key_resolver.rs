@@ -6,9 +6,9 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use super::check::Nodes;
 use super::check_jwt::Tokens;
-use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::Arg;
+use super::limiter::Limits;
 use super::problem::{Sink, closest, reasons};
 use super::raw::RawConfig;
 use super::yaml::{Kind, Node};

@@ -9,9 +9,9 @@ use tollgate_filters::metering::{Dimensions, Period};
 
 use super::check::positive;
 use super::check_key_resolver::one_key_resolver;
-use super::check_limiter::Limits;
 use super::de::canonical;
 use super::definition::{Arg, Written};
+use super::limiter::Limits;
 use super::model::{Metering, RequestCounter};
 use super::problem::{Sink, suggest};
 use super::raw::RawMetering;

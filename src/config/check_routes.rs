@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::check::Nodes;
-use super::check_limiter::Limits;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
+use super::limiter::Limits;
 use super::model::{Definition, Filter, Route};
 use super::problem::Sink;
 use super::raw::RawConfig;

@@ -49,7 +49,8 @@ fn listed(item: &Node, sink: &mut Sink) -> Option<IpNet> {
     found
 }
 
-fn network(text: &str) -> Option<IpNet> {
+/// An address or a network.
+pub(crate) fn network(text: &str) -> Option<IpNet> {
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }

@@ -12,7 +12,6 @@ mod check_filters;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;
-mod check_limiter;
 mod check_predicates;
 mod check_redis;
 mod check_request_counter;
@@ -25,6 +24,7 @@ mod definition;
 mod dotted;
 #[cfg(feature = "jwt")]
 mod jwt;
+mod limiter;
 mod locate;
 mod model;
 mod names;

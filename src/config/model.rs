@@ -14,11 +14,11 @@ use regex::Regex;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::Concurrency;
-use tollgate_filters::limiter::rule::Rule;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::metering::{Dimensions, Period};
-use tollgate_filters::{concurrency_limiter, redirect_to, request_rate_limiter, set_status};
+use tollgate_filters::{concurrency_limiter, redirect_to, set_status};
 
+pub use super::limiter::{Atomicity, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -343,19 +343,6 @@ pub struct RequestCounter {
     pub bucket: Option<Arc<str>>,
 }
 
-/// One limiter of a route.
-#[derive(Clone, Debug)]
-pub struct RateLimiter {
-    /// How much.
-    pub rule: Rule,
-    /// Of whom, and what the client is told.
-    pub settings: request_rate_limiter::Settings,
-    /// Where its buckets are kept; `None`: in Redis when there is one.
-    pub store: Option<StoreKind>,
-    /// What happens when Redis cannot be asked.
-    pub on_store_failure: OnStoreFailure,
-}
-
 /// One concurrency limiter of a route.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimiter {
@@ -367,13 +354,4 @@ pub struct ConcurrencyLimiter {
     pub store: Option<StoreKind>,
     /// What happens when Redis cannot be asked.
     pub on_store_failure: OnStoreFailure,
-}
-
-/// Where buckets and slots are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
-    /// In this process.
-    Memory,
-    /// In Redis.
-    Redis,
 }

@@ -121,25 +121,4 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
 ];
 
 /// Settings of a limiter that are not read yet.
-pub(crate) const LATER_LIMITER: [&str; 16] = [
-    "limits",
-    "mode",
-    "enforce-percent",
-    "plans",
-    "plan-resolver",
-    "exempt",
-    "block",
-    "cost",
-    "headers",
-    "period",
-    "limit",
-    "window",
-    "lease",
-    "atomicity",
-    "max-wait",
-    "throw-on-limit",
-];
-
-/// Algorithms that will come.
-pub(crate) const LATER_ALGORITHMS: [&str; 7] =
-    ["fixed-window", "sliding-window-log", "sliding-window-counter", "gcra", "leaky-bucket", "quota", "concurrency"];
+pub(crate) const LATER_LIMITER: [&str; 1] = ["lease"];

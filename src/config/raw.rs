@@ -250,6 +250,8 @@ pub(crate) struct RawLimiterHeaders {
     pub(crate) burst_capacity_header: Option<Spot<String>>,
     /// Default `X-RateLimit-Requested-Tokens`.
     pub(crate) requested_tokens_header: Option<Spot<String>>,
+    /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
+    pub(crate) headers: Option<Vec<Spot<String>>>,
 }
 
 /// What `SetStatus` tells the client.

@@ -204,8 +204,8 @@ fn limiter_arguments_work_with_and_without_springs_prefix() {
         );
         let config = loaded(&text).config;
         let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!("no limiter: {text}") };
-        let (rule, cost) = (&limiter.rule, limiter.settings.cost);
-        assert_eq!((rule.rate(), rule.capacity(), cost), (10, 20, 2), "{text}");
+        let Some(Limit { rule, cost, .. }) = limiter.limits().next() else { panic!("no rule: {text}") };
+        assert_eq!((rule.rate(), rule.capacity(), cost.tokens), (10, 20, 2), "{text}");
     }
 }
 

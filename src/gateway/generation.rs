@@ -6,10 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
+use tollgate_filters::request_rate_limiter::PlanSource;
 
+use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
 use crate::config::{
@@ -35,6 +38,8 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// Told of the generation that serves.
+    pub(super) current: Rc<Current>,
 }
 
 /// A route, ready to serve.
@@ -50,6 +55,8 @@ pub struct Route {
     pub needs_context: bool,
     /// Whether a layer reads URI template variables.
     pub needs_variables: bool,
+    /// Whether a limiter may send its requests elsewhere.
+    pub forwards: bool,
 }
 
 /// What outlives a worker's configurations: connections to upstreams, what limiters counted, metrics.
@@ -60,6 +67,7 @@ pub struct Resources {
     limits: Limits,
     logs_reasons: bool,
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+    current: Rc<Current>,
 }
 
 impl Resources {
@@ -67,7 +75,7 @@ impl Resources {
     /// request itself.
     #[must_use]
     pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: RefCell::default() }
+        Self { worker, metrics, limits, logs_reasons, pools: RefCell::default(), current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -105,6 +113,7 @@ impl Resources {
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
                 needs_context: route.filters.iter().any(needs_context),
                 needs_variables: route.filters.iter().any(needs_variables),
+                forwards: route.filters.iter().any(forwards),
             };
             (route.predicates.clone(), built)
         });
@@ -115,6 +124,7 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            current: Rc::clone(&self.current),
         }
     }
 
@@ -158,6 +168,14 @@ impl stack::Resources for Resources {
         self.limits.meter(counter, route, scope)
     }
 
+    fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
+        self.limits.plans(hash, cache)
+    }
+
+    fn rerouting(&self) -> Shared {
+        self.current.rerouting()
+    }
+
     fn logs_reasons(&self) -> bool {
         self.logs_reasons
     }
@@ -169,7 +187,7 @@ impl stack::Resources for Resources {
 
 fn needs_context(filter: &Filter) -> bool {
     match filter {
-        Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
+        Filter::RequestRateLimiter(limiter) => limiter.needs_context(),
         Filter::RequestCounter(counter) => counter.key_resolver.needs_context(),
         Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
         other => needs_variables(other),
@@ -179,9 +197,13 @@ fn needs_context(filter: &Filter) -> bool {
 fn needs_variables(filter: &Filter) -> bool {
     match filter {
         Filter::Edit(edit) => edit.needs_variables(),
-        Filter::RequestRateLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
+        Filter::RequestRateLimiter(limiter) => limiter.key_resolvers().any(KeyResolver::needs_variables),
         Filter::RequestCounter(counter) => counter.key_resolver.needs_variables(),
         Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
         _ => false,
     }
+}
+
+fn forwards(filter: &Filter) -> bool {
+    matches!(filter, Filter::RequestRateLimiter(limiter) if limiter.forwards())
 }

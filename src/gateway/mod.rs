@@ -2,6 +2,8 @@
 
 pub mod context;
 mod generation;
+mod limiter;
+mod reroute;
 pub mod respond;
 pub mod screen;
 pub mod service;
@@ -25,6 +27,7 @@ use tollgate_filters::context::{LocalReply, RequestContext};
 use context::Upgrade;
 pub use generation::Resources;
 pub use generation::{Generation, Route};
+use reroute::Peer;
 use respond::{Failure, render};
 use screen::{Seen, screen};
 use service::ResponseFuture;
@@ -51,12 +54,16 @@ impl Gateway {
     /// A gateway that serves `generation`; what matches no route is counted in `unrouted`.
     #[must_use]
     pub fn new(generation: Generation, unrouted: Arc<RouteMetrics>, access_log: Option<Rc<AccessLog>>) -> Rc<Self> {
-        Rc::new(Self { generation: RefCell::new(Rc::new(generation)), unrouted, access_log })
+        let generation = Rc::new(generation);
+        generation.current.set(&generation);
+        Rc::new(Self { generation: RefCell::new(generation), unrouted, access_log })
     }
 
     /// Serves `generation` from the next request on.
     pub fn swap(&self, generation: Generation) {
-        *self.generation.borrow_mut() = Rc::new(generation);
+        let generation = Rc::new(generation);
+        generation.current.set(&generation);
+        *self.generation.borrow_mut() = generation;
     }
 
     /// From a request's head to the first step of its route's layers; an answer at once where there is none.
@@ -118,6 +125,9 @@ fn identify(
                 ..RequestContext::default()
             });
         }
+    }
+    if route.forwards {
+        head.extensions.insert(Peer(peer.ip()));
     }
     if seen.upgrade
         && let Some(protocol) = upgrade_of(head.version, &head.headers)

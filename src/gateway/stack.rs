@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
@@ -12,11 +13,12 @@ use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
-use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
+use tollgate_filters::request_rate_limiter::PlanSource;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
 use tollgate_filters::set_status::SetStatusLayer;
 use tower::{Layer, service_fn};
 
+use super::limiter;
 use super::service::Shared;
 use crate::body::Body;
 use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter};
@@ -32,6 +34,10 @@ pub trait Resources {
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter;
     /// Where the limiter's slots are kept, which are counted in `stats`.
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
+    /// Reads plans from a hash in Redis, each remembered for so long; `None` without Redis.
+    fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;
+    /// Routes a request anew, by its path as it is now.
+    fn rerouting(&self) -> Shared;
     /// Whether the access log says why the gateway answered a request itself.
     fn logs_reasons(&self) -> bool;
     /// The series that verdicts are counted in.
@@ -91,19 +97,9 @@ pub fn stack(
                 concurrency_limited(route_id, scope, limiter, service, resources)
             }
             Filter::RequestRateLimiter(limiter) => {
-                let scope = scope(route_id, limiters);
                 limiters -= 1;
-                let (metrics, worker) = resources.metrics();
-                let series = metrics.limiter(worker, route_id, &scope);
-                let layer = RequestRateLimiterLayer::new(
-                    Arc::clone(&scope),
-                    limiter.rule.clone(),
-                    limiter.settings.clone(),
-                    resources.store(limiter),
-                )
-                .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
                 let marked = resources.logs_reasons() || rest.iter().any(acts_on_answers);
-                Shared::new(if marked { layer } else { layer.unmarked() }.layer(service))
+                limiter::limited(route_id, limiters + 1, limiter, marked, service, resources)
             }
         };
     }
@@ -160,9 +156,8 @@ fn as_edit(filter: &Filter) -> Option<&Edit> {
     }
 }
 
-/// What a route's `n`th limiter, or `n`th counter, counts under. The first counts under the route's id, as Spring's does, so that both
-/// share buckets in Redis; a second limiter on the same route is a second bucket (Spring's would be the first again).
-/// Route ids hold no `#`. Concurrency limiters are numbered apart: their slots have names of their own.
+/// What a route's `n`th concurrency limiter, or `n`th counter, counts under. Route ids hold no `#`. Concurrency limiters are
+/// numbered apart: their slots have names of their own.
 fn scope(route_id: &Arc<str>, n: usize) -> Arc<str> {
     if n <= 1 { Arc::clone(route_id) } else { format!("{route_id}#{n}").into() }
 }

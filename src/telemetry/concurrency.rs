@@ -10,7 +10,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tollgate_filters::limiter::concurrency::{LeaseStats, Renewal};
-use tollgate_filters::limiter::verdict::Verdict;
+use tollgate_filters::limiter::verdict::{Outcome, Verdict};
+use tollgate_filters::request_rate_limiter::Finding;
 
 use super::metrics::{LimiterMetrics, Metrics};
 
@@ -40,7 +41,12 @@ impl ConcurrencyMetrics {
 
     /// Counts a verdict.
     pub fn observe(&self, verdict: &Verdict) {
-        self.verdicts.observe(verdict);
+        let finding = match verdict.outcome {
+            Outcome::Allowed => Finding::Allowed,
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => Finding::Denied,
+            Outcome::StoreUnavailable { .. } => Finding::Unavailable,
+        };
+        self.verdicts.observe(finding, Some(verdict.source));
     }
 
     /// Where leases are counted.

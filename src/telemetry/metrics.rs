@@ -12,7 +12,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_filters::limiter::verdict::Source;
+use tollgate_filters::request_rate_limiter::Finding;
 
 use super::concurrency::ConcurrencyMetrics;
 
@@ -173,11 +174,11 @@ impl Timer {
 pub struct LimiterMetrics {
     route: Arc<str>,
     rule: Box<str>,
-    counts: [[AtomicU64; 3]; 3],
+    counts: [[AtomicU64; SOURCES.len()]; Finding::ALL.len()],
 }
 
-const VERDICTS: [&str; 3] = ["allowed", "denied", "unavailable"];
-const SOURCES: [Source; 3] = [Source::Memory, Source::Redis, Source::Fallback];
+/// Who decided; nobody, where a list of keys said so.
+const SOURCES: [Option<Source>; 4] = [Some(Source::Memory), Some(Source::Redis), Some(Source::Fallback), None];
 
 impl LimiterMetrics {
     pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
@@ -186,24 +187,20 @@ impl LimiterMetrics {
 
     /// Shows `look` each verdict, who decided, and how often, where that is not never.
     pub(super) fn each(&self, mut look: impl FnMut(&'static str, &'static str, u64)) {
-        for (verdict, sources) in VERDICTS.iter().zip(&self.counts) {
+        for (finding, sources) in Finding::ALL.iter().zip(&self.counts) {
             for (source, count) in SOURCES.iter().zip(sources) {
                 match count.load(Relaxed) {
                     0 => {}
-                    count => look(verdict, source.as_str(), count),
+                    count => look(finding.as_str(), source.map_or("none", Source::as_str), count),
                 }
             }
         }
     }
 
-    /// Counts a verdict.
-    pub fn observe(&self, verdict: &Verdict) {
-        let which = match verdict.outcome {
-            Outcome::Allowed => 0,
-            Outcome::Denied { .. } | Outcome::NeverAdmitted => 1,
-            Outcome::StoreUnavailable { .. } => 2,
-        };
-        let source = SOURCES.iter().position(|source| *source == verdict.source).unwrap_or(0);
+    /// Counts what was found of a request.
+    pub fn observe(&self, finding: Finding, source: Option<Source>) {
+        let which = Finding::ALL.iter().position(|known| *known == finding).unwrap_or(0);
+        let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
         // One worker writes: a load and a store do what a locked add would.
         let count = &self.counts[which][source];
         count.store(count.load(Relaxed) + 1, Relaxed);
@@ -285,8 +282,8 @@ impl RequestCollector {
             let labels = [
                 ("route", &**route),
                 ("rule", &**rule),
-                ("verdict", VERDICTS[*which]),
-                ("source", SOURCES[*source].as_str()),
+                ("verdict", Finding::ALL[*which].as_str()),
+                ("source", SOURCES[*source].map_or("none", Source::as_str)),
             ];
             ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }

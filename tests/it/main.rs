@@ -21,6 +21,7 @@ mod malformed;
 mod metering;
 mod outage;
 mod paths;
+mod policies;
 mod readme;
 mod reload;
 mod startup;

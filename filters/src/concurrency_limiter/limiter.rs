@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
+use super::OnVerdict;
 use super::{HeaderNames, Settings};
 use crate::headers::{DEGRADED, add_in_front, number_value, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
@@ -15,7 +16,7 @@ use crate::limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore
 use crate::limiter::key::BucketKey;
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 use crate::reply::{self, Reply};
-use crate::request_rate_limiter::{ErrorBody, OnVerdict};
+use crate::request_rate_limiter::ErrorBody;
 
 /// A concurrency limiter without the service behind it.
 #[derive(Clone)]
@@ -47,8 +48,8 @@ pub(super) enum Answer<R> {
 impl Limiter {
     pub(super) fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn LeaseStore>) -> Self {
         let reply = |status, reason, kind: &str, title, members: &str| match settings.error_body {
-            ErrorBody::Problem => Reply::problem(status, reason, kind, title, members),
             ErrorBody::Empty => Reply::empty(status, reason),
+            _ => Reply::problem(status, reason, kind, title, members),
         };
         // Both problem types: draft-ietf-httpapi-ratelimit-headers, "Problem Types".
         let denied = reply(

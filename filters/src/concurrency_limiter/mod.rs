@@ -68,7 +68,8 @@ pub use self::future::ResponseFuture;
 use self::limiter::{Answer, Limiter};
 use crate::key_resolver::KeyResolver;
 use crate::limiter::concurrency::{Concurrency, LeaseStore};
-use crate::request_rate_limiter::{ErrorBody, OnVerdict};
+use crate::limiter::verdict::Verdict;
+use crate::request_rate_limiter::ErrorBody;
 
 /// What a limiter asks of requests and how it answers. The defaults are those of
 /// [`RequestRateLimiter`](crate::request_rate_limiter).
@@ -112,6 +113,9 @@ pub struct ConcurrencyLimiter<S> {
     limiter: Arc<Limiter>,
     inner: S,
 }
+
+/// Called with each verdict, before the request goes on.
+pub type OnVerdict = Arc<dyn Fn(&Verdict) + Send + Sync>;
 
 // === impl Settings ===
 

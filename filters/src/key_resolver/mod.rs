@@ -3,6 +3,7 @@
 //! | Text | Key id |
 //! |---|---|
 //! | `ip` | the client's address from [`RequestContext::client_ip`]; IPv4 whole, IPv6 by /64, IPv4-mapped as IPv4 |
+//! | `ip/V4/V6` | the same by so many leading bits: `ip/24/56` |
 //! | `header:NAME` | the first value of the header |
 //! | `query:NAME` | the first value of the query parameter, decoded |
 //! | `cookie:NAME` | the first cookie of that name |
@@ -56,7 +57,7 @@ pub struct KeyResolver(Kind);
 pub enum KeyResolverError {
     /// No resolver is called so.
     #[error(
-        "unknown key resolver `{0}`, use ip, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM or principal"
+        "unknown key resolver `{0}`, use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM or principal"
     )]
     Unknown(String),
     /// The part behind the colon is missing.
@@ -71,6 +72,9 @@ pub enum KeyResolverError {
     /// This build lacks the feature `jwt`.
     #[error("key resolver `{0}` needs a build with the feature `jwt`, which this one lacks")]
     NeedsJwt(String),
+    /// The parts behind `ip/` are no prefix lengths.
+    #[error("key resolver `{0}` needs the bits of IPv4 (1 to 32) and of IPv6 (1 to 128), as in `ip/24/56`")]
+    BadPrefixes(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +112,12 @@ impl KeyResolver {
                 "route" => Kind::Route,
                 "principal" => Kind::Principal,
                 "header" | "query" | "cookie" | "jwt" => return Err(KeyResolverError::MissingName(text.to_owned())),
-                _ => return Err(KeyResolverError::Unknown(text.to_owned())),
+                _ => match text.strip_prefix("ip/") {
+                    Some(bits) => {
+                        Kind::Ip(prefixes(bits).ok_or_else(|| KeyResolverError::BadPrefixes(text.to_owned()))?)
+                    }
+                    None => return Err(KeyResolverError::Unknown(text.to_owned())),
+                },
             },
             Some(("header" | "query" | "cookie" | "path" | "jwt", "")) => {
                 return Err(KeyResolverError::MissingName(text.to_owned()));
@@ -262,6 +271,13 @@ impl Default for KeyResolver {
     fn default() -> Self {
         Self::principal()
     }
+}
+
+/// `V4/V6` in bits.
+fn prefixes(text: &str) -> Option<IpPrefixes> {
+    let (v4, v6) = text.split_once('/')?;
+    let bits = |text: &str, most: u8| text.trim().parse().ok().filter(|bits| (1..=most).contains(bits));
+    Some(IpPrefixes { v4: bits(v4, 32)?, v6: bits(v6, 128)? })
 }
 
 /// A household or a server is handed a /64 of IPv6 at least, so its addresses within are free to rotate.

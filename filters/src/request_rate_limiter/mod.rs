@@ -1,16 +1,25 @@
-//! Denies requests of a key that are more than its token bucket holds: Spring Cloud Gateway's `RequestRateLimiter`.
+//! Denies requests of a key that are more than its rules admit: Spring Cloud Gateway's `RequestRateLimiter`.
 //!
 //! | Outcome | Status | Headers | [`LocalReply`] reason |
 //! |---|---|---|---|
-//! | allowed | the inner service's | the four `X-RateLimit-*` | none |
-//! | denied | [`Settings::status`], 429 | the four, `Retry-After`, `Cache-Control: no-store` | `rate-limited` |
-//! | never admitted: costs more than the bucket holds | as denied | as denied, without `Retry-After` | `rate-limited` |
+//! | allowed | the inner service's | the [families](crate::headers) asked for | none |
+//! | denied | [`Settings::status`], 429 | the same, `Retry-After`, `Cache-Control: no-store` | `rate-limited` |
+//! | never admitted: costs more than a rule ever admits | as denied | as denied, without `Retry-After` | `rate-limited` |
+//! | denied, and [`OnLimit::Forward`] | the overflow service's | as allowed | none |
 //! | the store cannot be asked, and the rule says to deny | 503 | as denied | `limiter-unavailable` |
 //! | no key id | [`Settings::empty_key_status`], 403, or forwarded unlimited | none | `empty-key` |
+//! | blocked | [`Settings::block_status`], 403 | none | `blocked` |
+//! | exempt | the inner service's | none | none |
 //!
 //! A denied request never reaches the inner service. Clients that ask for JSON get an RFC 9457 problem with the type
-//! `quota-exceeded`, others a line of text; [`ErrorBody::Empty`] is Spring's bare answer. `Retry-After` and
-//! `no-store` are ours, the other headers Spring's.
+//! `quota-exceeded`, others a line of text; [`ErrorBody::Empty`] is Spring's bare answer, and [`ErrorBody::Template`]
+//! your own. `Retry-After` and `no-store` are ours, the other headers Spring's.
+//!
+//! Several rules are one question to the store: it takes tokens under all of them, or none. Rules that are only
+//! observed ([`Enforcement`]) are asked about in a question of their own, once the others have let the request pass.
+//!
+//! Where a request's cost is known only later, so much is taken before as [`Cost::tokens`] says; the difference is
+//! settled when the response, or the end of a body, brings it. For bodies somebody has to count: see [`Metered`].
 //!
 //! Under a rule that paces (`leaky-bucket`) an allowed request is held until its turn, on tokio's timer, which must be
 //! there; a client that leaves before gives its turn back.
@@ -64,56 +73,41 @@
 //!
 //! [`LocalReply`]: crate::context::LocalReply
 
+mod access;
+mod ask;
+mod cost;
+mod enforcement;
+mod event;
 mod future;
+mod limit;
 mod limiter;
+mod report;
+mod screen;
+mod set;
+mod settings;
+mod settlement;
+mod template;
 mod turn;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use tower::{Layer, Service};
 
+pub use self::access::AccessList;
+pub use self::cost::{Cost, CostSource};
+pub use self::enforcement::Enforcement;
+pub use self::event::{Event, Finding, OnVerdict};
 pub use self::future::ResponseFuture;
-use self::limiter::{Answer, Limiter};
-use crate::headers::HeaderNames;
-use crate::key_resolver::KeyResolver;
+pub use self::limit::{Limit, PlanLookup, PlanResolver, PlanSource, Plans, RuleSets};
+use self::limiter::Limiter;
+pub use self::settings::{ErrorBody, OnLimit, Settings};
+pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
+pub use self::template::Template;
 use crate::limiter::rule::Rule;
 use crate::limiter::store::Store;
-use crate::limiter::verdict::Verdict;
-
-/// What a limiter asks of requests and how it answers. `Default` is Spring's, with a body.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What requests are counted under.
-    pub key_resolver: KeyResolver,
-    /// The status of a denial (`status-code`).
-    pub status: StatusCode,
-    /// Whether a request without a key id is refused (`deny-empty-key`); otherwise it passes unlimited.
-    pub deny_empty_key: bool,
-    /// The status of that refusal (`empty-key-status`).
-    pub empty_key_status: StatusCode,
-    /// What a request takes (`requested-tokens`).
-    pub cost: u64,
-    /// Names of the headers that report on the bucket.
-    pub headers: HeaderNames,
-    /// What refusals have for a body.
-    pub error_body: ErrorBody,
-}
-
-/// What refusals have for a body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ErrorBody {
-    /// A problem (RFC 9457) for clients that ask for JSON, a line of plain text for others.
-    #[default]
-    Problem,
-    /// None, as Spring answers.
-    Empty,
-}
-
-/// Called with each verdict, before the request goes on.
-pub type OnVerdict = Arc<dyn Fn(&Verdict) + Send + Sync>;
 
 /// Puts a [`RequestRateLimiter`] before a service. All services of one layer, and all layers of one store and scope,
 /// share their buckets.
@@ -122,27 +116,13 @@ pub struct RequestRateLimiterLayer {
     limiter: Arc<Limiter>,
 }
 
-/// Denies requests that are more than their bucket holds. See the [module](self).
+/// Denies requests that are more than their rules admit. See the [module](self).
 #[derive(Clone)]
 pub struct RequestRateLimiter<S> {
     limiter: Arc<Limiter>,
     inner: S,
-}
-
-// === impl Settings ===
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            key_resolver: KeyResolver::default(),
-            status: StatusCode::TOO_MANY_REQUESTS,
-            deny_empty_key: true,
-            empty_key_status: StatusCode::FORBIDDEN,
-            cost: 1,
-            headers: HeaderNames::default(),
-            error_body: ErrorBody::default(),
-        }
-    }
+    /// Where denied requests go instead, if they do.
+    overflow: Option<S>,
 }
 
 // === impl RequestRateLimiterLayer ===
@@ -150,19 +130,32 @@ impl Default for Settings {
 impl RequestRateLimiterLayer {
     /// A limiter that holds every key to `rule`, with its buckets in `store`. `scope` tells its buckets from those of
     /// other limiters in the same store, and names the violated policy in problem bodies.
+    #[must_use]
     pub fn new(scope: Arc<str>, rule: Rule, settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
+        let limit = Limit {
+            name: Arc::clone(&scope),
+            scope: Arc::clone(&scope),
+            rule,
+            key_resolver: None,
+            cost: settings.cost.clone(),
+            enforcement: Enforcement::FULL,
+        };
+        Self::with_rules(&scope, RuleSets::single(limit), settings, store)
     }
 
-    /// Calls `hook` with each verdict: for metrics. Requests without a key id have no verdict.
+    /// A limiter of several rules, on the route of that name.
+    #[must_use]
+    pub fn with_rules(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
+        Self { limiter: Arc::new(Limiter::new(route, rules, settings, store)) }
+    }
+
+    /// Calls `hook` with each decision: for metrics.
     #[must_use]
     pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
         Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
         self
     }
-}
 
-impl RequestRateLimiterLayer {
     /// Leaves [`LocalReply`](crate::context::LocalReply) off refusals: three allocations less for each, where no layer
     /// outside of this one looks for it.
     #[must_use]
@@ -170,13 +163,19 @@ impl RequestRateLimiterLayer {
         Arc::make_mut(&mut self.limiter).unmark();
         self
     }
+
+    /// The service before `inner` that hands denied requests to `overflow`, which must always be ready, where
+    /// [`Settings::on_limit`] says so: with the new path, and marked as [`Rerouted`](crate::context::Rerouted).
+    pub fn layer_with_overflow<S>(&self, inner: S, overflow: S) -> RequestRateLimiter<S> {
+        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: Some(overflow) }
+    }
 }
 
 impl<S> Layer<S> for RequestRateLimiterLayer {
     type Service = RequestRateLimiter<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner }
+        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: None }
     }
 }
 
@@ -196,25 +195,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        match self.limiter.verify(&request) {
-            Answer::Unlimited => ResponseFuture::passing(self.inner.call(request), None),
-            Answer::Refused(response) => ResponseFuture::refused(response),
-            Answer::Allowed(verdict) if !verdict.delay.is_zero() => {
-                // As below.
-                let clone = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, clone);
-                ResponseFuture::pacing(ready, request, Arc::clone(&self.limiter), verdict)
-            }
-            Answer::Allowed(verdict) => {
-                let report = self.limiter.reports().then(|| (Arc::clone(&self.limiter), verdict));
-                ResponseFuture::passing(self.inner.call(request), report)
-            }
-            Answer::Pending(verdict) => {
-                // The clone may not be ready; the one that is goes with the request.
-                let clone = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, clone);
-                ResponseFuture::waiting(verdict, ready, request, Arc::clone(&self.limiter))
-            }
-        }
+        let answer = self.limiter.verify(&request);
+        ResponseFuture::new(answer, &mut self.inner, &mut self.overflow, request, &self.limiter)
     }
 }

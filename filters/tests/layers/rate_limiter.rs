@@ -11,7 +11,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
-use tollgate_filters::request_rate_limiter::{ErrorBody, RequestRateLimiterLayer, Settings};
+use tollgate_filters::request_rate_limiter::{ErrorBody, Event, Finding, RequestRateLimiterLayer, Settings};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{Fingers, Says, hello, reason, text, upstream, values};
@@ -25,7 +25,7 @@ fn bucket(rate: u64, burst: u64) -> Rule {
 }
 
 fn limiter(burst: u64, cost: u64, settings: Settings, store: impl Store + 'static) -> RequestRateLimiterLayer {
-    let settings = Settings { cost, ..settings };
+    let settings = Settings { cost: cost.into(), ..settings };
     RequestRateLimiterLayer::new("orders".into(), bucket(10, burst), settings, Arc::new(store))
 }
 
@@ -253,7 +253,7 @@ async fn the_hook_sees_every_verdict() {
         let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
         let hook = {
             let seen = Arc::clone(&seen);
-            Arc::new(move |verdict: &Verdict| seen.lock().unwrap().push(verdict.is_allowed()))
+            Arc::new(move |event: Event| seen.lock().unwrap().push(event.finding == Finding::Allowed))
         };
         let layer = limiter(1, 1, by_user(), Fingers { later, ..Fingers::default() }).on_verdict(hook);
         let service = layer.layer(hello(&Arc::default()));

@@ -7,8 +7,8 @@ use redis::{Connection, RedisResult};
 use tollgate_filters::limiter::concurrency::{LeaseTable, Leases, Owner, Reply, Step};
 use tollgate_filters::limiter::key::BucketKey;
 
-use crate::support::seconds;
 use crate::support::RedisServer;
+use crate::support::seconds;
 
 const TEXT: &str = include_str!("../../lua/concurrency.lua");
 const KEY: &str = "concurrency_limiter.{r.k}.leases";

@@ -85,6 +85,15 @@ impl LeakyBucket {
         Ok(Self { warm_up_us: at_most_ten_years("warm-up", warm_up)?, ..self })
     }
 
+    /// One of so many parts of it: turns come as much further apart. `None` beyond what can be counted.
+    pub(super) fn part(&self, parts: std::num::NonZeroU32) -> Option<Self> {
+        let [max_wait, warm_up] = [self.max_wait_us, self.warm_up_us].map(Duration::from_micros);
+        Self::new(self.rate, self.period().checked_mul(parts.get())?, max_wait, self.max_queue)
+            .ok()?
+            .warm_up(warm_up)
+            .ok()
+    }
+
     /// Turns each [`period`](Self::period).
     #[must_use]
     pub fn rate(&self) -> u64 {

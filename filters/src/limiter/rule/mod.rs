@@ -148,6 +148,41 @@ impl Rule {
             Self::Quota(quota) => quota.allowance(),
         }
     }
+
+    /// One of `parts` equal parts of it, with room for at least one request that takes `cost`. A rule that cannot be
+    /// divided stays whole.
+    #[cfg(feature = "redis")]
+    pub(crate) fn part(&self, parts: std::num::NonZeroU32, cost: u64) -> Self {
+        let share = |most: u64| (most / u64::from(parts.get())).max(cost.max(1)).min(most);
+        let bucket = |bucket: &TokenBucket| {
+            let period = bucket.period().checked_mul(parts.get())?;
+            TokenBucket::new(bucket.replenish_rate(), period, share(bucket.burst_capacity())).ok()
+        };
+        let part = match self {
+            Self::TokenBucket(whole) => bucket(whole).map(Self::TokenBucket),
+            Self::Gcra(whole) => bucket(whole).map(Self::Gcra),
+            Self::FixedWindow(whole) => match whole.calendar() {
+                Some(calendar) => FixedWindow::on_calendar(share(whole.limit()), calendar.clone()),
+                None => FixedWindow::new(share(whole.limit()), whole.window(), whole.align()),
+            }
+            .ok()
+            .map(Self::FixedWindow),
+            Self::SlidingWindowLog(whole) => {
+                SlidingWindowLog::new(share(whole.limit()), whole.window()).ok().map(Self::SlidingWindowLog)
+            }
+            Self::SlidingWindowCounter(whole) => {
+                SlidingWindowCounter::new(share(whole.limit()), whole.window()).ok().map(Self::SlidingWindowCounter)
+            }
+            Self::LeakyBucket(whole) => whole.part(parts).map(Self::LeakyBucket),
+            Self::Quota(whole) => match whole.reset() {
+                Some(reset) => Quota::resetting(share(whole.allowance()), reset.clone()),
+                None => Quota::new(share(whole.allowance())),
+            }
+            .ok()
+            .map(Self::Quota),
+        };
+        part.unwrap_or_else(|| self.clone())
+    }
 }
 
 impl Algorithm {
@@ -195,4 +230,31 @@ pub(crate) use by_algorithm;
 /// `time` in whole microseconds, if a rule can speak of it.
 fn micros(field: &'static str, time: std::time::Duration) -> Result<u64, RuleError> {
     u64::try_from(time.as_micros()).ok().filter(|us| (1..=MOST).contains(us)).ok_or(RuleError::BadTime(field))
+}
+
+#[cfg(all(test, feature = "redis"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_rule_has_its_share_and_room_for_a_request() {
+        let three = NonZeroU32::new(3).unwrap();
+        let bucket = |rate, secs, burst| TokenBucket::new(rate, Duration::from_secs(secs), burst).unwrap();
+        let window = |limit| Rule::FixedWindow(FixedWindow::new(limit, Duration::from_secs(60), Align::Clock).unwrap());
+        for (whole, cost, part) in [
+            (Rule::TokenBucket(bucket(10, 1, 20)), 1, Rule::TokenBucket(bucket(10, 3, 6))),
+            (Rule::Gcra(bucket(1, 60, 2)), 1, Rule::Gcra(bucket(1, 180, 1))),
+            (Rule::TokenBucket(bucket(10, 1, 20)), 15, Rule::TokenBucket(bucket(10, 3, 15))),
+            (Rule::TokenBucket(bucket(10, 1, 0)), 1, Rule::TokenBucket(bucket(10, 3, 0))),
+            (window(100), 1, window(33)),
+            (window(2), 1, window(1)),
+        ] {
+            assert_eq!(whole.part(three, cost), part);
+        }
+    }
 }

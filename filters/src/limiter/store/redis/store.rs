@@ -1,5 +1,6 @@
 //! The store that decides in Redis, and by `on-store-failure` when it cannot.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::call::{self, Style};
@@ -16,13 +17,14 @@ pub struct RedisStore {
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     pub(super) style: Style,
+    gateways: NonZeroU32,
 }
 
 impl RedisStore {
     /// A store that asks `client`, and `local` where `on_store_failure` says so.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
-        Self { client, local, on_store_failure, style: Style::default() }
+        Self { client, local, on_store_failure, style: Style::default(), gateways: NonZeroU32::MIN }
     }
 
     /// Whether key ids are secrets: then Redis gets a hash of them.
@@ -39,11 +41,18 @@ impl RedisStore {
         self.style.clock = Some(clock);
         self
     }
+
+    /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
+    #[must_use]
+    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
+        self.gateways = gateways;
+        self
+    }
 }
 
 impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.on_store_failure, &self.local, checks);
+        let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways);
         let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
         let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();

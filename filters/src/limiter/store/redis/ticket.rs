@@ -46,6 +46,21 @@ impl Ticket {
         }))
     }
 
+    /// The same for a command that is no script. A key that holds something else is no failure of Redis: it reads as
+    /// [`Value::Nil`].
+    pub(crate) async fn run_plain<T>(
+        mut self,
+        cmd: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let call = async { self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error) };
+        let reply = match timeout_at(self.deadline, call).await {
+            Ok(Err(error)) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
+            reply => reply,
+        };
+        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
     async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {
         let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
         match reply {

@@ -15,7 +15,7 @@ mod attempt;
 mod retry;
 mod window;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -178,7 +178,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, NonZeroU32::MIN);
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {

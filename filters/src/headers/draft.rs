@@ -1,0 +1,180 @@
+//! `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11), in the syntax of RFC 9651.
+//!
+//! | Rule | `q` | `w` | `r` | `t` |
+//! |---|---|---|---|---|
+//! | bucket | the burst | seconds in which an empty one fills | whole tokens left | seconds in which so many flow in; for none left, until there is one |
+//! | window, quota | the limit | its seconds, if it ends | what is left | seconds until nothing is spent any more |
+//!
+//! `t` is rounded up, so `r/t` of a bucket is never more than its rate.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::HeaderValue;
+
+use crate::limiter::rule::Rule;
+use crate::limiter::verdict::{Answer, Outcome};
+
+/// The largest integer of RFC 9651 §3.3.1.
+const MOST: u128 = 999_999_999_999_999;
+
+/// What a rule's figures mean to a client.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// `rate` tokens flow in each `period_us`.
+    Flow { rate: u64, period_us: u64, capacity: u64 },
+    /// `limit` in each `window_us`.
+    Window { limit: u64, window_us: u64 },
+}
+
+/// A rule as an item of both fields.
+#[derive(Clone, Debug)]
+pub(super) struct Policy {
+    /// Its name as a string of RFC 9651, quotes included.
+    name: Box<str>,
+    shape: Shape,
+}
+
+impl Shape {
+    pub(super) fn of(rule: &Rule) -> Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        match rule {
+            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Self::Flow {
+                rate: bucket.replenish_rate(),
+                period_us: micros(bucket.period()),
+                capacity: bucket.burst_capacity(),
+            },
+            Rule::LeakyBucket(pace) => {
+                Self::Flow { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
+            }
+            Rule::FixedWindow(window) => Self::Window { limit: window.limit(), window_us: micros(window.window()) },
+            Rule::SlidingWindowLog(window) => {
+                Self::Window { limit: window.limit(), window_us: micros(window.window()) }
+            }
+            Rule::SlidingWindowCounter(window) => {
+                Self::Window { limit: window.limit(), window_us: micros(window.window()) }
+            }
+            Rule::Quota(quota) => {
+                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().at_most()));
+                Self::Window { limit: quota.allowance(), window_us }
+            }
+        }
+    }
+
+    fn quota(self) -> u64 {
+        match self {
+            Self::Flow { capacity, .. } => capacity,
+            Self::Window { limit, .. } => limit,
+        }
+    }
+
+    fn window_secs(self) -> u128 {
+        match self {
+            Self::Flow { rate, period_us, capacity } => flows_in_secs(capacity, rate, period_us),
+            Self::Window { window_us, .. } => secs(window_us.into()),
+        }
+    }
+
+    /// The seconds in which what is left lasts.
+    fn effective_secs(self, answer: &Answer) -> u128 {
+        match self {
+            Self::Flow { rate, period_us, capacity } => match (answer.remaining, answer.outcome) {
+                (0, Outcome::Denied { retry_after }) => secs_of(retry_after).max(1),
+                // The time until the bucket is full, without that for all of its tokens but the first.
+                (0, _) => {
+                    let rest = u128::from(capacity.saturating_sub(1)) * u128::from(period_us) / u128::from(rate);
+                    secs(answer.reset_after.as_micros().saturating_sub(rest)).max(1)
+                }
+                (left, _) => flows_in_secs(left, rate, period_us),
+            },
+            // A stock that nothing refills lasts for no time that is known.
+            Self::Window { window_us: 0, .. } => 0,
+            Self::Window { window_us, .. } if answer.reset_after.is_zero() => secs(window_us.into()),
+            Self::Window { .. } => secs_of(answer.reset_after),
+        }
+    }
+}
+
+impl Policy {
+    pub(super) fn new(name: &str, rule: &Rule) -> Self {
+        Self { name: string(name).into(), shape: Shape::of(rule) }
+    }
+
+    /// The item of `RateLimit-Policy`.
+    fn write_policy(&self, out: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{};q={}", self.name, clamp(self.shape.quota().into()));
+        match self.shape.window_secs() {
+            0 => {}
+            window => drop(write!(out, ";w={}", clamp(window))),
+        }
+    }
+
+    /// The item of `RateLimit`.
+    fn write_limit(&self, answer: &Answer, out: &mut String) {
+        let _ = write!(out, "{};r={}", self.name, clamp(answer.remaining.into()));
+        match self.shape.effective_secs(answer) {
+            0 => {}
+            time => drop(write!(out, ";t={}", clamp(time))),
+        }
+    }
+}
+
+/// The value of `RateLimit-Policy`.
+pub(super) fn policy_field<'p>(policies: impl Iterator<Item = &'p Policy>) -> Option<HeaderValue> {
+    list(policies, |policy, out| policy.write_policy(out))
+}
+
+/// The value of `RateLimit`.
+pub(super) fn limit_field<'p>(items: impl Iterator<Item = (&'p Policy, Answer)>) -> Option<HeaderValue> {
+    list(items, |(policy, answer), out| policy.write_limit(&answer, out))
+}
+
+/// The items with commas between (RFC 9651 §4.1.1).
+fn list<T>(items: impl Iterator<Item = T>, write: impl Fn(T, &mut String)) -> Option<HeaderValue> {
+    let mut out = String::with_capacity(64);
+    for item in items {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        write(item, &mut out);
+    }
+    if out.is_empty() { None } else { HeaderValue::try_from(out).ok() }
+}
+
+/// `text` as a string of RFC 9651 §3.3.3. What is not printable ASCII is percent-encoded, since no string may hold it.
+fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Seconds in which `tokens` flow in, rounded up.
+fn flows_in_secs(tokens: u64, rate: u64, period_us: u64) -> u128 {
+    let micros = u128::from(tokens) * u128::from(period_us);
+    micros.div_ceil(u128::from(rate.max(1)) * 1_000_000)
+}
+
+fn secs(micros: u128) -> u128 {
+    micros.div_ceil(1_000_000)
+}
+
+fn secs_of(time: Duration) -> u128 {
+    secs(time.as_nanos().div_ceil(1000))
+}
+
+fn clamp(number: u128) -> u128 {
+    number.min(MOST)
+}
+
+#[cfg(test)]
+#[path = "draft_tests.rs"]
+mod tests;

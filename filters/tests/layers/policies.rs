@@ -1,0 +1,273 @@
+//! `RequestRateLimiter` of several rules, plans and costs, on a mock service.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate_filters::context::Rerouted;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_filters::limiter::store::memory::{ManualClock, MemoryStore};
+use tollgate_filters::limiter::store::{Check, Decision, Store};
+use tollgate_filters::request_rate_limiter::{
+    AccessList, Cost, CostSource, Enforcement, Event, Finding, Limit, Metered, OnLimit, PlanLookup, PlanResolver,
+    PlanSource, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings,
+};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::support::{hello, text, upstream, values};
+
+/// Memory that counts the questions, and answers late if told so.
+struct Counting {
+    memory: MemoryStore,
+    questions: Mutex<Vec<usize>>,
+    later: bool,
+}
+
+impl Counting {
+    fn new(later: bool) -> Arc<Self> {
+        let memory = MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default()));
+        Arc::new(Self { memory, questions: Mutex::default(), later })
+    }
+}
+
+impl Store for Counting {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        self.questions.lock().unwrap().push(checks.len());
+        let decision = self.memory.decide(checks);
+        match decision {
+            Decision::Ready(verdict) if self.later => Decision::Pending(Box::pin(async move {
+                tokio::task::yield_now().await;
+                verdict
+            })),
+            decision => decision,
+        }
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        self.memory.settle(check, more, counted_at_us);
+    }
+}
+
+fn bucket(name: &str, burst: u64) -> Limit {
+    Limit {
+        name: name.into(),
+        scope: format!("r#{name}").into(),
+        rule: Rule::TokenBucket(TokenBucket::new(1, Duration::from_secs(3600), burst).unwrap()),
+        key_resolver: None,
+        cost: 1.into(),
+        enforcement: Enforcement::FULL,
+    }
+}
+
+fn window(name: &str, limit: u64) -> Limit {
+    let rule = Rule::FixedWindow(FixedWindow::new(limit, Duration::from_secs(60), Align::First).unwrap());
+    Limit { rule, ..bucket(name, 1) }
+}
+
+fn by_user() -> Settings {
+    Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() }
+}
+
+fn layer(rules: RuleSets, settings: Settings, store: &Arc<Counting>) -> RequestRateLimiterLayer {
+    RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store) as Arc<dyn Store>)
+}
+
+fn from(user: &str) -> Request<()> {
+    Request::builder().header("x-user", user).body(()).unwrap()
+}
+
+async fn statuses<S>(service: &S, user: &str, times: usize) -> Vec<u16>
+where
+    S: Service<Request<()>, Response = Response<Full<Bytes>>> + Clone,
+    S::Error: std::fmt::Debug,
+{
+    let mut statuses = Vec::new();
+    for _ in 0..times {
+        statuses.push(service.clone().oneshot(from(user)).await.unwrap().status().as_u16());
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn several_rules_are_one_question_and_a_denial_takes_nothing() {
+    for later in [false, true] {
+        let store = Counting::new(later);
+        let rules = RuleSets { default: vec![bucket("wide", 9), window("narrow", 2)], plans: None };
+        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let seen = Arc::clone(&events);
+        let layer =
+            layer(rules, by_user(), &store).on_verdict(Arc::new(move |event: Event| seen.lock().unwrap().push(event)));
+        let service = layer.layer(hello(&Arc::default()));
+        assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
+        assert_eq!(*store.questions.lock().unwrap(), [2; 4]);
+        let key = tollgate_filters::limiter::key::BucketKey { scope: "r#wide", id: b"ada" };
+        let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 9).rule, cost: 0 }]) else {
+            panic!("memory answers at once")
+        };
+        assert_eq!(look.remaining, Some(7));
+        let (both, narrow) = ([(Some(0), Finding::Allowed), (Some(1), Finding::Allowed)], [(Some(1), Finding::Denied)]);
+        let told: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule, event.finding)).collect();
+        assert_eq!(told, [&both[..], &both, &narrow, &narrow].concat());
+    }
+}
+
+#[tokio::test]
+async fn what_is_observed_is_asked_after_what_is_enforced() {
+    for later in [false, true] {
+        let store = Counting::new(later);
+        let tried = Limit { enforcement: Enforcement::OBSERVE, ..bucket("tried", 1) };
+        let off = Limit { enforcement: Enforcement::Off, ..bucket("off", 0) };
+        let rules = RuleSets { default: vec![off, tried, bucket("held", 2)], plans: None };
+        let settings = Settings { tells_would_deny: true, ..by_user() };
+        let service = layer(rules, settings, &store).layer(hello(&Arc::default()));
+        let mut would = Vec::new();
+        for status in [200, 200, 429] {
+            let response = service.clone().oneshot(from("ada")).await.unwrap();
+            assert_eq!(response.status(), status);
+            would.push(values(&response, "x-ratelimit-would-deny").join(""));
+            assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["2"]);
+        }
+        assert_eq!(would, ["", "tried", ""]);
+        assert_eq!(store.questions.lock().unwrap().len(), 5, "nothing is observed of a denied request");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_is_asked_for_elsewhere_is_waited_for() {
+    struct Later;
+    impl PlanSource for Later {
+        fn plan(&self, id: &[u8]) -> PlanLookup {
+            let plan = (id == b"ada").then(|| "gold".into());
+            PlanLookup::Pending(Box::pin(async move {
+                tokio::task::yield_now().await;
+                plan
+            }))
+        }
+    }
+    for later in [false, true] {
+        let store = Counting::new(later);
+        let plans = Plans {
+            resolver: PlanResolver::Source(Arc::new(Later)),
+            sets: vec![("gold".into(), vec![bucket("all", 3)]), ("none".into(), Vec::new())],
+            default: None,
+        };
+        let rules = RuleSets { default: vec![bucket("all", 1)], plans: Some(plans) };
+        let service = layer(rules, by_user(), &store).layer(hello(&Arc::default()));
+        assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 200, 429]);
+        assert_eq!(statuses(&service, "bob", 2).await, [200, 429]);
+    }
+}
+
+#[tokio::test]
+async fn a_plan_without_rules_limits_nothing() {
+    let plans = Plans {
+        resolver: PlanResolver::Table(HashMap::from([("ada".to_owned(), "none".to_owned())])),
+        sets: vec![("none".into(), Vec::new())],
+        default: None,
+    };
+    let store = Counting::new(false);
+    let rules = RuleSets { default: vec![bucket("all", 0)], plans: Some(plans) };
+    let service = layer(rules, by_user(), &store).layer(hello(&Arc::default()));
+    assert_eq!([statuses(&service, "ada", 1).await, statuses(&service, "bob", 1).await], [[200], [429]]);
+}
+
+#[tokio::test]
+async fn the_blocked_and_the_exempt_ask_no_store() {
+    let store = Counting::new(false);
+    let settings = Settings {
+        exempt: AccessList::new(["ada".to_owned(), "eve".to_owned()], Vec::new()),
+        block: AccessList::new(["eve".to_owned()], Vec::new()),
+        ..by_user()
+    };
+    let calls: Arc<AtomicUsize> = Arc::default();
+    let service = layer(RuleSets::single(bucket("all", 0)), settings, &store).layer(hello(&calls));
+    assert_eq!([statuses(&service, "ada", 2).await, statuses(&service, "eve", 2).await], [[200; 2], [403; 2]]);
+    assert_eq!((store.questions.lock().unwrap().len(), calls.load(SeqCst)), (0, 2));
+}
+
+#[tokio::test]
+async fn denied_requests_go_to_the_overflow_service_once() {
+    for later in [false, true] {
+        let store = Counting::new(later);
+        let settings = Settings { on_limit: OnLimit::Forward("/busy".into()), ..by_user() };
+        let layer = layer(RuleSets::single(bucket("all", 1)), settings, &store);
+        let echo = upstream(&Arc::default(), |request: &Request<()>| {
+            let marked = request.extensions().get::<Rerouted>().is_some();
+            Response::new(Full::from(format!("{} {marked}", request.uri())))
+        });
+        let service = layer.layer_with_overflow(echo.clone(), echo);
+        let ask = |marked: bool| {
+            let mut request = from("ada");
+            *request.uri_mut() = "http://host/a?q=1".parse().unwrap();
+            if marked {
+                request.extensions_mut().insert(Rerouted);
+            }
+            service.clone().oneshot(request)
+        };
+        assert_eq!(text(ask(false).await.unwrap()).await, "http://host/a?q=1 false");
+        let elsewhere = ask(false).await.unwrap();
+        assert_eq!(values(&elsewhere, "x-ratelimit-remaining"), ["0"]);
+        assert!(!elsewhere.headers().contains_key("retry-after"));
+        assert_eq!(text(elsewhere).await, "http://host/busy?q=1 true");
+        assert_eq!(ask(true).await.unwrap().status(), 429);
+    }
+}
+
+fn left(store: &Counting) -> u64 {
+    let key = tollgate_filters::limiter::key::BucketKey { scope: "r#all", id: b"ada" };
+    let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 100).rule, cost: 0 }]) else {
+        panic!("memory answers at once")
+    };
+    look.remaining.unwrap()
+}
+
+fn costing(source: CostSource) -> RuleSets {
+    RuleSets::single(Limit { cost: Cost { source, tokens: 5, most: 50 }, ..bucket("all", 100) })
+}
+
+#[tokio::test]
+async fn a_cost_in_the_response_is_settled_when_it_comes() {
+    for (field, expected) in [("20", 80), ("0", 100), ("51", 50), ("nonsense", 95)] {
+        let store = Counting::new(false);
+        let inner = upstream(&Arc::default(), move |_: &Request<()>| {
+            Response::builder().header("x-cost", field).body(Full::default()).unwrap()
+        });
+        let rules = costing(CostSource::ResponseHeader(HeaderName::from_static("x-cost")));
+        let response = layer(rules, by_user(), &store).layer(inner).oneshot(from("ada")).await.unwrap();
+        assert_eq!((values(&response, "x-ratelimit-remaining"), left(&store)), (vec!["95"], expected), "{field}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_are_settled_at_their_end_and_without_a_meter_not_at_all() {
+    let store = Counting::new(false);
+    let response_body = layer(costing(CostSource::ResponseBody { unit: 2 }), by_user(), &store);
+    let mut response = response_body.layer(hello(&Arc::default())).oneshot(from("ada")).await.unwrap();
+    let meter = response.extensions_mut().remove::<ResponseMeter>().unwrap();
+    let body = Metered::response(response.into_body(), meter);
+    assert_eq!(left(&store), 95);
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
+    assert_eq!(left(&store), 97, "five bytes are three tokens");
+
+    let store = Counting::new(false);
+    let request_body = layer(costing(CostSource::RequestBody { unit: 1 }), by_user(), &store);
+    let meters: Arc<Mutex<Option<RequestMeter>>> = Arc::default();
+    let seen = Arc::clone(&meters);
+    let inner = upstream(&Arc::default(), move |request: &Request<()>| {
+        *seen.lock().unwrap() = request.extensions().get::<RequestMeter>().cloned();
+        Response::default()
+    });
+    let service = request_body.layer(inner);
+    service.clone().oneshot(from("ada")).await.unwrap();
+    assert_eq!(left(&store), 95, "nobody counted");
+    service.oneshot(from("ada")).await.unwrap();
+    let meter = meters.lock().unwrap().take().unwrap();
+    drop(Metered::request(Full::<Bytes>::from("never read"), meter));
+    assert_eq!(left(&store), 95, "what was reserved is given back");
+}

@@ -1,0 +1,70 @@
+//! Requests that a limiter sends elsewhere are routed anew.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use http::Request;
+use tollgate_filters::context::RequestContext;
+use tower::service_fn;
+
+use super::generation::Generation;
+use super::now_ms;
+use super::respond::Failure;
+use super::service::{ResponseFuture, Shared};
+use crate::body::Body;
+use crate::routing::RequestView;
+
+/// The generation that serves at present. Whoever holds it keeps no generation alive.
+#[derive(Debug, Default)]
+pub(super) struct Current(RefCell<Weak<Generation>>);
+
+/// The address of the TCP peer, which predicates ask for; in the extensions of requests that may be routed anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+impl Current {
+    pub(super) fn set(&self, generation: &Rc<Generation>) {
+        *self.0.borrow_mut() = Rc::downgrade(generation);
+    }
+
+    /// A service that runs each request through the layers of the route that takes it now. The request is seen as the
+    /// filters before left it; it goes on being counted and logged under its first route.
+    pub(super) fn rerouting(self: &Rc<Self>) -> Shared {
+        let current = Rc::clone(self);
+        Shared::new(service_fn(move |request| {
+            current.route(request).unwrap_or_else(|failure| {
+                let response = failure.unrendered();
+                Box::pin(std::future::ready(Ok::<_, Infallible>(response)))
+            })
+        }))
+    }
+
+    fn route(&self, request: Request<Body>) -> Result<ResponseFuture, Failure> {
+        let generation = self.0.borrow().upgrade().ok_or(Failure::NoRoute)?;
+        let (mut head, body) = request.into_parts();
+        let Some(Peer(peer)) = head.extensions.get::<Peer>().copied() else { return Err(Failure::Internal) };
+        let view = RequestView {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query(),
+            headers: &head.headers,
+            peer,
+            now_ms,
+        };
+        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
+        let route = found.value;
+        let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
+        let before = head.extensions.remove::<RequestContext>().unwrap_or_default();
+        head.extensions.insert(RequestContext {
+            client_ip: before.client_ip,
+            principal: before.principal,
+            route_id: Some(Arc::clone(&route.id)),
+            variables,
+            ..RequestContext::default()
+        });
+        Ok(route.service.respond(Request::from_parts(head, body)))
+    }
+}
