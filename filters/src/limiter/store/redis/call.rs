@@ -8,7 +8,7 @@ use redis::{Cmd, Pipeline, Value};
 use super::compose::{Part, is_packable};
 use super::script::{Script, text};
 use crate::limiter::key::{BucketKey, redis_text};
-use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
+use crate::limiter::rule::{Algorithm, Align, Flow, MOST, Quota, Rule};
 use crate::limiter::store::Check;
 use crate::limiter::store::memory::Clock;
 use crate::limiter::verdict::{Answer, Outcome};
@@ -46,15 +46,15 @@ pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
     {
         let mut all = Operands::new(style);
         all.key(only.key, suffixes(only.rule.algorithm()));
-        all.rule(only.rule, only.cost.to_string().into_bytes());
+        all.rule(only.rule, cost_of(only).into_bytes());
         return all.call(Script::single(only.rule.algorithm()));
     }
-    list(checks.iter().map(|check| (check, check.cost.to_string(), None)), style)
+    list(checks.iter().map(|check| (check, cost_of(check), None)), style)
 }
 
 /// The call that corrects what a request took.
 pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &Style) -> Call {
-    let cost = format!("{more:+}");
+    let cost = format!("{:+}", more.clamp(-(MOST as i64), MOST as i64));
     if place_in_pack(check).is_some() {
         return list(std::iter::once((check, cost, Some(counted_at_us))), style);
     }
@@ -93,6 +93,11 @@ pub(super) fn stocks(rule: &Quota, operations: &[(BucketKey<'_>, StockAction, i6
     pipeline
 }
 
+/// What a request costs, in a number that scripts can count with: a client may have named it.
+fn cost_of(check: &Check<'_>) -> String {
+    check.cost.min(MOST).to_string()
+}
+
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
 fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, style: &Style) -> Call {
     let mut all = Operands::new(style);
@@ -103,11 +108,12 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
             Some((key, name)) => (packed(own), all.key(key, &[b"rules"]), Some(Box::from(name))),
             None => (own, all.key(check.key, suffixes(own)), None),
         };
-        parts.push(Part { algorithm, packed_as, key, arg: all.args.len() });
+        let arg = all.args.len();
         all.rule(check.rule, cost.into_bytes());
         if let Some(counted_at_us) = counted_at_us {
             all.counted_at(check.rule, counted_at_us);
         }
+        parts.push(Part { algorithm, packed_as, key, arg, args: all.args.len() - arg });
     }
     all.call(Script::list(&parts))
 }
@@ -339,6 +345,17 @@ mod tests {
         assert_eq!(words(&call), ["EVALSHA", call.script.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
         let call = settle(&Check { key: KEY, rule: &rule, cost: 3 }, -2, 77, &Style::default());
         assert_eq!(words(&call)[5..], ["10", "20", "", "-2"]);
+    }
+
+    #[test]
+    fn a_number_beyond_counting_is_no_error() {
+        let rule = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
+        let check = Check { key: KEY, rule: &rule, cost: u64::MAX };
+        assert_eq!(words(&decide(&[check], &Style::default()))[7], MOST.to_string());
+        let most = i64::try_from(MOST).unwrap();
+        for (more, says) in [(i64::MAX, most), (i64::MIN, -most)] {
+            assert_eq!(words(&settle(&check, more, 0, &Style::default()))[7], format!("{says:+}"));
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct Part {
     pub(super) key: usize,
     /// The position of its first argument among all arguments, from 0.
     pub(super) arg: usize,
+    /// How many are its own: those that it leaves out are not the next rule's.
+    pub(super) args: usize,
 }
 
 /// What a packable script reads and writes, word for word.
@@ -65,7 +67,7 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
          local MILLION, all, out = 1000000, true, {}\n",
     );
     if let Some(first) = parts.first() {
-        script += &in_place(Sections::of(text(first.algorithm)).time, first.key, first.arg);
+        script += &first.in_place(Sections::of(text(first.algorithm)).time);
     }
     let packs = packs(parts);
     for (key, members) in &packs {
@@ -74,12 +76,12 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
     for (at, part) in parts.iter().enumerate() {
         let sections = Sections::of(text(part.algorithm));
         script += "do\n";
-        script += &in_place(sections.parse, part.key, part.arg);
+        script += &part.in_place(sections.parse);
         let decide = match part.packed_as {
             Some(_) => sections.decide.replace(READS, &format!("was{at}")),
             None => sections.decide.to_owned(),
         };
-        script += &in_place(&decide, part.key, part.arg);
+        script += &part.in_place(&decide);
         script += "all = all and allowed == 1\n";
     }
     for (at, part) in parts.iter().enumerate().rev() {
@@ -94,11 +96,8 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
             ),
             None => sections.commit.to_owned(),
         };
-        let _ = write!(
-            script,
-            "if all or allowed ~= 1 then\n{}else\nleft = left + cost\nend\n",
-            in_place(&commit, part.key, part.arg)
-        );
+        let _ =
+            write!(script, "if all or allowed ~= 1 then\n{}else\nleft = left + cost\nend\n", part.in_place(&commit));
         let slots: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
         let _ = write!(script, "{} = {}\nend\n", slots.join(", "), sections.reply);
     }
@@ -109,19 +108,25 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
     script
 }
 
-/// `code` with its keys and arguments at their places among all.
-fn in_place(code: &str, key: usize, arg: usize) -> String {
-    let mut out = String::with_capacity(code.len());
-    let mut rest = code;
-    while let Some(at) = rest.find("KEYS[").into_iter().chain(rest.find("ARGV[")).min() {
-        let (before, word) = rest.split_at(at + 5);
-        let digits = word.find(']').unwrap_or(0);
-        let offset = if before.ends_with("KEYS[") { key } else { arg };
-        let number = word[..digits].parse::<usize>().unwrap_or_default();
-        let _ = write!(out, "{before}{}", number + offset);
-        rest = &word[digits..];
+impl Part {
+    /// `code` with its keys and arguments at their places among all.
+    fn in_place(&self, code: &str) -> String {
+        let mut out = String::with_capacity(code.len());
+        let mut rest = code;
+        while let Some(at) = rest.find("KEYS[").into_iter().chain(rest.find("ARGV[")).min() {
+            let (name, word) = rest[at..].split_at(5);
+            let (digits, after) = word.split_once(']').unwrap_or((word, ""));
+            let number = digits.parse::<usize>().unwrap_or_default();
+            out += &rest[..at];
+            let _ = match name {
+                "KEYS[" => write!(out, "KEYS[{}]", number + self.key),
+                _ if number > self.args => write!(out, "nil"),
+                _ => write!(out, "ARGV[{}]", number + self.arg),
+            };
+            rest = after;
+        }
+        out + rest
     }
-    out + rest
 }
 
 /// Packed parts by their key, in order.
@@ -209,8 +214,10 @@ mod tests {
 
     #[test]
     fn keys_and_arguments_move_together() {
-        assert_eq!(in_place("a(KEYS[1], ARGV[12]) KEYS[2]", 3, 10), "a(KEYS[4], ARGV[22]) KEYS[5]");
-        assert_eq!(in_place("nothing", 3, 10), "nothing");
+        let part = Part { algorithm: Algorithm::Gcra, packed_as: None, key: 3, arg: 10, args: 4 };
+        assert_eq!(part.in_place("a(KEYS[1], ARGV[4]) KEYS[2]"), "a(KEYS[4], ARGV[14]) KEYS[5]");
+        assert_eq!(part.in_place("tonumber(ARGV[5] or 1)"), "tonumber(nil or 1)", "the next rule's");
+        assert_eq!(part.in_place("nothing"), "nothing");
     }
 
     #[test]

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_list_is_made_once() {
-        let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg };
+        let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
         assert!(Arc::ptr_eq(&Script::list(&[part(0), part(4)]), &Script::list(&[part(0), part(4)])));
         assert_ne!(Script::list(&[part(0)]).sha1(), Script::list(&[part(0), part(4)]).sha1());
     }
