@@ -151,6 +151,15 @@ mod tests {
     }
 
     #[test]
+    fn a_correction_shortens_a_window_that_is_too_long_as_a_decision_does() {
+        let mut state = None;
+        ask(&rule(1, 86_400, Align::First), &mut state, 1_000 * SECOND, 1);
+        let minute = rule(1, 60, Align::First);
+        state = minute.settle(state.as_ref(), Moment::at(1_001 * SECOND), 0, 0).or(state);
+        assert_eq!(ask(&minute, &mut state, 1_002 * SECOND, 1).outcome, denied(59 * SECOND));
+    }
+
+    #[test]
     fn a_correction_stays_within_its_window_and_the_limit() {
         let (rule, mut state) = (rule(10, 60, Align::First), None);
         ask(&rule, &mut state, 5, 6);

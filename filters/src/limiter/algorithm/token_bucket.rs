@@ -54,10 +54,12 @@ impl Algorithm for TokenBucket {
 
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, _: u64) -> Option<Bucket> {
         let flow = self.flow();
-        let owed = state.map_or(0, |bucket| bucket.owed(flow, now.now_us).0).min(self.capacity());
+        let (owed, is_stale) = state.map_or((0, false), |bucket| bucket.owed(flow, now.now_us));
+        let is_stale = is_stale || owed > self.capacity();
+        let owed = owed.min(self.capacity());
         let units = more.unsigned_abs().min(self.burst_capacity()) * flow.units;
         let owes = if more < 0 { owed.saturating_sub(units) } else { (owed + units).min(self.capacity()) };
-        (owes != owed).then(|| Bucket::owing(owes, flow, now.now_us))
+        (owes != owed || is_stale).then(|| Bucket::owing(owes, flow, now.now_us))
     }
 
     #[inline]
