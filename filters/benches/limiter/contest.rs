@@ -10,7 +10,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_filters::limiter::rule::{
+    Align, FixedWindow, LeakyBucket, Quota as Stock, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::{Check, Decision, Store};
 
@@ -29,16 +31,29 @@ fn bucket() -> TokenBucket {
     TokenBucket::per_second(RATE.into(), BURST.into()).unwrap()
 }
 
+/// Turns so close together that nobody is denied, and waits that nobody keeps: what is measured is the decision.
+fn pace() -> LeakyBucket {
+    LeakyBucket::new(1_000_000, Duration::from_secs(1), HOUR, 1_000_000_000_000).unwrap()
+}
+
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Everyone, by name. The first asks nobody: what it takes is the loop's own and in everyone's time.
-pub(crate) const ALL: [(&str, Make); 9] = [
+pub(crate) const ALL: [(&str, Make); 13] = [
     ("the loop alone", |_| Box::new(|key, number| black_box(key).len() as u64 != black_box(number) + 1_000_000_000)),
     ("token-bucket", |keys| tollgate(keys, vec![Rule::TokenBucket(bucket())])),
     ("gcra", |keys| tollgate(keys, vec![Rule::Gcra(bucket())])),
     ("fixed-window", |keys| {
         tollgate(keys, vec![Rule::FixedWindow(FixedWindow::new(BURST.into(), HOUR, Align::First).unwrap())])
     }),
+    ("sliding-window-log", |keys| {
+        tollgate(keys, vec![Rule::SlidingWindowLog(SlidingWindowLog::new(1_000_000, HOUR).unwrap())])
+    }),
+    ("sliding-window-counter", |keys| {
+        tollgate(keys, vec![Rule::SlidingWindowCounter(SlidingWindowCounter::new(BURST.into(), HOUR).unwrap())])
+    }),
+    ("leaky-bucket", |keys| tollgate(keys, vec![Rule::LeakyBucket(pace())])),
+    ("quota", |keys| tollgate(keys, vec![Rule::Quota(Stock::new(BURST.into()).unwrap())])),
     ("three gcra rules", |keys| tollgate(keys, vec![Rule::Gcra(bucket()); 3])),
     ("governor String", by_text::<QuantaClock>),
     ("governor u64", by_number::<QuantaClock>),
@@ -49,6 +64,7 @@ pub(crate) const ALL: [(&str, Make); 9] = [
 fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
     const SCOPES: [&str; 3] = ["orders", "orders#minute", "orders#hour"];
     let store = MemoryStore::new(NonZeroUsize::new(4_000_000).unwrap());
+    let is_bucket = matches!(rules[0], Rule::TokenBucket(_) | Rule::Gcra(_));
     let ask = move |key: &str, cost| {
         let check = |n: usize| Check { key: BucketKey { scope: SCOPES[n], id: key.as_bytes() }, rule: &rules[n], cost };
         let decision = if rules.len() == 1 {
@@ -61,8 +77,9 @@ fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
             Decision::Pending(_) => false,
         }
     };
-    // A quarter of an hour's tokens, since the place of a bucket that is full again goes to the next new key.
-    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, 1_000_000))));
+    // Buckets: a quarter of an hour's tokens, since the place of one that is full again goes to the next new key.
+    let first = if is_bucket { 1_000_000 } else { 1 };
+    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, first))));
     Box::new(move |key, _| ask(key, 1))
 }
 
