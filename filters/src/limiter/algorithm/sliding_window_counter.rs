@@ -121,6 +121,19 @@ impl Counters {
         }
     }
 
+    /// The counters as lua/sliding_window_counter.lua keeps them: when the current window began, what was taken before it
+    /// and in it, and its length.
+    #[cfg(feature = "redis")]
+    pub(in crate::limiter) fn to_stored(self) -> [u64; 4] {
+        [self.ends_at_us.saturating_sub(self.window_us), self.previous, self.current, self.window_us]
+    }
+
+    /// What [`to_stored`](Self::to_stored) made of them.
+    #[cfg(feature = "redis")]
+    pub(in crate::limiter) fn from_stored([start_us, previous, current, window_us]: [u64; 4]) -> Self {
+        Self { ends_at_us: start_us.saturating_add(window_us), window_us, previous, current }
+    }
+
     fn began_by(&self, now_us: u64) -> bool {
         self.ends_at_us.saturating_sub(self.window_us) <= now_us
     }

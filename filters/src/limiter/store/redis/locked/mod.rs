@@ -144,7 +144,8 @@ impl LockedStore {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Whether a rule can be decided under a lock: those of windows can. Others are left to `on_store_failure`.
+    /// Whether a rule can be decided under a lock: fixed windows and those estimated from counters can. Others are left to
+    /// `on_store_failure`.
     #[must_use]
     pub fn supports(rule: &Rule) -> bool {
         window::is_plain(rule)

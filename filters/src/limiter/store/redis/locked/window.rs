@@ -3,8 +3,9 @@
 use redis::{Cmd, Value};
 
 use crate::limiter::algorithm::fixed_window::Window;
-use crate::limiter::algorithm::{Algorithm, Moment};
-use crate::limiter::rule::{FixedWindow, Rule};
+use crate::limiter::algorithm::sliding_window_counter::Counters;
+use crate::limiter::algorithm::{Algorithm, Moment, State};
+use crate::limiter::rule::{FixedWindow, MOST, Rule, SlidingWindowCounter};
 use crate::limiter::verdict::Answer;
 
 /// An algorithm whose state plain commands can read and write: the same state that its script keeps, so that gateways
@@ -22,24 +23,55 @@ pub(super) trait Plain: Algorithm {
 
 impl Plain for FixedWindow {
     fn read(&self, key: &[u8]) -> Cmd {
-        let mut cmd = redis::cmd("GET");
-        cmd.arg(key);
-        cmd
+        get(key)
     }
 
     fn parse(&self, reply: &Value) -> Option<Window> {
-        let Value::BulkString(text) = reply else { return None };
-        let (used, ends_at_us) = std::str::from_utf8(text).ok()?.split_once(' ')?;
-        Some(Window { ends_at_us: ends_at_us.parse().ok()?, used: used.parse().ok()? })
+        numbers(reply).map(|[used, ends_at_us]| Window { ends_at_us, used })
     }
 
     fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Cmd {
         let Window { used, ends_at_us } = Self::apply(before, change);
-        let mut cmd = redis::cmd("SET");
-        let expires_ms = ends_at_us.saturating_sub(now_us) / 1_000 + 1_000;
-        cmd.arg(key).arg(format!("{used} {ends_at_us}")).arg("PX").arg(expires_ms);
-        cmd
+        set(key, &[used, ends_at_us], ends_at_us, now_us)
     }
+}
+
+impl Plain for SlidingWindowCounter {
+    fn read(&self, key: &[u8]) -> Cmd {
+        get(key)
+    }
+
+    fn parse(&self, reply: &Value) -> Option<Counters> {
+        numbers(reply).map(Counters::from_stored)
+    }
+
+    fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Cmd {
+        let counters = Self::apply(before, change);
+        set(key, &counters.to_stored(), counters.rests_at_us(), now_us)
+    }
+}
+
+fn get(key: &[u8]) -> Cmd {
+    let mut cmd = redis::cmd("GET");
+    cmd.arg(key);
+    cmd
+}
+
+/// Sets `key` to `numbers`, until a second after they matter.
+fn set(key: &[u8], numbers: &[u64], matter_until_us: u64, now_us: u64) -> Cmd {
+    let text: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    let expires_ms = matter_until_us.saturating_sub(now_us) / 1_000 + 1_000;
+    let mut cmd = redis::cmd("SET");
+    cmd.arg(key).arg(text.join(" ")).arg("PX").arg(expires_ms);
+    cmd
+}
+
+/// So many numbers with spaces between them, each as large as Lua counts at most.
+fn numbers<const N: usize>(reply: &Value) -> Option<[u64; N]> {
+    let Value::BulkString(text) = reply else { return None };
+    let words = std::str::from_utf8(text).ok()?.split(' ');
+    let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok().filter(|&number| number <= MOST)).collect();
+    numbers?.try_into().ok()
 }
 
 /// What is asked of a rule.
@@ -54,6 +86,7 @@ macro_rules! by_plain {
     ($rule:expr, $inner:ident => $body:expr) => {
         match $rule {
             Rule::FixedWindow($inner) => Some($body),
+            Rule::SlidingWindowCounter($inner) => Some($body),
             _ => None,
         }
     };
