@@ -122,7 +122,7 @@ fn check_lock(
         && let Some(limit) = limits.find(|limit| !LockedStore::supports(&limit.rule))
     {
         sink.error(at, format!("`{}` cannot be decided under a lock", limit.rule.algorithm().as_str()))
-            .help("`atomicity: lock` goes with fixed-window (by time), sliding-window-log and sliding-window-counter");
+            .help("`atomicity: lock` goes with `fixed-window` and `sliding-window-counter`");
     }
 }
 
