@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 use redis::aio::MultiplexedConnection;
 use tokio::task::{LocalSet, spawn_local};
 use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket};
+use tollgate_filters::limiter::rule::{
+    Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -140,6 +142,7 @@ fn designs() -> Vec<Design> {
     let window = || Rule::FixedWindow(FixedWindow::new(1_000_000, hour, Align::First).unwrap());
     let log = |limit| Rule::SlidingWindowLog(SlidingWindowLog::new(limit, hour).unwrap());
     let counter = || Rule::SlidingWindowCounter(SlidingWindowCounter::new(1_000_000, hour).unwrap());
+    let pace = || Rule::LeakyBucket(LeakyBucket::new(1_000, Duration::from_secs(1), hour, 1_000_000).unwrap());
     let design = |name, rules, cost| Design { name, rules, cost, turns: Vec::new() };
     vec![
         design("base: two strings", vec![], 1),
@@ -152,6 +155,8 @@ fn designs() -> Vec<Design> {
         design("sliding-window-log", vec![log(1_000_000)], 1),
         design("sliding-window-log, denied", vec![log(0)], 1),
         design("sliding-window-counter", vec![counter()], 1),
+        design("leaky-bucket", vec![pace()], 1),
+        design("quota", vec![Rule::Quota(Quota::new(1_000_000).unwrap())], 1),
         design("three gcra rules", vec![gcra(), gcra(), gcra()], 1),
         design("three token-bucket rules", vec![second(), second(), second()], 1),
         design("token-bucket, gcra and fixed-window", vec![second(), gcra(), window()], 1),
