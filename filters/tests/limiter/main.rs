@@ -13,6 +13,7 @@ mod metering;
 mod metering_script;
 mod outages;
 mod pacing;
+mod pictures;
 mod quota;
 mod script;
 mod spring;

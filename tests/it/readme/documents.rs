@@ -1,6 +1,7 @@
 //! The tables: complete, and nothing in them that is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -206,20 +207,47 @@ fn every_command_in_the_readme_is_one() {
 
 #[test]
 fn every_link_in_the_documents_leads_somewhere() {
-    for document in [
-        "README.md",
-        "docs/configuration.md",
-        "docs/limiters/request-counter.md",
-        "docs/limiters/concurrency.md",
-        "filters/README.md",
-        "ARCHITECTURE.md",
-        "bench/README.md",
-    ] {
-        let text = file(document);
-        let folder = root().join(document);
+    let others = ["README.md", "docs/configuration.md", "filters/README.md", "ARCHITECTURE.md", "bench/README.md"];
+    let others = others.iter().map(|document| root().join(document));
+    for document in limiter_pages().into_iter().chain(others) {
+        let text = std::fs::read_to_string(&document).unwrap();
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
-            assert!(folder.parent().unwrap().join(link).exists(), "{document}: {link}");
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { document.clone() } else { document.parent().unwrap().join(path) };
+            assert!(target.exists(), "{}: {link}", document.display());
+            let found = heading.is_empty() || headings(&target).any(|known| known == heading);
+            assert!(found, "{}: {link}", document.display());
         }
     }
+}
+
+#[test]
+fn every_picture_of_a_limiter_is_shown_with_a_text_for_those_who_cannot_see_it() {
+    let pages: String = limiter_pages().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    for entry in std::fs::read_dir(root().join("docs/limiters")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".svg") {
+            let shown = pages.lines().find(|line| line.contains(&format!("]({name})"))).unwrap_or_default();
+            assert!(shown.starts_with("![") && !shown.starts_with("![]"), "{name}");
+        }
+    }
+}
+
+fn limiter_pages() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("docs/limiters")).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// What GitHub calls the headings of a document in links.
+fn headings(document: &Path) -> impl Iterator<Item = String> {
+    let text = std::fs::read_to_string(document).unwrap();
+    let lines: Vec<String> = text.lines().filter(|line| line.starts_with('#')).map(str::to_lowercase).collect();
+    lines.into_iter().map(|line| {
+        let name = line.trim_start_matches('#').trim().to_owned();
+        name.chars()
+            .filter(|c| c.is_alphanumeric() || "-_ ".contains(*c))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    })
 }

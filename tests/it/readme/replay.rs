@@ -24,7 +24,7 @@ fn transcript(name: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// Runs a command line; the lines it prints, and how long it took.
-fn shell(command: &str) -> (Vec<String>, Duration) {
+pub(super) fn shell(command: &str) -> (Vec<String>, Duration) {
     let start = Instant::now();
     let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output().unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
