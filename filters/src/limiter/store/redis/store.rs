@@ -48,6 +48,22 @@ impl RedisStore {
         self.gateways = gateways;
         self
     }
+
+    /// Corrects as [`settle`](Store::settle) does, and says whether Redis took it.
+    pub fn settled(
+        &self,
+        check: Check<'_>,
+        more: i64,
+        counted_at_us: u64,
+    ) -> impl Future<Output = bool> + Send + use<> {
+        let call = |ticket| (ticket, call::settle(&check, check.bounded(more), counted_at_us, &self.style));
+        let call = self.client.ticket().map(call);
+        async move {
+            // Lost corrections are counted with the calls that failed.
+            let Ok((ticket, call)) = call else { return false };
+            ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await.is_ok()
+        }
+    }
 }
 
 impl Store for RedisStore {
@@ -70,11 +86,8 @@ impl Store for RedisStore {
 
     /// A correction that Redis does not take in time is lost.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
-        let (Ok(ticket), Ok(runtime)) = (self.client.ticket(), tokio::runtime::Handle::try_current()) else { return };
-        let call = call::settle(&check, check.bounded(more), counted_at_us, &self.style);
-        runtime.spawn(async move {
-            // Lost corrections are counted with the calls that failed.
-            let _ = ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await;
-        });
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(self.settled(check, more, counted_at_us));
+        }
     }
 }
