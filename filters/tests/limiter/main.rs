@@ -11,6 +11,7 @@ mod lists;
 mod locked;
 mod metering;
 mod metering_script;
+mod model;
 mod outages;
 mod pacing;
 mod quota;
