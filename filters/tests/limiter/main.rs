@@ -6,6 +6,8 @@
 mod calendar;
 mod concurrency;
 mod concurrency_script;
+mod conservation;
+mod keys;
 mod leaky;
 mod lists;
 mod locked;
@@ -15,7 +17,9 @@ mod model;
 mod outages;
 mod pacing;
 mod quota;
+mod round_trips;
 mod script;
+mod scripts;
 mod spring;
 mod store;
 mod support;

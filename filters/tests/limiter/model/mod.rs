@@ -29,7 +29,9 @@ use tollgate_filters::limiter::rule::{Algorithm, Rule};
 use tollgate_filters::limiter::store::redis::RedisClient;
 
 use self::definition::Kind;
+pub(crate) use self::rng::Rng;
 use self::stores::Expiry;
+pub(crate) use self::stores::answer;
 use self::trace::Trace;
 use crate::support::RedisServer;
 
@@ -77,7 +79,7 @@ fn every_algorithm_has_a_model() {
     assert_eq!(names, Algorithm::ALL.map(Algorithm::as_str));
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 

@@ -95,7 +95,7 @@ impl<'e> Trace<'e> {
         let first = self.slots.iter().enumerate().map(|(slot, s)| Step::Rule { slot, rule: s.rule.clone() });
         self.steps = std::iter::once(Step::At(self.stores.now())).chain(first).collect();
         let mut decisions = 0;
-        for _ in 0..self.rng.within(4, 20) {
+        for _ in 0..self.rng.within(4, 16) {
             if let Err(problem) = self.step(&mut decisions).await {
                 return Err(self.report(&problem));
             }
