@@ -101,6 +101,16 @@ if stored then
   end
 end
 
+-- What is left if another rule of a list denies: not the cost more than behind it, where that was the last.
+local untaken = 0
+if free_at - now <= reach then
+  untaken = (now + reach - free_at - (now + reach - free_at) % interval) / interval + 1
+end
+for n = 1, #gaps, 2 do
+  local length = math.min(gaps[n + 1], now + reach + interval) - gaps[n]
+  if length > 0 then untaken = untaken + (length - length % interval) / interval end
+end
+
 -- `takes` counts what is taken behind all others; `gap` is where else the turn is taken or given back.
 local allowed, wait, turn, takes, gap = 0, 0, now, 0, false
 if cost < 0 then

@@ -38,7 +38,7 @@ end
 if not cost or cost > MOST or cost < -MOST or not find(ARGV[4], '^[+-]?%d+$') or ARGV[2] == 'set' and cost < 0 then
   return redis.error_reply('ERR cost must be a whole number up to 9007199254740991')
 end
-if ARGV[5] ~= '' then
+if ARGV[5] ~= '' or ARGV[6] ~= '' or ARGV[7] ~= '' or ARGV[8] ~= '' then
   for at = 5, 8 do
     local start = tonumber(ARGV[at])
     if not start or start > MOST or find(ARGV[at], '%D') or at > 5 and start <= tonumber(ARGV[at - 1]) then

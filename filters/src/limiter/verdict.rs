@@ -121,8 +121,9 @@ impl Verdict {
             x.nearness(*cx).cmp(&y.nearness(*cy)).then(b.cmp(a))
         });
         let (rule, (nearest, _)) = nearest?;
-        let delay = answers.iter().map(|answer| answer.delay).max().unwrap_or_default();
         let verdict = nearest.by(source);
+        let delays = answers.iter().map(|answer| answer.delay).filter(|_| verdict.is_allowed());
+        let delay = delays.max().unwrap_or_default();
         let standings = if answers.len() > 1 { answers.into() } else { Box::default() };
         Some(Self { rule, delay, standings, ..verdict })
     }

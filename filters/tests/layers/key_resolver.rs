@@ -1,7 +1,9 @@
 //! What requests are counted under.
 
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Request};
 use proptest::prelude::*;
@@ -9,6 +11,10 @@ use tollgate_filters::context::RequestContext;
 #[cfg(not(feature = "jwt"))]
 use tollgate_filters::key_resolver::KeyResolverError;
 use tollgate_filters::key_resolver::{KeyBuf, KeyResolver};
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{Rule, TokenBucket};
+use tollgate_filters::limiter::store::memory::MemoryStore;
+use tollgate_filters::limiter::store::{Check, Decision, Store};
 
 fn resolve(resolver: &KeyResolver, request: &Request<()>) -> Option<String> {
     let mut buf = KeyBuf::new();
@@ -37,6 +43,21 @@ fn addresses_are_folded_into_networks() {
     ] {
         assert_eq!(key("ip", &from_ip(ip)).as_deref(), Some(id), "{ip}");
     }
+}
+
+#[test]
+fn a_hundred_thousand_addresses_of_one_network_are_one_bucket() {
+    let store = MemoryStore::new(NonZeroUsize::MIN.saturating_add(999));
+    let rule = Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), 5).unwrap());
+    let admitted = (0..100_000u128).map(|host| {
+        // All over the network: the low half is scattered by an odd number.
+        let bits = 0x2001_0db8_0001_0002 << 64 | host.wrapping_mul(0x9E37_79B9_7F4A_7C15) & u128::from(u64::MAX);
+        let id = key("ip", &from_ip(&std::net::Ipv6Addr::from_bits(bits).to_string())).unwrap();
+        let check = Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule: &rule, cost: 1 };
+        let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory never waits") };
+        u32::from(verdict.is_allowed())
+    });
+    assert_eq!((admitted.sum::<u32>(), store.len()), (5, 1));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use redis::{Connection, RedisResult};
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::quota::{NotTaken, Taken};
 use tollgate_filters::limiter::rule::{Calendar, CalendarUnit, MOST, Quota, Rule};
-use tollgate_filters::limiter::store::{Check, OnStoreFailure, Store};
+use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 use crate::support::{RedisServer, memory, run_line, seconds, store};
 use crate::trace::{self, Model, NoModel, Reply, START_US, Scripted, steps};
@@ -164,6 +164,25 @@ async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_al
         let Rule::Quota(rule) = rule else { unreachable!() };
         assert_eq!(in_memory.stock_left(key("b"), &rule), 2);
     }
+}
+
+#[tokio::test]
+async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
+    let server = RedisServer::start();
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let (quota, key) = (Quota::new(2).unwrap(), BucketKey { scope: "r#stock", id: b"me" });
+    let stock = Rule::Quota(quota.clone());
+    let other = crate::support::rule(1, 10);
+    let second = Check { key: BucketKey { scope: "r#second", id: b"me" }, rule: &other, cost: 2 };
+    let decide = async || match store.decide(&[Check { key, rule: &stock, cost: 2 }, second]) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    };
+    assert!(decide().await.is_allowed());
+    assert!(!decide().await.is_allowed());
+    assert_eq!(store.stock_left(key, &quota).await.unwrap(), 0);
+    assert_eq!(store.grant_stock(key, &quota, 3).await.unwrap(), 3);
+    assert!(decide().await.is_allowed());
 }
 
 #[tokio::test]

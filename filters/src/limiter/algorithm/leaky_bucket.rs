@@ -57,7 +57,7 @@ impl Algorithm for LeakyBucket {
     /// Gives back the turn at `counted_at_us` of a request that leaves before it. A turn that has begun is not given
     /// back, since idle time is not kept. More of a cost moves the end of the line.
     fn settle(&self, state: Option<&Line>, now: Moment, more: i64, counted_at_us: u64) -> Option<Line> {
-        let (mut line, _) = self.line_at(state, now.now_us);
+        let (mut line, is_stale) = self.line_at(state, now.now_us);
         let changed = if more < 0 {
             let to_us = more.unsigned_abs().saturating_mul(self.interval_us()).saturating_add(counted_at_us);
             counted_at_us > now.now_us && line.give_back(Free { from_us: counted_at_us, to_us }, now.now_us)
@@ -66,7 +66,7 @@ impl Algorithm for LeakyBucket {
             self.append(&mut line, takes);
             takes > 0
         };
-        changed.then(|| self.kept(line, now.now_us))
+        (changed || is_stale).then(|| self.kept(line, now.now_us))
     }
 
     #[inline]

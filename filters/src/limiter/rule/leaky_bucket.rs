@@ -112,6 +112,18 @@ impl LeakyBucket {
         Duration::from_micros(self.interval_us)
     }
 
+    /// How long a request waits for its turn at most.
+    #[must_use]
+    pub fn max_wait(&self) -> Duration {
+        Duration::from_micros(self.max_wait_us)
+    }
+
+    /// How many requests of a key wait at most.
+    #[must_use]
+    pub fn max_queue(&self) -> u64 {
+        self.max_queue
+    }
+
     /// How many requests may take their turn or wait for it at one time: 1 more than there are places in the queue. Of
     /// these `max-wait` may leave fewer than `max-queue`.
     #[must_use]
@@ -133,11 +145,6 @@ impl LeakyBucket {
     #[cfg(feature = "redis")]
     pub(crate) fn max_wait_us(&self) -> u64 {
         self.max_wait_us
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn max_queue(&self) -> u64 {
-        self.max_queue
     }
 
     #[cfg(feature = "redis")]

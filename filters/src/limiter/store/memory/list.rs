@@ -35,7 +35,8 @@ impl MemoryStore {
             if takes {
                 by_algorithm!(rule, rule => self.take(&mut locked, located, rule, now, cost));
             } else {
-                answer.remaining += cost;
+                let untaken = by_algorithm!(rule, rule => self.look(&mut locked, located, rule, now, 0));
+                answer.remaining = untaken.remaining;
             }
         }
         let capacities = checks.iter().map(|(_, rule, _)| rule.capacity());

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::compose::{Part, is_packable};
-use super::script::{Script, text};
+use super::compose::Part;
+use super::script::Script;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, Align, Flow, MOST, Quota, Rule};
 use crate::limiter::store::Check;
@@ -134,7 +134,7 @@ fn place_in_pack<'a>(check: &Check<'a>) -> Option<(BucketKey<'a>, &'a str)> {
     let names_a_rule = !scope.is_empty()
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
-    let packs = names_a_rule && is_packable(text(packed(check.rule.algorithm())));
+    let packs = names_a_rule && Script::is_packable(packed(check.rule.algorithm()));
     packs.then_some((BucketKey { scope, ..check.key }, name))
 }
 

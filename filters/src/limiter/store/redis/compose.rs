@@ -31,6 +31,9 @@ pub(super) struct Part {
 const READS: &str = "call('GET', KEYS[1])";
 const WRITES: &str = "call('SET', KEYS[1], text, 'PX', format('%d', ttl))";
 
+/// What a script says that knows better than by adding the cost what was left before it was taken.
+const UNTAKEN: &str = "local untaken";
+
 /// The sections of an algorithm's script, which its marker lines divide.
 struct Sections<'t> {
     parse: &'t str,
@@ -96,8 +99,9 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
             ),
             None => sections.commit.to_owned(),
         };
-        let _ =
-            write!(script, "if all or allowed ~= 1 then\n{}else\nleft = left + cost\nend\n", part.in_place(&commit));
+        let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
+        let commit = part.in_place(&commit);
+        let _ = write!(script, "if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
         let slots: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
         let _ = write!(script, "{} = {}\nend\n", slots.join(", "), sections.reply);
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use redis::Cmd;
 
-use super::compose::{Part, compose};
+use super::compose::{self, Part, compose};
 use crate::limiter::rule::Algorithm;
 
 /// A Lua script and the name that Redis knows it by.
@@ -34,10 +34,18 @@ pub(super) fn text(algorithm: Algorithm) -> &'static str {
 static SINGLE: LazyLock<Vec<Arc<Script>>> =
     LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| Arc::new(Script::new(text(*algorithm)))).collect());
 
+/// Whether the algorithms' scripts keep their state in one string, in the same order.
+static PACKABLE: LazyLock<Vec<bool>> =
+    LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| compose::is_packable(text(*algorithm))).collect());
+
 /// Scripts for several rules that were asked for so far.
 static LISTS: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
 
 type Lists = HashMap<Box<[Part]>, Arc<Script>>;
+
+fn position(algorithm: Algorithm) -> usize {
+    Algorithm::ALL.iter().position(|known| *known == algorithm).unwrap_or_default()
+}
 
 // === impl Script ===
 
@@ -51,8 +59,12 @@ impl Script {
 
     /// The script that decides under one rule.
     pub(super) fn single(algorithm: Algorithm) -> Arc<Self> {
-        let at = Algorithm::ALL.iter().position(|known| *known == algorithm).unwrap_or_default();
-        Arc::clone(&SINGLE[at])
+        Arc::clone(&SINGLE[position(algorithm)])
+    }
+
+    /// Whether an algorithm's state is one string, which can be kept with those of other rules.
+    pub(super) fn is_packable(algorithm: Algorithm) -> bool {
+        PACKABLE[position(algorithm)]
     }
 
     /// The scripts for one rule.
