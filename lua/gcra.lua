@@ -67,8 +67,9 @@ if stored then
   -- The usual case is 16 digits, the same rule, and the rest.
   local rest = sub(stored, 18)
   local rem = rest == tag and 0 or sub(rest, 1, #tag + 2) == tag .. ' +' and tonumber(sub(rest, #tag + 3))
-  if rem then
-    owed = (sub(stored, 1, 16) - ticks) * rate - rem
+  local full_at0 = rem and tonumber(sub(stored, 1, 16))
+  if full_at0 then
+    owed = (full_at0 - ticks) * rate - rem
   else
     local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$')
     if full_at then

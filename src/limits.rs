@@ -152,7 +152,8 @@ impl Limits {
                 let local = Arc::clone(&self.shared.memory);
                 if let Atomicity::Lock(retry) = &limiter.atomicity {
                     let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
-                    match LockedStore::new(
+                    match LockedStore::shared_by(
+                        limiter.gateways,
                         &redis_settings(redis),
                         lock,
                         local,
@@ -175,8 +176,9 @@ impl Limits {
     /// The plans in the hash `hash`, each remembered for `cache`; `None` without Redis.
     pub fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
         let redis = self.redis.borrow();
-        let (_, client) = redis.as_ref()?;
-        Some(Arc::new(RedisPlans::new(Arc::clone(client), hash.to_owned(), cache)))
+        let (redis, client) = redis.as_ref()?;
+        let plans = RedisPlans::new(Arc::clone(client), hash.to_owned(), cache);
+        Some(Arc::new(plans.hash_keys(redis.hash_keys)))
     }
 }
 

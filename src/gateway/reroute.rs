@@ -35,10 +35,14 @@ impl Current {
     pub(super) fn rerouting(self: &Rc<Self>) -> Shared {
         let current = Rc::clone(self);
         Shared::new(service_fn(move |request| {
-            current.route(request).unwrap_or_else(|failure| {
-                let response = failure.unrendered();
-                Box::pin(std::future::ready(Ok::<_, Infallible>(response)))
-            })
+            let current = Rc::clone(&current);
+            // Not before it is polled: the route may be the one whose limiter is calling, and busy with that.
+            async move {
+                match current.route(request) {
+                    Ok(answer) => answer.await,
+                    Err(failure) => Ok::<_, Infallible>(failure.unrendered()),
+                }
+            }
         }))
     }
 

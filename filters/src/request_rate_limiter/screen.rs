@@ -10,7 +10,7 @@ use super::event::{Event, Finding};
 use super::limit::{PlanLookup, PlanResolver};
 use super::limiter::{Access, Answer, Limiter, Plans};
 use crate::context::RequestContext;
-use crate::key_resolver::KeyBuf;
+use crate::key_resolver::{KeyBuf, KeyResolver};
 
 impl Limiter {
     pub(super) fn plan<B>(&self, plans: &Plans, request: &Request<B>) -> PlanLookup {
@@ -34,13 +34,13 @@ impl Limiter {
     #[cold]
     pub(super) fn screen<B, R: From<Bytes>>(&self, access: &Access, request: &Request<B>) -> Option<Answer<R>> {
         let address = request.extensions().get::<RequestContext>().and_then(|context| context.client_ip);
-        let is_on = |list: &AccessList| {
+        let is_on = |list: &AccessList, resolvers: &[KeyResolver]| {
             let mut buf = KeyBuf::new();
             list.has_address(address)
-                || access.resolvers.iter().any(|key| key.resolve(request, &mut buf).is_some_and(|id| list.has_key(id)))
+                || resolvers.iter().any(|key| key.resolve(request, &mut buf).is_some_and(|id| list.has_key(id)))
         };
         let report = |finding| self.tell(Event { rule: None, finding, source: None });
-        if is_on(&access.block) {
+        if is_on(&access.block, &access.resolvers) {
             if access.enforced {
                 report(Finding::Blocked);
                 return Some(Answer::Refused(access.blocked.to_response(request)));
@@ -48,7 +48,8 @@ impl Limiter {
             report(Finding::Observed);
             return Some(Answer::Passed(None));
         }
-        is_on(&access.exempt).then(|| {
+        // Exempt is who the limiter itself takes somebody for: what some rule counts besides may be the client's to choose.
+        is_on(&access.exempt, &access.resolvers[..1]).then(|| {
             report(Finding::Exempt);
             Answer::Passed(None)
         })

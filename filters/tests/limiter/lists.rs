@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::rule::{
-    Align, FixedWindow, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+    Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
 use tollgate_filters::limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Source, Verdict};
@@ -108,4 +108,54 @@ async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
         Decision::Pending(verdict) => verdict.await,
     };
     crate::support::eventually("the correction arrives", async || look().await.remaining == Some(9)).await;
+}
+
+/// One rule of each algorithm.
+fn of_each_algorithm() -> Vec<Rule> {
+    let hour = Duration::from_secs(3_600);
+    let pace = LeakyBucket::new(10, Duration::from_secs(1), hour, 100).unwrap().warm_up(hour).unwrap();
+    every_kind(100).into_iter().chain([Rule::LeakyBucket(pace)]).collect()
+}
+
+#[tokio::test]
+async fn every_list_of_six_fits_into_one_script() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    let rules = of_each_algorithm();
+    let scopes: Vec<String> = (0..MAX_CHECKS).map(|n| format!("r#rule{n}")).collect();
+    // Rules that are counted by one key id, and by one each; six of one algorithm, and each two mixed in either order.
+    for (first, second) in (0..rules.len()).flat_map(|first| (0..rules.len()).map(move |second| (first, second))) {
+        for (share, ids) in [(3, ["k"; 6]), (1, ["a", "b", "c", "d", "e", "f"]), (5, ["a", "b", "c", "d", "e", "f"])] {
+            let check = |n: usize| Check {
+                key: BucketKey { scope: &scopes[n], id: ids[n].as_bytes() },
+                rule: &rules[if n < share { first } else { second }],
+                cost: 0,
+            };
+            let checks: Vec<_> = (0..MAX_CHECKS).map(check).collect();
+            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+            assert_eq!(verdict.await.source, Source::Redis, "{first} and {second}: {:?}", client.status());
+        }
+    }
+}
+
+#[tokio::test]
+async fn rules_of_one_name_and_different_algorithms_do_not_read_each_other() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny);
+    let ask = async |rule: &Rule| {
+        let check = |scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 };
+        let Decision::Pending(verdict) = store.decide(&[check("r#api"), check("r#x")]) else {
+            panic!("redis is there")
+        };
+        left(&verdict.await)[0]
+    };
+    let rules = of_each_algorithm();
+    let mut first = Vec::new();
+    for rule in &rules[1..6] {
+        first.push(ask(rule).await);
+    }
+    assert_eq!(first, [99; 5], "each has a state of its own");
+    assert_eq!(ask(&rules[1]).await, 98, "what was spent is still there");
 }

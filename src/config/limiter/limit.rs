@@ -51,6 +51,15 @@ pub(super) fn list(section: &Section<'_>, origin: Origin, limits: &Limits<'_>, s
             let at = item.first("name").map_or(item.at(origin), |arg| arg.origin);
             sink.error(at, format!("a rule of the name `{name}` stands above")).help("give each rule its own name");
         }
+        if let (Some(shared), Some(arg)) = (&limit.bucket, item.first("bucket"))
+            && rules.iter().any(|(_, other)| other.bucket.as_ref() == Some(shared))
+        {
+            sink.error(
+                arg.origin,
+                format!("bucket `{shared}` is that of a rule above: a request would be counted in it twice"),
+            )
+            .help("give each rule of a list a bucket of its own");
+        }
         rules.push((name, limit));
     }
     is_whole.then_some(Rules::Several(rules))

@@ -16,6 +16,7 @@ use http::header::HeaderName;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::Rule;
+use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::limiter::store::redis::LockedStore;
 use tollgate_filters::metering::{Dimensions, Period};
 
@@ -99,7 +100,15 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
     let store = store::store(&section, written.origin, limits, sink);
     let bucket = shared(&section, sink);
     let (rules, plans, settings) = (rules?, plans?, settings?);
-    let (store, on_store_failure, gateways, atomicity) = store?;
+    let (store, mut on_store_failure, gateways, atomicity) = store?;
+    let has_stock = std::iter::once(&rules)
+        .chain(plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules))
+        .flat_map(Rules::limits)
+        .any(|limit| matches!(limit.rule, Rule::Quota(_)));
+    if has_stock && !section.has("on-store-failure") && !sink.is_spring {
+        // What was sold once must not be given out again by each gateway that cannot ask.
+        on_store_failure = OnStoreFailure::Deny;
+    }
     check_lock(&section, written.origin, &atomicity, &rules, plans.as_ref(), sink);
     let limiter = RateLimiter { rules, plans, bucket: bucket?, settings, store, on_store_failure, gateways, atomicity };
     nobody(&limiter, &section, written, sink);

@@ -105,7 +105,11 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
     for (check, cost, counted_at_us) in checks {
         let own = check.rule.algorithm();
         let (algorithm, key, packed_as) = match place_in_pack(check) {
-            Some((key, name)) => (packed(own), all.key(key, &[b"rules"]), Some(Box::from(name))),
+            Some((key, name)) => {
+                // One name may stand for rules of different algorithms, in different plans: none reads the other's state.
+                let kind = packed(own).as_str();
+                (packed(own), all.key(key, &[b"rules"]), Some(format!("{kind}_{name}").into()))
+            }
             None => (own, all.key(check.key, suffixes(own)), None),
         };
         let arg = all.args.len();

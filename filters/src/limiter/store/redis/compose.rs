@@ -67,7 +67,8 @@ pub(super) fn is_packable(text: &str) -> bool {
 pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) -> String {
     let mut script = String::from(
         "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
-         local MILLION, all, out = 1000000, true, {}\n",
+         local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
+         local all, out = true, {}\n",
     );
     if let Some(first) = parts.first() {
         script += &first.in_place(Sections::of(text(first.algorithm)).time);
@@ -79,7 +80,11 @@ pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) 
     for (at, part) in parts.iter().enumerate() {
         let sections = Sections::of(text(part.algorithm));
         script += "do\n";
-        script += &part.in_place(sections.parse);
+        // Lua allows 200 variables at a time: what all scripts call alike stands at the beginning once.
+        let own =
+            sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
+        script += &part.in_place(&own.collect::<Vec<_>>().join("\n"));
+        script += "\n";
         let decide = match part.packed_as {
             Some(_) => sections.decide.replace(READS, &format!("was{at}")),
             None => sections.decide.to_owned(),
@@ -158,7 +163,7 @@ fn read_pack(script: &mut String, key: usize, members: &[usize], parts: &[Part])
     let _ = write!(
         script,
         "local {states}\nlocal {written}\nlocal till{key}, others{key} = 0, ''\n\
-         local pack = call('GET', KEYS[{n}])\n\
+         do\nlocal pack = call('GET', KEYS[{n}])\n\
          if pack then\n  local _, till\n  _, _, till, {states} = find(pack, '^(%d+){pattern}$')\n\
          \x20 if not till then\n    till = string.match(pack, '^(%d+)|')\n\
          \x20   for rule, state in string.gmatch(pack, '|([%w_-]+)=([^|]*)') do\n      if false then\n",
@@ -177,7 +182,7 @@ fn read_pack(script: &mut String, key: usize, members: &[usize], parts: &[Part])
     for at in members {
         let _ = writeln!(script, "  if was{at} == '' then was{at} = nil end");
     }
-    *script += "end\n";
+    *script += "end\nend\n";
 }
 
 /// Writes a pack if any of its rules was.

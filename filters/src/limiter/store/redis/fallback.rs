@@ -10,7 +10,7 @@ use crate::limiter::store::{Check, OnStoreFailure};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
 /// When a client that was refused because of Redis should ask again: recovery takes no longer.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+pub(super) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How to decide without Redis. It remembers where the local state is instead of the key.
 pub(super) enum Fallback {

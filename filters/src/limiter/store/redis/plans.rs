@@ -9,17 +9,19 @@ use redis::Value;
 use tokio::time::Instant;
 
 use super::client::RedisClient;
+use crate::limiter::key::redis_text;
 use crate::request_rate_limiter::{PlanLookup, PlanSource};
 
 /// Plans remembered at most; past that all are forgotten, which costs a question each.
 const MOST_REMEMBERED: usize = 10_000;
 
-/// Reads plans from a hash: field key id, value the plan's name. Within the client's deadline and breaker, as decisions
+/// Reads plans from a hash: field key id (written as in the names of buckets), value the plan's name. Within the client's deadline and breaker, as decisions
 /// are; what cannot be read has no plan, and is asked for again by the next request.
 pub struct RedisPlans {
     client: Arc<RedisClient>,
     hash: String,
     cache: Duration,
+    hash_ids: bool,
     known: Arc<Mutex<Known>>,
 }
 
@@ -29,13 +31,24 @@ impl RedisPlans {
     /// The plans in the hash of that name, each remembered for `cache`.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, hash: String, cache: Duration) -> Self {
-        Self { client, hash, cache, known: Arc::default() }
+        Self { client, hash, cache, hash_ids: false, known: Arc::default() }
+    }
+
+    /// Whether key ids are secrets: then the hash has hashes of them for fields.
+    #[must_use]
+    pub fn hash_keys(mut self, hash_keys: bool) -> Self {
+        self.hash_ids = hash_keys;
+        self
     }
 }
 
 impl PlanSource for RedisPlans {
     fn plan(&self, id: &[u8]) -> PlanLookup {
         let now = Instant::now();
+        // As key ids stand in the names of buckets: plain ones as they are, unsafe bytes encoded, long ones hashed.
+        let mut field = Vec::with_capacity(id.len().min(redis_text::MAX_READABLE));
+        redis_text::write_id(id, self.hash_ids, &mut field);
+        let id = field.as_slice();
         if let Some((until, plan)) = self.known.lock().get(id)
             && now < *until
         {

@@ -96,6 +96,12 @@ impl Ticket {
                 } else {
                     slot.answered();
                 }
+                if matches!(kind, StoreError::Other | StoreError::Clocks) && error.code().is_some() {
+                    // Redis answers: what one script makes of one key must not send all others elsewhere.
+                    self.shared.breaker.succeeded();
+                    self.shared.degraded(kind);
+                    return Err(kind);
+                }
                 kind
             }
             // It may have been decided: never sent again.

@@ -32,12 +32,15 @@ use super::breaker::Breaker;
 use super::call::{short_name, suffixes};
 use super::connection::CONNECT_WITHIN;
 use super::error::StoreError;
-use super::fallback::Fallback;
+use super::fallback::{ASK_AGAIN_AFTER, Fallback};
 use super::settings::{RedisSettings, RedisSettingsError};
 use crate::limiter::rule::Rule;
 use crate::limiter::store::memory::MemoryStore;
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
-use crate::limiter::verdict::{Answer, Source, Verdict};
+use crate::limiter::verdict::{Answer, Outcome, Source, Verdict};
+
+/// With less time left than this, another try would come too late.
+const LEAST_LEFT: Duration = Duration::from_millis(4);
 
 /// How to lock.
 #[derive(Clone, Debug)]
@@ -65,6 +68,7 @@ struct Shared {
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     hash_keys: bool,
+    gateways: NonZeroU32,
     breaker: Breaker,
     /// Tells this store's locks from those of all others.
     owner: String,
@@ -117,6 +121,21 @@ impl LockedStore {
         on_store_failure: OnStoreFailure,
         hash_keys: bool,
     ) -> Result<Self, RedisSettingsError> {
+        Self::shared_by(NonZeroU32::MIN, settings, lock, local, on_store_failure, hash_keys)
+    }
+
+    /// The same for limits that so many gateways share: while Redis cannot be asked, each admits its part.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn shared_by(
+        gateways: NonZeroU32,
+        settings: &RedisSettings,
+        lock: LockSettings,
+        local: Arc<MemoryStore>,
+        on_store_failure: OnStoreFailure,
+        hash_keys: bool,
+    ) -> Result<Self, RedisSettingsError> {
         let bad = |error: &dyn std::fmt::Display| RedisSettingsError::Url { reason: error.to_string() };
         // Calls have a deadline of their own.
         let config =
@@ -134,6 +153,7 @@ impl LockedStore {
             local,
             on_store_failure,
             hash_keys,
+            gateways,
             breaker: Breaker::default(),
             owner: random_name(),
             tries: AtomicU64::new(0),
@@ -179,7 +199,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, NonZeroU32::MIN);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.shared.gateways);
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {
@@ -188,9 +208,16 @@ impl Store for LockedStore {
         }
         let shared = Arc::clone(&self.shared);
         Decision::Pending(Box::pin(async move {
-            let answers = shared.run(&job).await.ok();
+            let answers = match shared.run(&job).await {
+                Ok(answers) => answers,
+                // Redis counts, and others were faster: to count here as well would admit more than the limit.
+                Err(Failure::Exhausted) if shared.on_store_failure == OnStoreFailure::Local => {
+                    return Verdict::unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER });
+                }
+                Err(_) => return fallback.decide(),
+            };
             let capacities = job.parts.iter().map(|part| part.rule.capacity());
-            let verdict = answers.and_then(|answers| Verdict::of_all(answers, capacities, Source::Redis));
+            let verdict = Verdict::of_all(answers, capacities, Source::Redis);
             verdict.unwrap_or_else(|| fallback.decide())
         }))
     }
@@ -239,8 +266,10 @@ impl Shared {
                 Err(_) => return Err(Failure::Store(StoreError::Timeout)),
             };
             drop(connection);
+            // A pause takes at most half of the time that is left, so that the budget is used and not waited away.
+            let left = deadline.saturating_duration_since(Instant::now());
             match self.lock.retry.pause(n) {
-                Some(pause) if Instant::now() + pause < deadline => tokio::time::sleep(pause).await,
+                Some(pause) if left > LEAST_LEFT => tokio::time::sleep(pause.min(left / 2)).await,
                 _ => break,
             }
         }
