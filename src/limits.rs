@@ -159,7 +159,7 @@ impl Limits {
                         limiter.on_store_failure,
                         redis.hash_keys,
                     ) {
-                        Ok(store) => return Arc::new(store),
+                        Ok(store) => return Arc::new(store.gateways(limiter.gateways)),
                         Err(error) => {
                             tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
                             return memory();

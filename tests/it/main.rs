@@ -24,6 +24,7 @@ mod paths;
 mod policies;
 mod readme;
 mod reload;
+mod shares;
 mod startup;
 mod streaming;
 mod support;

@@ -56,6 +56,7 @@ pub struct LockSettings {
 #[derive(Clone)]
 pub struct LockedStore {
     shared: Arc<Shared>,
+    gateways: NonZeroU32,
 }
 
 struct Shared {
@@ -141,7 +142,14 @@ impl LockedStore {
             failures: Default::default(),
             exhausted: AtomicU64::new(0),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), gateways: NonZeroU32::MIN })
+    }
+
+    /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
+    #[must_use]
+    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
+        self.gateways = gateways;
+        self
     }
 
     /// Whether a rule can be decided under a lock: fixed windows and those estimated from counters can. Others are left to
@@ -179,7 +187,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, NonZeroU32::MIN);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways);
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {
