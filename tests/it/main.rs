@@ -31,3 +31,4 @@ mod support;
 mod timeouts;
 mod tunnels;
 mod upstreams;
+mod without_scripts;

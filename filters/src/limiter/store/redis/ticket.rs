@@ -96,6 +96,12 @@ impl Ticket {
                 } else {
                     slot.answered();
                 }
+                if kind == StoreError::NoScripts {
+                    // No outage: whoever needs no scripts may go on.
+                    self.shared.no_scripts.store(true, Ordering::Relaxed);
+                    self.shared.degraded(kind);
+                    return Err(kind);
+                }
                 kind
             }
             // It may have been decided: never sent again.
