@@ -6,6 +6,7 @@ mod access_log;
 mod admin;
 mod answers;
 mod bodies;
+mod bounds;
 mod concurrency;
 mod concurrency_crash;
 mod forwarding;
