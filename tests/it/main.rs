@@ -21,6 +21,7 @@ mod limits_in_redis;
 mod malformed;
 mod metering;
 mod outage;
+mod pacing;
 mod paths;
 mod policies;
 mod readme;
