@@ -152,15 +152,14 @@ impl Limits {
                 let local = Arc::clone(&self.shared.memory);
                 if let Atomicity::Lock(retry) = &limiter.atomicity {
                     let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
-                    match LockedStore::shared_by(
-                        limiter.gateways,
+                    match LockedStore::new(
                         &redis_settings(redis),
                         lock,
                         local,
                         limiter.on_store_failure,
                         redis.hash_keys,
                     ) {
-                        Ok(store) => return Arc::new(store),
+                        Ok(store) => return Arc::new(store.gateways(limiter.gateways)),
                         Err(error) => {
                             tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
                             return memory();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use redis::ConnectionInfo;
@@ -32,12 +32,15 @@ pub(super) struct Shared {
     pub(super) breaker: Arc<Breaker>,
     pub(super) counters: Counters,
     pub(super) live: watch::Sender<usize>,
+    /// The server runs no scripts, as far as is known.
+    pub(super) no_scripts: AtomicBool,
     pub(super) last_error: Mutex<Option<(StoreError, String)>>,
     timeout: Duration,
     outage: &'static str,
     next_slot: AtomicUsize,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
+    warned_of_scripts: AtomicBool,
 }
 
 // === impl RedisClient ===
@@ -73,12 +76,14 @@ impl RedisClient {
             breaker,
             counters: Counters::default(),
             live: watch::Sender::new(0),
+            no_scripts: AtomicBool::new(false),
             last_error: Mutex::default(),
             timeout: settings.timeout,
             outage,
             next_slot: AtomicUsize::new(0),
             clock: MonotonicClock::default(),
             warned_at_us: AtomicU64::new(0),
+            warned_of_scripts: AtomicBool::new(false),
         });
         let supervise = |slot| runtime.spawn(supervisor::run(Arc::clone(&shared), slot)).abort_handle();
         let supervisors = (0..shared.slots.len()).map(supervise).collect();
@@ -127,11 +132,24 @@ impl RedisClient {
         self.shared.recount();
     }
 
-    /// Leave to call Redis, or at once the reason why not. The time that a call may take runs from here.
+    /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
     pub(crate) fn ticket(&self) -> Result<Ticket, StoreError> {
-        let leave = self.shared.find_live().ok_or(StoreError::Disconnected).and_then(|(slot, live)| {
-            if self.shared.breaker.admits() { Ok((slot, live)) } else { Err(StoreError::BreakerOpen) }
-        });
+        self.leave(self.shared.no_scripts.load(Ordering::Relaxed))
+    }
+
+    /// The same for a command that is no script.
+    pub(super) fn plain_ticket(&self) -> Result<Ticket, StoreError> {
+        self.leave(false)
+    }
+
+    fn leave(&self, lacks_scripts: bool) -> Result<Ticket, StoreError> {
+        let leave = match self.shared.find_live() {
+            None => Err(StoreError::Disconnected),
+            // The breaker stays out of it: others may call.
+            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
+            Some(_) if !self.shared.breaker.admits() => Err(StoreError::BreakerOpen),
+            Some(live) => Ok(live),
+        };
         let (slot, live) = leave.inspect_err(|&kind| self.shared.degraded(kind))?;
         Ok(Ticket::new(Arc::clone(&self.shared), slot, live, Instant::now() + self.shared.timeout))
     }
@@ -174,9 +192,16 @@ impl Shared {
         self.live.send_modify(|live| *live = self.slots.iter().filter(|slot| slot.is_live()).count());
     }
 
-    /// Counts a decision that Redis did not make, and says so once a second at most.
+    /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
+    /// stays as it is, once.
     pub(super) fn degraded(&self, kind: StoreError) {
         self.counters.failed(kind);
+        if kind == StoreError::NoScripts {
+            if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
+                tracing::error!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
+            }
+            return;
+        }
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {

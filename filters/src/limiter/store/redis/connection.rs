@@ -11,6 +11,7 @@ use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError};
 use tokio::sync::Notify;
 
+use super::error::StoreError;
 use super::script::Script;
 
 /// The longest time in which a connection must be made, login and script included.
@@ -91,11 +92,13 @@ impl Slot {
     }
 }
 
-/// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for. `on_disconnect` is called when the connection closes later (RESP3 only).
+/// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for.
+/// `on_disconnect` is called when the connection closes later (RESP3 only). Also returns whether the server runs
+/// scripts: one that does not is of use still, to those who need none.
 pub(super) async fn connect(
     info: &ConnectionInfo,
     on_disconnect: impl Fn() + Send + Sync + 'static,
-) -> Result<MultiplexedConnection, RedisError> {
+) -> Result<(MultiplexedConnection, bool), RedisError> {
     let tcp = TcpSettings::default()
         // One small write a call: waiting to fill a packet would cost up to 40 ms.
         .set_nodelay(true)
@@ -125,7 +128,10 @@ pub(super) async fn connect(
         load.add_command(script.load());
     }
     for reply in connection.send_packed_commands(&load, 0, load.len()).await? {
-        reply.extract_error()?;
+        match reply.extract_error() {
+            Err(error) if StoreError::of(&error) == StoreError::NoScripts => return Ok((connection, false)),
+            reply => reply?,
+        };
     }
-    Ok(connection)
+    Ok((connection, true))
 }

@@ -36,6 +36,12 @@ pub enum StoreError {
          EVALSHA, TIME, MGET and SET on `request_rate_limiter.*`"
     )]
     Auth,
+    /// The server knows no `EVALSHA` or no `SCRIPT`.
+    #[error(
+        "redis runs no scripts: give limiters `atomicity: lock`, which goes with `fixed-window` and \
+         `sliding-window-counter`, or `store: memory`"
+    )]
+    NoScripts,
     /// Redis' time is in none of the windows that this machine's time is near.
     #[error("the clocks of redis and of this machine differ by more than a window")]
     Clocks,
@@ -57,7 +63,7 @@ const NESTED: [(&str, StoreError); 6] = [
 
 impl StoreError {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Timeout,
         Self::Disconnected,
         Self::BreakerOpen,
@@ -67,6 +73,7 @@ impl StoreError {
         Self::Misconf,
         Self::ReadOnly,
         Self::Auth,
+        Self::NoScripts,
         Self::Clocks,
         Self::Other,
     ];
@@ -84,6 +91,7 @@ impl StoreError {
             Self::Misconf => "misconf",
             Self::ReadOnly => "readonly",
             Self::Auth => "auth",
+            Self::NoScripts => "no_scripts",
             Self::Clocks => "clocks",
             Self::Other => "other",
         }
@@ -111,9 +119,20 @@ impl StoreError {
             "MISCONF" => Self::Misconf,
             "BUSY" => Self::Busy,
             "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::Auth,
+            "ERR" if is_unknown_script_command(detail) => Self::NoScripts,
             _ => NESTED.iter().find(|(nested, _)| detail.contains(nested)).map_or(Self::Other, |&(_, kind)| kind),
         }
     }
+}
+
+/// Whether a server says that it does not know a command with which scripts are loaded or run: ``unknown command `EVALSHA`,
+/// with args ...``, in one quote or another.
+fn is_unknown_script_command(detail: &str) -> bool {
+    let name = detail.strip_prefix("unknown command ").map(|rest| rest.trim_start_matches(['\'', '`', '"']));
+    name.is_some_and(|name| {
+        let end = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
+        ["EVALSHA", "SCRIPT"].iter().any(|known| name[..end].eq_ignore_ascii_case(known))
+    })
 }
 
 #[cfg(test)]
@@ -147,6 +166,10 @@ mod tests {
             ("ERR The user executing the script can't run this command or subcommand", StoreError::Auth),
             ("ERR the clocks of this server and of the gateway differ by more than a window", StoreError::Clocks),
             ("ERR rate must be a whole number", StoreError::Other),
+            ("ERR unknown command 'SCRIPT', with args beginning with: 'LOAD' 'x' ", StoreError::NoScripts),
+            ("ERR unknown command `evalsha`, with args beginning with: `0a`, ", StoreError::NoScripts),
+            ("ERR unknown command 'HGET', with args beginning with: 'EVALSHA' ", StoreError::Other),
+            ("ERR unknown command 'EVALSHAX'", StoreError::Other),
         ] {
             assert_eq!(of_reply(reply), kind, "{reply}");
         }

@@ -54,7 +54,7 @@ impl PlanSource for RedisPlans {
         {
             return PlanLookup::Ready(plan.clone());
         }
-        let Ok(ticket) = self.client.ticket() else { return PlanLookup::Ready(None) };
+        let Ok(ticket) = self.client.plain_ticket() else { return PlanLookup::Ready(None) };
         let mut cmd = redis::cmd("HGET");
         cmd.arg(&self.hash).arg(id);
         let (known, id, until) = (Arc::clone(&self.known), Box::from(id), now + self.cache);

@@ -31,10 +31,10 @@ pub(super) async fn run(shared: Arc<Shared>, slot: usize) {
             }
         };
         match timeout(CONNECT_WITHIN, connect(&shared.info, lost)).await {
-            Ok(Ok(connection)) => {
+            Ok(Ok((connection, runs_scripts))) => {
                 let since = Instant::now();
                 shared.slots[slot].fill(Live { connection, number });
-                shared.connected();
+                shared.connected(runs_scripts);
                 shared.slots[slot].emptied().await;
                 if since.elapsed() >= GOOD_AFTER {
                     pause = PAUSES.0;
@@ -64,7 +64,8 @@ fn describe(error: &RedisError) -> String {
 }
 
 impl Shared {
-    fn connected(&self) {
+    fn connected(&self, runs_scripts: bool) {
+        self.no_scripts.store(!runs_scripts, Ordering::Relaxed);
         self.counters.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         self.breaker.probe_now();

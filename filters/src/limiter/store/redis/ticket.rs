@@ -102,6 +102,12 @@ impl Ticket {
                     self.shared.degraded(kind);
                     return Err(kind);
                 }
+                if kind == StoreError::NoScripts {
+                    // No outage: whoever needs no scripts may go on.
+                    self.shared.no_scripts.store(true, Ordering::Relaxed);
+                    self.shared.degraded(kind);
+                    return Err(kind);
+                }
                 kind
             }
             // It may have been decided: never sent again.

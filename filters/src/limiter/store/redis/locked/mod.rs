@@ -59,6 +59,7 @@ pub struct LockSettings {
 #[derive(Clone)]
 pub struct LockedStore {
     shared: Arc<Shared>,
+    gateways: NonZeroU32,
 }
 
 struct Shared {
@@ -68,7 +69,6 @@ struct Shared {
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     hash_keys: bool,
-    gateways: NonZeroU32,
     breaker: Breaker,
     /// Tells this store's locks from those of all others.
     owner: String,
@@ -121,21 +121,6 @@ impl LockedStore {
         on_store_failure: OnStoreFailure,
         hash_keys: bool,
     ) -> Result<Self, RedisSettingsError> {
-        Self::shared_by(NonZeroU32::MIN, settings, lock, local, on_store_failure, hash_keys)
-    }
-
-    /// The same for limits that so many gateways share: while Redis cannot be asked, each admits its part.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn shared_by(
-        gateways: NonZeroU32,
-        settings: &RedisSettings,
-        lock: LockSettings,
-        local: Arc<MemoryStore>,
-        on_store_failure: OnStoreFailure,
-        hash_keys: bool,
-    ) -> Result<Self, RedisSettingsError> {
         let bad = |error: &dyn std::fmt::Display| RedisSettingsError::Url { reason: error.to_string() };
         // Calls have a deadline of their own.
         let config =
@@ -153,7 +138,6 @@ impl LockedStore {
             local,
             on_store_failure,
             hash_keys,
-            gateways,
             breaker: Breaker::default(),
             owner: random_name(),
             tries: AtomicU64::new(0),
@@ -161,7 +145,14 @@ impl LockedStore {
             failures: Default::default(),
             exhausted: AtomicU64::new(0),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), gateways: NonZeroU32::MIN })
+    }
+
+    /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
+    #[must_use]
+    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
+        self.gateways = gateways;
+        self
     }
 
     /// Whether a rule can be decided under a lock: fixed windows and those estimated from counters can. Others are left to
@@ -199,7 +190,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.shared.gateways);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways);
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {

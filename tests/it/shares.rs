@@ -1,0 +1,40 @@
+//! `gateways: 2`: each admits its part of a limit while Redis is out of reach.
+
+use crate::support::free_address;
+use crate::support::gateway::Gateway;
+
+/// What each of two gateways admits of 60 requests of one key; nobody listens where Redis should be.
+fn admitted(arguments: &str) -> [usize; 2] {
+    let yaml = format!(
+        "redis: {{url: 'redis://{}'}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: \
+         RequestRateLimiter, args: {{key-resolver: 'header:x-key', {arguments}}}}}]}}]",
+        free_address()
+    );
+    [Gateway::start(&yaml), Gateway::start(&yaml)].map(|gateway| {
+        let mut client = gateway.connect();
+        let answers = (0..60).map(|_| client.request("GET", "/a", &[("x-key", "k")], b""));
+        let admitted = answers.filter(|answer| {
+            assert!(answer.header("x-ratelimit-degraded").is_some());
+            answer.status == 200
+        });
+        admitted.count()
+    })
+}
+
+#[test]
+fn each_of_two_gateways_admits_half() {
+    for rule in [
+        "replenish-rate: 1, period: 1h, burst-capacity: 50",
+        "algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 50",
+        "algorithm: fixed-window, limit: 50, window: 1h",
+        "algorithm: fixed-window, limit: 50, window: 1h, atomicity: lock",
+        "algorithm: sliding-window-log, limit: 50, window: 1h",
+        "algorithm: sliding-window-counter, limit: 50, window: 8760h",
+        "algorithm: quota, allowance: 50",
+        "limits: [{name: rate, replenish-rate: 1, period: 1h, burst-capacity: 50}, \
+         {name: stock, algorithm: quota, allowance: 80}]",
+    ] {
+        assert_eq!(admitted(&format!("{rule}, gateways: 2")), [25, 25], "{rule}");
+    }
+    assert_eq!(admitted("replenish-rate: 1, period: 1h, burst-capacity: 50"), [50, 50], "by default each admits all");
+}
