@@ -268,3 +268,13 @@ fn every_algorithm_can_be_asked_for() {
         }
     }
 }
+
+#[test]
+fn a_request_that_is_forwarded_to_its_own_route_is_denied_there() {
+    let gateway = Gateway::start(
+        "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {\
+         algorithm: quota, allowance: 1, key-resolver: ip, on-limit: 'forward:/again'}}]}]",
+    );
+    let statuses = [200, 429, 429].map(|_| gateway.connect().request("GET", "/a", &[], b"").status);
+    assert_eq!(statuses, [200, 429, 429]);
+}

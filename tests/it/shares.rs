@@ -34,7 +34,7 @@ fn each_of_two_gateways_admits_half() {
         "limits: [{name: rate, replenish-rate: 1, period: 1h, burst-capacity: 50}, \
          {name: stock, algorithm: quota, allowance: 80}]",
     ] {
-        assert_eq!(admitted(&format!("{rule}, gateways: 2")), [25, 25], "{rule}");
+        assert_eq!(admitted(&format!("{rule}, gateways: 2, on-store-failure: local")), [25, 25], "{rule}");
     }
     assert_eq!(admitted("replenish-rate: 1, period: 1h, burst-capacity: 50"), [50, 50], "by default each admits all");
 }

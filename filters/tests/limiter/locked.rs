@@ -125,7 +125,8 @@ async fn a_lock_whose_holder_died_expires() {
         let verdict = ask(&hasty, "k", &hourly(9)).await;
         assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{verdict:?}");
     }
-    assert_eq!((hasty.status().tries, hasty.status().exhausted), (8, 8));
+    assert_eq!(hasty.status().exhausted, 8);
+    assert!(hasty.status().tries > 8, "the pause fits the budget: {:?}", hasty.status());
     assert_eq!(redis::cmd("GET").arg(format!("{KEY}.lock")).query::<String>(redis).unwrap(), "dead");
 }
 
