@@ -42,3 +42,4 @@ pub mod request_counter;
 pub mod request_rate_limiter;
 pub mod request_size;
 pub mod set_status;
+mod sync;

@@ -18,7 +18,6 @@ mod table;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
@@ -29,6 +28,7 @@ use crate::limiter::algorithm::{Algorithm, Moment, State};
 use crate::limiter::key::BucketKey;
 use crate::limiter::rule::{Rule, by_algorithm};
 use crate::limiter::verdict::{Answer, Source};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, random_key};
 
 /// Keys that a shard should hold at most, so that sweeping or growing one stalls nobody for long (tens of µs).
 const KEYS_PER_SHARD: usize = 16_384;
@@ -231,19 +231,6 @@ impl Store for MemoryStore {
         let (now, located) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
         by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, check.bounded(more), counted_at_us));
     }
-}
-
-/// A key from the operating system. Where it gives none, the standard library's own random state stands in.
-fn random_key() -> [u8; 16] {
-    use std::hash::{BuildHasher, Hasher as _, RandomState};
-
-    let mut key = [0; 16];
-    if getrandom::fill(&mut key).is_err() {
-        for half in key.chunks_exact_mut(8) {
-            half.copy_from_slice(&RandomState::new().build_hasher().finish().to_ne_bytes());
-        }
-    }
-    key
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! Several rules at once, and corrections.
 
-use std::sync::atomic::Ordering;
-
-use parking_lot::MutexGuard;
-
 use super::shard::{Kept, States};
 use super::{Located, MemoryStore};
 use crate::limiter::algorithm::{Algorithm, Moment, State};
 use crate::limiter::rule::{Rule, by_algorithm};
 use crate::limiter::store::MAX_CHECKS;
 use crate::limiter::verdict::{Answer, Outcome, Source, Verdict};
+use crate::sync::{MutexGuard, Ordering};
 
 /// The locks of all shards that a decision touches, taken in the order of the shards, so that two decisions never wait
 /// for each other.

@@ -1,9 +1,5 @@
 //! One lock's worth of states.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use parking_lot::{Mutex, MutexGuard};
-
 use super::table::{Place, Table};
 use crate::limiter::algorithm::State;
 use crate::limiter::algorithm::fixed_window::Window;
@@ -12,6 +8,7 @@ use crate::limiter::algorithm::quota::Stock;
 use crate::limiter::algorithm::sliding_window_counter::Counters;
 use crate::limiter::algorithm::sliding_window_log::Log;
 use crate::limiter::algorithm::token_bucket::Bucket;
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// How long after a sweep a full store may look through a shard again for a new key: a flood of keys must not pay for
 /// one scan each.
