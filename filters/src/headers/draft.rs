@@ -47,7 +47,10 @@ impl Shape {
             Rule::LeakyBucket(pace) => {
                 Self::Flow { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
             }
-            Rule::FixedWindow(window) => Self::Window { limit: window.limit(), window_us: micros(window.window()) },
+            Rule::FixedWindow(window) => {
+                let lasts = window.calendar().map_or(window.window(), |calendar| calendar.unit().usually());
+                Self::Window { limit: window.limit(), window_us: micros(lasts) }
+            }
             Rule::SlidingWindowLog(window) => {
                 Self::Window { limit: window.limit(), window_us: micros(window.window()) }
             }
@@ -55,7 +58,7 @@ impl Shape {
                 Self::Window { limit: window.limit(), window_us: micros(window.window()) }
             }
             Rule::Quota(quota) => {
-                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().at_most()));
+                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().usually()));
                 Self::Window { limit: quota.allowance(), window_us }
             }
         }

@@ -117,3 +117,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn windows_of_the_calendar_are_as_long_as_they_usually_are() {
+    use crate::limiter::rule::{Calendar, CalendarUnit, FixedWindow};
+    for (unit, secs) in [(CalendarUnit::Hour, 3_600), (CalendarUnit::Day, 86_400), (CalendarUnit::Week, 604_800)] {
+        let rule = Rule::FixedWindow(FixedWindow::on_calendar(5, Calendar::new(unit, "Asia/Tokyo").unwrap()).unwrap());
+        let field = policy_field(std::iter::once(&Policy::new("p", &rule))).unwrap();
+        assert_eq!(field, format!(r#""p";q=5;w={secs}"#).as_str());
+    }
+}

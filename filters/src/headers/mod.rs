@@ -77,6 +77,8 @@ struct Ready {
     burst_capacity: HeaderValue,
     requested_tokens: HeaderValue,
     policy: draft::Policy,
+    /// A quota that nothing refills.
+    is_stock: bool,
 }
 
 /// Which of the rules a verdict speaks of: positions of its checks among them, and what each took where that varies.
@@ -141,6 +143,7 @@ impl RateLimitHeaders {
             burst_capacity: number_value(described.rule.capacity()),
             requested_tokens: number_value(described.cost),
             policy: draft::Policy::new(described.name, described.rule),
+            is_stock: matches!(described.rule, Rule::Quota(_)),
         };
         Self { names, rules: rules.iter().map(ready).collect() }
     }
@@ -211,7 +214,10 @@ impl RateLimitHeaders {
         if !self.names.families.spring || self.names.remaining != LEGACY_REMAINING {
             add_in_front(headers, &LEGACY_REMAINING, number_value(left));
         }
-        add_in_front(headers, &LEGACY_RESET, number_value(whole_secs(verdict.reset_after)));
+        // A stock that nothing refills has no such time: 0 would tell its client to come again at once.
+        if !(ready.is_stock && verdict.reset_after.is_zero()) {
+            add_in_front(headers, &LEGACY_RESET, number_value(whole_secs(verdict.reset_after)));
+        }
     }
 
     /// Whether [`complete`](Self::complete) can say what there is to say.

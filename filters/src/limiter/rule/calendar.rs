@@ -64,6 +64,19 @@ impl CalendarUnit {
         Duration::from_secs(days * 86_400 + LONGEST_DAY_SECS)
     }
 
+    /// How long one lasts where clocks are not changed: of months the longest, of years the usual.
+    #[must_use]
+    pub fn usually(self) -> Duration {
+        let days = match self {
+            Self::Hour => return Duration::from_secs(3_600),
+            Self::Day => 1,
+            Self::Week => 7,
+            Self::Month => 31,
+            Self::Year => 365,
+        };
+        Duration::from_secs(days * 86_400)
+    }
+
     /// The first day of the one that `date` is in, `later` ones on.
     fn first_day(self, date: Date, later: i64) -> Option<Date> {
         match self {
