@@ -11,6 +11,8 @@ impl Trace<'_> {
         let now = self.stores.now();
         let until = if self.rng.chance(1, 15) {
             let Some(earlier) = self.set_back(now) else { return };
+            // The line moved along with the clock, and what was told of a turn did not.
+            self.grants.retain(|grant| !matches!(self.slots[grant.part.slot].rule, Rule::LeakyBucket(_)));
             earlier
         } else {
             let later = self.later(now);

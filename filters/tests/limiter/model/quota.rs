@@ -83,7 +83,7 @@ impl Model for Used {
         let length = numbers(rule, now).1;
         if more > 0 {
             self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
-        } else if length == 0 || taken_at + length >= self.until {
+        } else if now < self.until && (length == 0 || taken_at + length >= self.until) {
             self.taken = self.taken.saturating_sub(more.unsigned_abs());
         }
     }
@@ -97,7 +97,7 @@ impl Model for Used {
     }
 
     fn rests_at(&self, _: &Rule) -> u64 {
-        if self.taken == 0 { 0 } else { self.until }
+        if self.taken == 0 && self.until == u64::MAX { 0 } else { self.until }
     }
 
     fn boxed(&self) -> Box<dyn Model> {
