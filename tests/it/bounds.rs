@@ -63,12 +63,8 @@ fn sliding_window_counter() {
     // A window's limit at once; then, while the window before was used up, a limit over a window's time. The first
     // window lasts for up to its whole time.
     let most = |seconds| 100.0 + 100.0 * seconds / 0.5;
-    let formula = Formula { any: most, first: most, least: |seconds| most_of_counter_after_a_window(seconds) };
+    let formula = Formula { any: most, first: most, least: |seconds| 100.0 * (seconds - NOTICED) / 0.5 - 1.0 };
     check("algorithm: sliding-window-counter, limit: 100, window: 500ms", &formula);
-}
-
-fn most_of_counter_after_a_window(seconds: f64) -> f64 {
-    100.0 * (seconds - NOTICED) / 0.5 - 1.0
 }
 
 #[test]
@@ -143,10 +139,9 @@ fn assert_bounds(exchanges: &[Exchange], formula: &Formula) {
     assert!(admitted <= most, "{admitted} of {most}");
     assert!(admitted >= least.floor(), "{admitted} of {least}");
     for (first, from) in sent.iter().enumerate() {
-        for (last, to) in answered.iter().enumerate().skip(first) {
-            let (count, interval) = ((last - first + 1) as f64, to - from);
-            let most = (formula.any)(interval);
-            assert!(count <= most, "{count} of {most} within {interval} s from {from} on");
+        for (count, to) in (1u32..).zip(&answered[first..]) {
+            let most = (formula.any)(to - from);
+            assert!(f64::from(count) <= most, "{count} of {most} from {from} s to {to} s");
         }
     }
 }
