@@ -86,6 +86,7 @@ impl LeakyBucket {
     }
 
     /// One of so many parts of it: turns come as much further apart. `None` beyond what can be counted.
+    #[cfg(feature = "redis")]
     pub(super) fn part(&self, parts: std::num::NonZeroU32) -> Option<Self> {
         let [max_wait, warm_up] = [self.max_wait_us, self.warm_up_us].map(Duration::from_micros);
         Self::new(self.rate, self.period().checked_mul(parts.get())?, max_wait, self.max_queue)
