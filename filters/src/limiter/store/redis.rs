@@ -15,6 +15,7 @@ mod connection;
 mod error;
 mod fallback;
 mod locked;
+mod operands;
 mod plans;
 mod script;
 mod settings;

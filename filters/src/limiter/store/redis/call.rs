@@ -1,16 +1,16 @@
 //! A decision as a command, and its verdict as a reply.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
 
 use super::compose::Part;
+use super::operands::{Operands, Style, suffixes};
 use super::script::Script;
-use crate::limiter::key::{BucketKey, redis_text};
-use crate::limiter::rule::{Algorithm, Align, Flow, MOST, Quota, Rule};
+use crate::limiter::key::BucketKey;
+use crate::limiter::rule::{Algorithm, MOST, Quota};
 use crate::limiter::store::Check;
-use crate::limiter::store::memory::Clock;
 use crate::limiter::verdict::{Answer, Outcome};
 
 /// A script call that was not sent yet.
@@ -19,24 +19,15 @@ pub(super) struct Call {
     pub(super) cmd: Cmd,
 }
 
-/// How calls are written.
-#[derive(Clone, Default)]
-pub(super) struct Style {
-    /// Key ids are secrets: Redis gets a hash of them.
-    pub(super) hash_ids: bool,
-    /// The time to decide at; `None`: Redis' own.
-    pub(super) clock: Option<Arc<dyn Clock>>,
-}
-
-/// Keys and arguments of checks.
-struct Operands {
-    keys: Vec<Vec<u8>>,
-    args: Vec<Vec<u8>>,
-    hash_ids: bool,
-    /// The time for the script, empty for Redis' own.
-    now: String,
-    /// About that time, in microseconds since 1970, to find the windows of a calendar that Redis chooses from.
-    near_us: u64,
+impl Call {
+    fn new(script: Arc<Script>, operands: &Operands) -> Self {
+        let mut cmd = Cmd::with_capacity(3 + operands.all().count(), operands.all().map(Vec::len).sum::<usize>() + 48);
+        cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys());
+        for operand in operands.all() {
+            cmd.arg(operand.as_slice());
+        }
+        Self { script, cmd }
+    }
 }
 
 /// The call that decides all of `checks`.
@@ -47,7 +38,7 @@ pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
         let mut all = Operands::new(style);
         all.key(only.key, suffixes(only.rule.algorithm()));
         all.rule(only.rule, cost_of(only).into_bytes());
-        return all.call(Script::single(only.rule.algorithm()));
+        return Call::new(Script::single(only.rule.algorithm()), &all);
     }
     list(checks.iter().map(|check| (check, cost_of(check), None)), style)
 }
@@ -62,7 +53,7 @@ pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &S
     all.key(check.key, suffixes(check.rule.algorithm()));
     all.rule(check.rule, cost.into_bytes());
     all.counted_at(check.rule, counted_at_us);
-    all.call(Script::single(check.rule.algorithm()))
+    Call::new(Script::single(check.rule.algorithm()), &all)
 }
 
 /// What is done with a stock.
@@ -88,7 +79,7 @@ pub(super) fn stocks(rule: &Quota, operations: &[(BucketKey<'_>, StockAction, i6
         let mut all = Operands::new(style);
         all.key(key, suffixes(Algorithm::Quota));
         all.stock(rule, action, amount.to_string().into_bytes());
-        pipeline.add_command(all.call(Arc::clone(&script)).cmd);
+        pipeline.add_command(Call::new(Arc::clone(&script), &all).cmd);
     }
     pipeline
 }
@@ -112,14 +103,14 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
             }
             None => (own, all.key(check.key, suffixes(own)), None),
         };
-        let arg = all.args.len();
+        let arg = all.count();
         all.rule(check.rule, cost.into_bytes());
         if let Some(counted_at_us) = counted_at_us {
             all.counted_at(check.rule, counted_at_us);
         }
-        parts.push(Part { algorithm, packed_as, key, arg, args: all.args.len() - arg });
+        parts.push(Part { algorithm, packed_as, key, arg, args: all.count() - arg });
     }
-    all.call(Script::list(&parts))
+    Call::new(Script::list(&parts), &all)
 }
 
 /// By which script a rule of a list is decided. Spring knows no lists, so a token bucket in one is kept as GCRA keeps it,
@@ -140,157 +131,6 @@ fn place_in_pack<'a>(check: &Check<'a>) -> Option<(BucketKey<'a>, &'a str)> {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
     let packs = names_a_rule && Script::is_packable(packed(check.rule.algorithm()));
     packs.then_some((BucketKey { scope, ..check.key }, name))
-}
-
-/// What tells the keys of one bucket apart. A token bucket's are Spring Cloud Gateway's; those of others are as short as
-/// they can be, since they are kept a million times: `gcra.{orders.10.0.0.1}` takes 24 bytes less than Spring's prefix.
-pub(super) fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
-    match algorithm {
-        Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
-        Algorithm::Gcra => &[b"gcra"],
-        Algorithm::FixedWindow => &[b"window"],
-        Algorithm::SlidingWindowLog => &[b"log"],
-        Algorithm::SlidingWindowCounter => &[b"counter"],
-        Algorithm::LeakyBucket => &[b"leaky"],
-        Algorithm::Quota => &[b"quota"],
-    }
-}
-
-/// The name of a bucket that is kept under one key: `gcra.{orders.10.0.0.1}`.
-pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<u8> {
-    let mut name = Vec::with_capacity(96);
-    redis_text::write(key, hash_id, &mut name);
-    let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
-    [what, b".", tag].concat()
-}
-
-impl Operands {
-    fn new(style: &Style) -> Self {
-        let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-        let given_us = style.clock.as_ref().map(|clock| clock.wall_us());
-        let near_us = given_us.unwrap_or_else(unix_us);
-        let now = given_us.map(seconds).unwrap_or_default();
-        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
-    }
-
-    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
-    fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
-        let mut names = match suffixes {
-            [only] => vec![short_name(key, self.hash_ids, only)],
-            all => {
-                let mut name = Vec::with_capacity(96);
-                redis_text::write(key, self.hash_ids, &mut name);
-                all.iter().map(|suffix| [&name[..], suffix].concat()).collect()
-            }
-        };
-        let known = names.first().and_then(|first| self.keys.iter().position(|known| known == first));
-        known.unwrap_or_else(|| {
-            let at = self.keys.len();
-            self.keys.append(&mut names);
-            at
-        })
-    }
-
-    /// When what is to be corrected was counted: for the algorithms that ask.
-    fn counted_at(&mut self, rule: &Rule, counted_at_us: u64) {
-        if !matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_)) {
-            self.number(counted_at_us);
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        self.args.push(itoa::Buffer::new().format(number).as_bytes().to_vec());
-    }
-
-    fn now(&mut self) {
-        self.args.push(self.now.clone().into_bytes());
-    }
-
-    fn text(&mut self, text: &str) {
-        self.args.push(text.as_bytes().to_vec());
-    }
-
-    /// The arguments: two numbers of the rule, no time, the cost, and what else the rule says.
-    fn rule(&mut self, rule: &Rule, cost: Vec<u8>) {
-        match rule {
-            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
-                let flow = bucket.flow();
-                self.number(flow.per_tick.into());
-                self.number(bucket.burst_capacity());
-                self.now();
-                self.args.push(cost);
-                if (flow.units, flow.tick_us) != (Flow::PER_SECOND_UNITS, 1) {
-                    self.number(flow.units);
-                    self.number(flow.tick_us);
-                }
-            }
-            Rule::FixedWindow(window) => {
-                self.number(window.limit());
-                self.number(window.window_us());
-                self.now();
-                self.args.push(cost);
-                match window.windows_around(self.near_us) {
-                    Some(starts) => {
-                        self.text("calendar");
-                        starts.into_iter().for_each(|start| self.number(start));
-                    }
-                    None => self.text(match window.align() {
-                        Align::First => "first",
-                        Align::Clock => "clock",
-                    }),
-                }
-            }
-            Rule::SlidingWindowLog(window) => {
-                self.number(window.limit());
-                self.number(window.window_us());
-                self.now();
-                self.args.push(cost);
-            }
-            Rule::SlidingWindowCounter(window) => {
-                self.number(window.limit());
-                self.number(window.window_us());
-                self.now();
-                self.args.push(cost);
-                self.number(window.tick_us());
-            }
-            Rule::LeakyBucket(pace) => {
-                self.number(pace.interval_us());
-                self.number(pace.max_wait_us());
-                self.now();
-                self.args.push(cost);
-                self.number(pace.max_queue());
-                self.number(pace.warm_up_us());
-            }
-            Rule::Quota(quota) => self.stock(quota, "take", cost),
-        }
-    }
-
-    fn stock(&mut self, quota: &Quota, action: &str, amount: Vec<u8>) {
-        self.number(quota.allowance());
-        self.text(action);
-        self.now();
-        self.args.push(amount);
-        match quota.periods_around(self.near_us) {
-            Some(starts) => starts.into_iter().for_each(|start| self.number(start)),
-            None => (0..4).for_each(|_| self.text("")),
-        }
-    }
-
-    fn call(&self, script: Arc<Script>) -> Call {
-        let bytes: usize = self.keys.iter().chain(&self.args).map(Vec::len).sum();
-        let mut cmd = Cmd::with_capacity(3 + self.keys.len() + self.args.len(), bytes + 48);
-        cmd.arg("EVALSHA").arg(script.sha1()).arg(self.keys.len());
-        for operand in self.keys.iter().chain(&self.args) {
-            cmd.arg(operand.as_slice());
-        }
-        Call { script, cmd }
-    }
-}
-
-/// This machine's time in microseconds since 1970.
-fn unix_us() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.
@@ -327,7 +167,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use crate::limiter::rule::{FixedWindow, TokenBucket};
+    use crate::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 
     const KEY: BucketKey<'_> = BucketKey { scope: "orders", id: b"10.0.0.1" };
 

@@ -3,9 +3,10 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::call::{self, Style};
+use super::call;
 use super::client::RedisClient;
 use super::fallback::Fallback;
+use super::operands::Style;
 use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Source, Verdict};

@@ -1,0 +1,184 @@
+//! What a script is called with: the names of keys, and a rule in arguments.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::limiter::key::{BucketKey, redis_text};
+use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
+use crate::limiter::store::memory::Clock;
+
+/// How calls are written.
+#[derive(Clone, Default)]
+pub(super) struct Style {
+    /// Key ids are secrets: Redis gets a hash of them.
+    pub(super) hash_ids: bool,
+    /// The time to decide at; `None`: Redis' own.
+    pub(super) clock: Option<Arc<dyn Clock>>,
+}
+
+/// Keys and arguments of checks.
+pub(super) struct Operands {
+    keys: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
+    hash_ids: bool,
+    /// The time for the script, empty for Redis' own.
+    now: String,
+    /// About that time, in microseconds since 1970, to find the windows of a calendar that Redis chooses from.
+    near_us: u64,
+}
+
+/// What tells the keys of one bucket apart. A token bucket's are Spring Cloud Gateway's; those of others are as short as
+/// they can be, since they are kept a million times: `gcra.{orders.10.0.0.1}` takes 24 bytes less than Spring's prefix.
+pub(super) fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
+    match algorithm {
+        Algorithm::TokenBucket => &[b"tokens", b"timestamp"],
+        Algorithm::Gcra => &[b"gcra"],
+        Algorithm::FixedWindow => &[b"window"],
+        Algorithm::SlidingWindowLog => &[b"log"],
+        Algorithm::SlidingWindowCounter => &[b"counter"],
+        Algorithm::LeakyBucket => &[b"leaky"],
+        Algorithm::Quota => &[b"quota"],
+    }
+}
+
+/// The name of a bucket that is kept under one key: `gcra.{orders.10.0.0.1}`.
+pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(96);
+    redis_text::write(key, hash_id, &mut name);
+    let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
+    [what, b".", tag].concat()
+}
+
+impl Operands {
+    pub(super) fn new(style: &Style) -> Self {
+        let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        let given_us = style.clock.as_ref().map(|clock| clock.wall_us());
+        let near_us = given_us.unwrap_or_else(unix_us);
+        let now = given_us.map(seconds).unwrap_or_default();
+        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
+    }
+
+    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
+    pub(super) fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
+        let mut names = match suffixes {
+            [only] => vec![short_name(key, self.hash_ids, only)],
+            all => {
+                let mut name = Vec::with_capacity(96);
+                redis_text::write(key, self.hash_ids, &mut name);
+                all.iter().map(|suffix| [&name[..], suffix].concat()).collect()
+            }
+        };
+        let known = names.first().and_then(|first| self.keys.iter().position(|known| known == first));
+        known.unwrap_or_else(|| {
+            let at = self.keys.len();
+            self.keys.append(&mut names);
+            at
+        })
+    }
+
+    /// When what is to be corrected was counted: for the algorithms that ask.
+    pub(super) fn counted_at(&mut self, rule: &Rule, counted_at_us: u64) {
+        if !matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_)) {
+            self.number(counted_at_us);
+        }
+    }
+
+    /// How many arguments there are so far.
+    pub(super) fn count(&self) -> usize {
+        self.args.len()
+    }
+
+    /// How many keys there are.
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Keys, then arguments.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.keys.iter().chain(&self.args)
+    }
+
+    fn number(&mut self, number: u64) {
+        self.args.push(itoa::Buffer::new().format(number).as_bytes().to_vec());
+    }
+
+    fn now(&mut self) {
+        self.args.push(self.now.clone().into_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.args.push(text.as_bytes().to_vec());
+    }
+
+    /// The arguments: two numbers of the rule, no time, the cost, and what else the rule says.
+    pub(super) fn rule(&mut self, rule: &Rule, cost: Vec<u8>) {
+        match rule {
+            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
+                let flow = bucket.flow();
+                self.number(flow.per_tick.into());
+                self.number(bucket.burst_capacity());
+                self.now();
+                self.args.push(cost);
+                if (flow.units, flow.tick_us) != (Flow::PER_SECOND_UNITS, 1) {
+                    self.number(flow.units);
+                    self.number(flow.tick_us);
+                }
+            }
+            Rule::FixedWindow(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.now();
+                self.args.push(cost);
+                match window.windows_around(self.near_us) {
+                    Some(starts) => {
+                        self.text("calendar");
+                        starts.into_iter().for_each(|start| self.number(start));
+                    }
+                    None => self.text(match window.align() {
+                        Align::First => "first",
+                        Align::Clock => "clock",
+                    }),
+                }
+            }
+            Rule::SlidingWindowLog(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.now();
+                self.args.push(cost);
+            }
+            Rule::SlidingWindowCounter(window) => {
+                self.number(window.limit());
+                self.number(window.window_us());
+                self.now();
+                self.args.push(cost);
+                self.number(window.tick_us());
+            }
+            Rule::LeakyBucket(pace) => {
+                self.number(pace.interval_us());
+                self.number(pace.max_wait_us());
+                self.now();
+                self.args.push(cost);
+                self.number(pace.max_queue());
+                self.number(pace.warm_up_us());
+            }
+            Rule::Quota(quota) => self.stock(quota, "take", cost),
+        }
+    }
+
+    pub(super) fn stock(&mut self, quota: &Quota, action: &str, amount: Vec<u8>) {
+        self.number(quota.allowance());
+        self.text(action);
+        self.now();
+        self.args.push(amount);
+        match quota.periods_around(self.near_us) {
+            Some(starts) => starts.into_iter().for_each(|start| self.number(start)),
+            None => (0..4).for_each(|_| self.text("")),
+        }
+    }
+}
+
+/// This machine's time in microseconds since 1970.
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
