@@ -7,9 +7,11 @@
 //!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
+mod apart;
 mod breaker;
 mod call;
 mod client;
+mod cluster;
 mod compose;
 mod connect;
 mod dial;
@@ -18,9 +20,11 @@ mod fallback;
 mod hash_slot;
 mod link;
 mod locked;
+mod many;
 mod node;
 mod operands;
 mod plans;
+mod redirect;
 mod script;
 mod settings;
 mod status;
@@ -34,6 +38,7 @@ pub use self::client::RedisClient;
 pub use self::error::StoreError;
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::locked::{LockSettings, LockedStatus, LockedStore, Retry};
+pub(crate) use self::many::Unanswered;
 pub use self::plans::RedisPlans;
 pub(crate) use self::script::Script;
 pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};

@@ -25,9 +25,9 @@ pub(super) struct Breaker {
     machine: Machine,
 }
 
-/// The breakers of several servers, by their names.
-#[derive(Debug, Default)]
-pub struct Breakers(Mutex<HashMap<String, Weak<Breaker>>>);
+/// The breakers of several servers, by their names; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Breakers(Arc<Mutex<HashMap<String, Weak<Breaker>>>>);
 
 /// Whether requests go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use super::call;
 use super::client::RedisClient;
 use super::fallback::Fallback;
 use super::hash_slot::HashSlot;
-use super::operands::{Style, slot_of};
+use super::operands::Style;
 use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Source, Verdict};
@@ -66,8 +66,9 @@ impl RedisStore {
             ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await.is_ok()
         }
     }
-    fn slot(&self, check: &Check<'_>) -> HashSlot {
-        slot_of(check.key, self.style.hash_ids)
+
+    pub(super) fn slot(&self, check: &Check<'_>) -> HashSlot {
+        call::slot_of(check.key, check.rule.algorithm(), &self.style)
     }
 }
 
@@ -75,6 +76,9 @@ impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways);
         let Some(first) = checks.first() else { return Decision::Ready(fallback.decide()) };
+        if let Some(slots) = self.slots(checks) {
+            return self.decide_apart(checks, slots, fallback);
+        }
         let Ok(ticket) = self.client.ticket(|| self.slot(first)) else { return Decision::Ready(fallback.decide()) };
         let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
