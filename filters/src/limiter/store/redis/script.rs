@@ -72,6 +72,11 @@ impl Script {
         SINGLE.iter().map(|script| &**script)
     }
 
+    /// Whether it reads two strings, and takes text that is no number for a missing one.
+    pub(super) fn reads_two_strings(&self) -> bool {
+        self.sha1 == SINGLE[position(Algorithm::TokenBucket)].sha1
+    }
+
     /// The script that decides under several rules, and takes what is asked for unless it only looks.
     pub(super) fn list(parts: &[Part], takes: bool) -> Arc<Self> {
         let lists = &LISTS[usize::from(takes)];

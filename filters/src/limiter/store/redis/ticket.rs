@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
+use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::client::{Shared, Topology};
@@ -20,6 +20,9 @@ pub(super) const HOPS: usize = 4;
 
 /// The first pause before a call is sent again of which only some keys were moved yet; each next one is twice as long.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+
+/// How long an empty string stands for a key that is about to be written: longer than a call may take.
+const PREPARED_FOR_MS: u64 = 2_000;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 pub(crate) struct Ticket {
@@ -101,7 +104,7 @@ impl Ticket {
 
     /// Sends `cmd` to the node, and on to where that says the keys are. Nothing is sent twice that may have run.
     async fn send(&mut self, script: Option<&Script>, cmd: &Cmd) -> Result<Value, Failure> {
-        let (mut hops, mut pause, mut asking) = (0, TRY_AGAIN_AFTER, false);
+        let (mut hops, mut pause, mut asking, mut prepared) = (0, TRY_AGAIN_AFTER, false, false);
         loop {
             self.reach().await?;
             let Some((_, live)) = &mut self.at else { return Err(Failure::NotAsked(StoreError::Disconnected)) };
@@ -111,6 +114,10 @@ impl Ticket {
                 Err(error) => error,
             };
             match Redirect::of(&error, self.node.host()) {
+                Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_two_strings) => {
+                    prepared = true;
+                    prepare(&mut live.connection, cmd).await?;
+                }
                 Some(Redirect::TryAgain) if Instant::now() + pause < self.deadline => {
                     sleep(pause).await;
                     pause *= 2;
@@ -254,6 +261,24 @@ async fn write(connection: &mut MultiplexedConnection, cmd: &Cmd, asking: bool) 
     pipeline.add_command(redis::cmd("ASKING")).add_command(cmd.clone());
     let replies = connection.send_packed_commands(&pipeline, 0, 2).await?;
     replies.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
+}
+
+/// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.
+///
+/// Such a node runs nothing on two keys unless it has both, so that a new bucket of two keys could not arise as long as
+/// its slot is being moved. The node that the slot comes from has said that it has neither, and makes no new ones.
+async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<(), RedisError> {
+    let simple = cmd.args_iter().filter_map(|arg| match arg {
+        Arg::Simple(arg) => Some(arg),
+        _ => None,
+    });
+    let mut pipeline = redis::pipe();
+    for key in simple.skip(3).take(2) {
+        pipeline.add_command(redis::cmd("ASKING"));
+        pipeline.cmd("SET").arg(key).arg("").arg("NX").arg("PX").arg(PREPARED_FOR_MS);
+    }
+    // What does not work shows when the call is sent again.
+    connection.send_packed_commands(&pipeline, 0, pipeline.len()).await.map(drop)
 }
 
 impl Shared {
