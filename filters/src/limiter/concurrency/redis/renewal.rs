@@ -11,6 +11,7 @@ use super::Shared;
 use super::call::{self, Operation};
 use crate::limiter::concurrency::leases::Step;
 use crate::limiter::concurrency::{Owner, Renewal};
+use crate::limiter::store::redis::HashSlot;
 
 /// Leases in one write. Their answers must come within the deadline of a single decision.
 const AT_ONCE: usize = 512;
@@ -82,8 +83,9 @@ async fn run(shared: Arc<Shared>) {
         let Some(due) = shared.registry.due() else { return };
         pause = shared.rule.renew_every();
         for leases in due.chunks(AT_ONCE) {
-            if shared.renew(leases).await.is_none() {
-                shared.stats.renewed(Renewal::Failed, leases.len());
+            let failed = shared.renew(leases).await;
+            if failed > 0 {
+                shared.stats.renewed(Renewal::Failed, failed);
                 pause = pause.min(TRY_AGAIN_AFTER);
             }
             // A request that ended meanwhile sent its release perhaps over another connection, and before the renewal.
@@ -95,18 +97,17 @@ async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Renews `leases` in one write; `None` if Redis did not answer.
-    async fn renew(&self, leases: &[Due]) -> Option<()> {
-        let ticket = self.client.ticket().ok()?;
-        let mut pipeline = redis::pipe();
-        // Redis may have forgotten the script, and a pipeline finds that out too late.
-        pipeline.add_command(call::SCRIPT.load());
-        for (owner, name) in leases {
-            pipeline.add_command(call::command(Operation::Renew, name, *owner, &self.rule));
-        }
-        let values = ticket.pipeline(&pipeline).await.ok()?;
-        let replies: Vec<_> = values.iter().skip(1).map(call::reply).collect::<Option<_>>()?;
-        for (&(owner, _), reply) in leases.iter().zip(replies) {
+    /// Renews `leases` in one write to each server; returns for how many Redis did not.
+    async fn renew(&self, leases: &[Due]) -> usize {
+        let renewal =
+            |(owner, name): &Due| (HashSlot::of(name), call::command(Operation::Renew, name, *owner, &self.rule));
+        let renewals: Vec<_> = leases.iter().map(renewal).collect();
+        let mut failed = 0;
+        for (&(owner, _), answer) in leases.iter().zip(self.client.run_all(&call::SCRIPT, &renewals).await) {
+            let Some(reply) = answer.ok().as_ref().and_then(call::reply) else {
+                failed += 1;
+                continue;
+            };
             let outcome = match reply.step {
                 Step::Done => Renewal::Renewed,
                 Step::Retaken => Renewal::Retaken,
@@ -117,6 +118,6 @@ impl Shared {
                 self.stats.overran();
             }
         }
-        Some(())
+        failed
     }
 }

@@ -2,45 +2,49 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use redis::ConnectionInfo;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{Duration, Instant};
 
-use super::breaker::Breaker;
-use super::connection::{Live, Slot};
+use super::breaker::Breakers;
+use super::cluster::Cluster;
+use super::dial::Dial;
 use super::error::StoreError;
-use super::settings::{RedisSettings, RedisSettingsError};
-use super::status::{Counters, RedisStatus};
+use super::hash_slot::HashSlot;
+use super::link::Link;
+use super::node::{Address, Node};
+use super::settings::{RedisSettings, RedisSettingsError, Servers};
+use super::status::{Counters, NodeStatus, RedisStatus};
 use super::supervisor;
 use super::ticket::Ticket;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
 
-/// Connections to one Redis, kept alive in the background until it is dropped or shut down.
+/// Connections to the servers of one Redis, kept alive in the background until it is dropped or shut down.
 pub struct RedisClient {
     shared: Arc<Shared>,
-    supervisors: Vec<AbortHandle>,
 }
 
 /// What calls and supervisors share.
 pub(super) struct Shared {
-    pub(super) info: ConnectionInfo,
-    pub(super) slots: Box<[Slot]>,
-    pub(super) breaker: Arc<Breaker>,
+    pub(super) topology: Topology,
     pub(super) counters: Counters,
+    /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
-    /// The server runs no scripts, as far as is known.
-    pub(super) no_scripts: AtomicBool,
-    pub(super) last_error: Mutex<Option<(StoreError, String)>>,
     timeout: Duration,
     outage: &'static str,
-    next_slot: AtomicUsize,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
     warned_of_scripts: AtomicBool,
+}
+
+/// The servers among which keys are shared out.
+pub(super) enum Topology {
+    /// One keeps them all.
+    One(Arc<Node>),
+    /// Each keeps some.
+    Cluster(Box<Cluster>),
 }
 
 // === impl RedisClient ===
@@ -51,56 +55,65 @@ impl RedisClient {
     ///
     /// # Errors
     /// A URL or a timeout that cannot work, or no runtime.
-    pub fn start(settings: RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_with(settings, Arc::default())
+    pub fn start(settings: &RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_with(settings, &Breakers::default())
     }
 
-    /// The same with a breaker that other clients of the same Redis know too, such as those of other worker threads.
+    /// The same with breakers that other clients of the same servers know too, such as those of other worker threads.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_with(settings: RedisSettings, breaker: Arc<Breaker>) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_for("deciding without redis", settings, breaker)
+    pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breakers)
     }
 
     /// The same for whoever says `outage` in the log when a call fails.
     pub(crate) fn start_for(
         outage: &'static str,
-        settings: RedisSettings,
-        breaker: Arc<Breaker>,
+        settings: &RedisSettings,
+        breakers: &Breakers,
     ) -> Result<Arc<Self>, RedisSettingsError> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let (dial, one) = Dial::new(settings)?;
+        let topology = match (&settings.servers, one) {
+            (Servers::Cluster(seeds), _) => Topology::Cluster(Box::new(Cluster::new(seeds, dial, settings, breakers))),
+            (_, Some(info)) => {
+                let name = info.addr().to_string();
+                let breaker = breakers.of(&name);
+                let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
+                Topology::One(Arc::new(node))
+            }
+            _ => return Err(RedisSettingsError::Unusable("Sentinel is not supported".into())),
+        };
         let shared = Arc::new(Shared {
-            info: settings.connection_info()?,
-            slots: (0..settings.connections.get()).map(|_| Slot::default()).collect(),
-            breaker,
+            topology,
             counters: Counters::default(),
             live: watch::Sender::new(0),
-            no_scripts: AtomicBool::new(false),
-            last_error: Mutex::default(),
             timeout: settings.timeout,
             outage,
-            next_slot: AtomicUsize::new(0),
             clock: MonotonicClock::default(),
             warned_at_us: AtomicU64::new(0),
             warned_of_scripts: AtomicBool::new(false),
         });
-        let supervise = |slot| runtime.spawn(supervisor::run(Arc::clone(&shared), slot)).abort_handle();
-        let supervisors = (0..shared.slots.len()).map(supervise).collect();
-        Ok(Arc::new(Self { shared, supervisors }))
+        match &shared.topology {
+            Topology::One(node) => supervisor::start(&shared, node, &runtime),
+            Topology::Cluster(cluster) => cluster.start(&shared),
+        }
+        Ok(Arc::new(Self { shared }))
     }
 
-    /// Waits until a connection is live, `at_most` so long; returns whether one is.
+    /// Waits until a connection to each server is live, `at_most` so long; returns whether that is so.
     pub async fn wait_connected(&self, at_most: Duration) -> bool {
         let mut live = self.shared.live.subscribe();
-        tokio::time::timeout(at_most, live.wait_for(|&live| live > 0)).await.is_ok_and(|found| found.is_ok())
+        let connected = live.wait_for(|_| self.shared.topology.is_connected());
+        tokio::time::timeout(at_most, connected).await.is_ok_and(|found| found.is_ok())
     }
 
     /// Waits until the first attempt to connect has succeeded or failed, `at_most` so long: who decides before that
     /// guesses without need.
     pub async fn wait_attempted(&self, at_most: Duration) {
         let mut live = self.shared.live.subscribe();
-        let attempted = live.wait_for(|&live| live > 0 || self.shared.last_error.lock().is_some());
+        let attempted = live.wait_for(|_| self.shared.topology.was_attempted());
         let _ = tokio::time::timeout(at_most, attempted).await;
     }
 
@@ -108,50 +121,54 @@ impl RedisClient {
     #[must_use]
     pub fn status(&self) -> RedisStatus {
         let shared = &*self.shared;
-        let live_connections = *shared.live.borrow();
         RedisStatus {
-            connected: live_connections > 0,
-            live_connections,
-            breaker: shared.breaker.state(),
+            nodes: shared.topology.status(),
             failures: shared.counters.failures(),
             script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
             connects: shared.counters.connects.load(Ordering::Relaxed),
-            last_error: shared.last_error.lock().as_ref().map(|(_, text)| text.clone()),
         }
     }
 
     /// Closes the connections and makes no more; calls fail from now on.
     pub fn shutdown(&self) {
-        self.supervisors.iter().for_each(AbortHandle::abort);
-        for slot in &self.shared.slots {
-            // Not lost: the breaker may be shared with a client that takes this one's place.
-            if let Some(live) = slot.get() {
-                slot.drop_connection(live.number);
-            }
-        }
+        self.shared.topology.shutdown();
         self.shared.recount();
     }
 
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
-    pub(crate) fn ticket(&self) -> Result<Ticket, StoreError> {
-        self.leave(self.shared.no_scripts.load(Ordering::Relaxed))
+    /// `slot` says which slot of a cluster the keys of the call are in; it is asked only where there is a cluster.
+    pub(crate) fn ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
+        self.leave(slot, true)
     }
 
     /// The same for a command that is no script.
-    pub(super) fn plain_ticket(&self) -> Result<Ticket, StoreError> {
-        self.leave(false)
+    pub(super) fn plain_ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
+        self.leave(slot, false)
     }
 
-    fn leave(&self, lacks_scripts: bool) -> Result<Ticket, StoreError> {
-        let leave = match self.shared.find_live() {
-            None => Err(StoreError::Disconnected),
-            // The breaker stays out of it: others may call.
-            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
-            Some(_) if !self.shared.breaker.admits() => Err(StoreError::BreakerOpen),
-            Some(live) => Ok(live),
-        };
-        let (slot, live) = leave.inspect_err(|&kind| self.shared.degraded(kind))?;
-        Ok(Ticket::new(Arc::clone(&self.shared), slot, live, Instant::now() + self.shared.timeout))
+    /// A call must have its answer by then if it is made now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.timeout
+    }
+
+    /// Leave to run a script on keys of `slot` until `deadline`, or at once the reason why not.
+    pub(super) fn ticket_until(&self, slot: HashSlot, deadline: Instant) -> Result<Ticket, StoreError> {
+        let node = self.shared.route(|| slot)?;
+        Shared::leave(&self.shared, node, true, deadline)
+    }
+
+    /// Whether keys are shared out among several servers, by their slots.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.shared.topology, Topology::Cluster(_))
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn leave(&self, slot: impl FnOnce() -> HashSlot, runs_script: bool) -> Result<Ticket, StoreError> {
+        let node = self.shared.route(slot)?;
+        Shared::leave(&self.shared, node, runs_script, self.deadline())
     }
 }
 
@@ -170,42 +187,116 @@ impl fmt::Debug for RedisClient {
 // === impl Shared ===
 
 impl Shared {
-    /// A live connection, the next one in turn.
-    fn find_live(&self) -> Option<(usize, Live)> {
-        let slots = self.slots.len();
-        let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };
-        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.slots[slot].get()?)))
+    /// The server that keeps the keys of a slot.
+    pub(super) fn route(&self, slot: impl FnOnce() -> HashSlot) -> Result<Arc<Node>, StoreError> {
+        match &self.topology {
+            Topology::One(node) => Ok(Arc::clone(node)),
+            Topology::Cluster(cluster) => cluster.node(slot()).ok_or(StoreError::ClusterDown).inspect_err(|&kind| {
+                self.degraded("cluster", kind);
+            }),
+        }
+    }
+
+    /// Leave to ask `node` until `deadline`, or at once the reason why not.
+    pub(super) fn leave(
+        shared: &Arc<Self>,
+        node: Arc<Node>,
+        runs_script: bool,
+        deadline: Instant,
+    ) -> Result<Ticket, StoreError> {
+        let leave = match node.find_live() {
+            // A node that joined a moment ago is being connected to.
+            None if shared.is_new(&node) => Ok(None),
+            None => Err(StoreError::Disconnected),
+            // The breaker stays out of it: others may call.
+            Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
+            Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
+            live => Ok(live),
+        };
+        let at = leave.inspect_err(|&kind| shared.degraded(&node.name, kind))?;
+        Ok(Ticket::new(Arc::clone(shared), node, at, deadline))
+    }
+
+    /// Whether `node` is of a cluster and nobody knows yet whether it can be reached.
+    pub(super) fn is_new(&self, node: &Node) -> bool {
+        matches!(self.topology, Topology::Cluster(_)) && !node.was_attempted()
+    }
+
+    /// Something happened that makes it doubtful which server keeps what.
+    pub(super) fn doubt(&self) {
+        if let Topology::Cluster(cluster) = &self.topology {
+            cluster.refresh_soon();
+        }
     }
 
     /// Gives up a connection. Without any, the breaker need not find out by itself.
-    pub(super) fn lose(&self, slot: &Slot, number: u64) {
-        if slot.drop_connection(number) {
+    pub(super) fn lose(&self, node: &Node, link: &Link, number: u64) {
+        if link.drop_connection(number) {
             self.recount();
-            if !self.slots.iter().any(Slot::is_live) {
-                self.breaker.open();
+            if node.live_connections() == 0 {
+                node.breaker.open();
+                self.doubt();
             }
         }
     }
 
     /// Tells whoever waits how many connections are live. Counted anew each time: one may be lost while it is put in.
     pub(super) fn recount(&self) {
-        self.live.send_modify(|live| *live = self.slots.iter().filter(|slot| slot.is_live()).count());
+        self.live.send_modify(|live| *live = self.topology.nodes().iter().map(|node| node.live_connections()).sum());
     }
 
     /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
-    pub(super) fn degraded(&self, kind: StoreError) {
+    pub(super) fn degraded(&self, node: &str, kind: StoreError) {
         self.counters.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
-                tracing::error!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
+                tracing::error!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);
             }
             return;
         }
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
+            tracing::warn!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);
+        }
+    }
+}
+
+// === impl Topology ===
+
+impl Topology {
+    /// The servers that are known.
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        match self {
+            Self::One(node) => vec![Arc::clone(node)],
+            Self::Cluster(cluster) => cluster.nodes(),
+        }
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        match self {
+            Self::One(node) => vec![NodeStatus::of(node)],
+            Self::Cluster(cluster) => cluster.status(),
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        let nodes = self.nodes();
+        !nodes.is_empty() && nodes.iter().all(|node| node.live_connections() > 0)
+    }
+
+    fn was_attempted(&self) -> bool {
+        match self {
+            Self::One(node) => node.was_attempted(),
+            Self::Cluster(cluster) => cluster.was_attempted(),
+        }
+    }
+
+    fn shutdown(&self) {
+        match self {
+            Self::One(node) => node.shutdown(),
+            Self::Cluster(cluster) => cluster.shutdown(),
         }
     }
 }

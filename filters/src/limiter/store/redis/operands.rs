@@ -58,10 +58,19 @@ impl Operands {
         Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
     }
 
-    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
-    pub(super) fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
+    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first. `rule` tells the
+    /// keys of a limiter's rules apart, behind the hash tag, since one call wants them all in one slot:
+    /// `quota.{orders.10.0.0.1}.daily`.
+    pub(super) fn key(&mut self, key: BucketKey<'_>, rule: Option<&str>, suffixes: &[&[u8]]) -> usize {
         let mut names = match suffixes {
-            [only] => vec![short_name(key, self.hash_ids, only)],
+            [only] => {
+                let mut name = short_name(key, self.hash_ids, only);
+                if let Some(rule) = rule {
+                    name.push(b'.');
+                    name.extend_from_slice(rule.as_bytes());
+                }
+                vec![name]
+            }
             all => {
                 let mut name = Vec::with_capacity(96);
                 redis_text::write(key, self.hash_ids, &mut name);
