@@ -96,7 +96,7 @@ impl Limits {
                     Some((redis.clone(), client))
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
+                    tracing::error!(%error, "cannot use `redis`; limits are kept in memory");
                     None
                 }
             }
@@ -161,7 +161,7 @@ impl Limits {
                     ) {
                         Ok(store) => return Arc::new(store.gateways(limiter.gateways)),
                         Err(error) => {
-                            tracing::error!(%error, "cannot use `redis.url`; limits are kept in memory");
+                            tracing::error!(%error, "cannot use `redis`; limits are kept in memory");
                             return memory();
                         }
                     }
@@ -183,8 +183,7 @@ impl Limits {
 
 /// How to reach the Redis that `redis` names.
 pub(crate) fn redis_settings(redis: &Redis) -> RedisSettings {
-    let one = RedisSettings::new(redis.url.expose());
-    RedisSettings { timeout: redis.timeout, connections: redis.connections, ..one }
+    redis.settings.clone()
 }
 
 fn lock_retry(retry: &LockRetry) -> Retry {

@@ -63,7 +63,7 @@ async fn flush(
             let redis = config.redis.as_ref().map(redis_settings);
             if redis != known {
                 if let Err(error) = flusher.send_to(redis.as_ref()) {
-                    tracing::error!(%error, "cannot use `redis.url`; usage is kept in memory");
+                    tracing::error!(%error, "cannot use `redis`; usage is kept in memory");
                 }
                 known = redis;
             }

@@ -5,7 +5,14 @@ pub(super) fn advice(message: &str) -> Option<String> {
     let usual = [
         ("did not find expected ',' or ']'", "within `[…]` quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`"),
         ("did not find expected ',' or '}'", "within `{…}` quote what holds `{`, `[` or `,`"),
-        ("mapping values are not allowed", "quote a value that holds `: `, or mend the indentation"),
+        (
+            "mapping values are not allowed",
+            "quote a value that holds `: `, mend the indentation, or give the line above a space behind its colon: `name: value`",
+        ),
+        (
+            "could not find expected ':'",
+            "a key is `name: value`, with a space behind the colon; a text of several lines is quoted",
+        ),
         ("cannot start any token", "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``"),
         ("did not find expected '-' indicator", "what belongs to a list item is indented further than its `-`"),
         ("did not find expected key", "keys of one map stand below each other, in the same column"),

@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
 
-use super::check_filters::header_name;
+use super::check_filters::{header_name, refusal};
 use super::check_jwt::Tokens;
 use super::check_key_resolver::key_resolvers;
 use super::check_request_counter::metering;
@@ -61,7 +61,7 @@ pub(crate) fn check(
     if let Some(Spot { value: false, origin }) = raw.enabled {
         sink.error(origin, "`enabled: false` switches the gateway off, which leaves nothing to run").help("remove it");
     }
-    let redis = raw.redis.as_ref().and_then(|redis| check_redis::check(redis, sink));
+    let redis = raw.redis.as_ref().and_then(|redis| check_redis::check(redis, nodes, sink));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, sink);
     let key_resolvers = key_resolvers(raw, nodes, &tokens, sink);
     let limits = Limits {
@@ -74,7 +74,9 @@ pub(crate) fn check(
             sink,
         ),
         headers: limiter_headers(raw, sink),
-        has_redis: redis.is_some(),
+        // What is wrong with it is told where it stands.
+        has_redis: raw.redis.is_some(),
+        has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
         counted: RefCell::default(),
         buckets: RefCell::default(),
         original_status_header: raw
@@ -205,8 +207,17 @@ pub(crate) fn positive(time: Option<Spot<Time>>, default_secs: u64, sink: &mut S
 }
 
 fn status(text: Option<&Spot<String>>, default: StatusCode, sink: &mut Sink) -> StatusCode {
-    text.and_then(|text| parse_status(&text.value).map_err(|message| sink.error(text.origin, message)).ok())
-        .unwrap_or(default)
+    let Some(text) = text else { return default };
+    match parse_status(&text.value) {
+        Ok(status) => {
+            refusal(status, text.origin, sink);
+            status
+        }
+        Err(message) => {
+            sink.error(text.origin, message);
+            default
+        }
+    }
 }
 
 fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {

@@ -9,7 +9,7 @@ use tollgate_filters::limiter::concurrency::{Concurrency, ConcurrencyError};
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::request_rate_limiter::ErrorBody;
 
-use super::check_filters::{flag, header_name, status_of};
+use super::check_filters::{flag, header_name, refusal_of};
 use super::check_key_resolver::one_key_resolver;
 use super::de::canonical;
 use super::definition::{Arg, Written};
@@ -73,6 +73,7 @@ impl<'w> Args<'w> {
             }
             args.push((known, arg));
         }
+        written.check_empty(&ARGS, sink);
         Some(Self(args))
     }
 
@@ -137,11 +138,11 @@ fn settings(written: &Written, args: &Args<'_>, limits: &Limits<'_>, sink: &mut 
     let deny_empty_key = flag(args.get("deny-empty-key"), limits.deny_empty_key, sink);
     let status = match args.get("status-code") {
         None => Some(StatusCode::TOO_MANY_REQUESTS),
-        Some(arg) => status_of(arg, sink),
+        Some(arg) => refusal_of(arg, sink),
     };
     let empty_key_status = match args.get("empty-key-status") {
         None => Some(limits.empty_key_status),
-        Some(arg) => status_of(arg, sink),
+        Some(arg) => refusal_of(arg, sink),
     };
     let bodies = [("problem", ErrorBody::Problem), ("empty", ErrorBody::Empty)];
     let error_body = args.one_of("error-body", &bodies, sink).unwrap_or_default();

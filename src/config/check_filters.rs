@@ -124,6 +124,21 @@ pub(crate) fn status_of(arg: &Arg, sink: &mut Sink) -> Option<http::StatusCode> 
     parse_status(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok()
 }
 
+/// Reads the status that a refusal is answered with: one that says so to every client.
+pub(crate) fn refusal_of(arg: &Arg, sink: &mut Sink) -> Option<http::StatusCode> {
+    let status = status_of(arg, sink)?;
+    refusal(status, arg.origin, sink);
+    Some(status)
+}
+
+/// Complains about a status that tells a client whose request was refused that all is well.
+pub(crate) fn refusal(status: http::StatusCode, at: super::yaml::Origin, sink: &mut Sink) {
+    if !status.is_client_error() && !status.is_server_error() {
+        sink.mistake(at, format!("a refusal is answered with a status from 400 to 599, found {}", status.as_u16()))
+            .help("429 is Too Many Requests, 403 Forbidden, 503 Service Unavailable");
+    }
+}
+
 /// Reads a header's name.
 pub(crate) fn header_name(text: &str, at: super::yaml::Origin, sink: &mut Sink) -> Option<HeaderName> {
     HeaderName::from_bytes(text.trim().as_bytes())

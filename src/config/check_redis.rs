@@ -1,134 +1,149 @@
-//! `redis:`: one URL, or Spring's parts of one.
+//! `redis:`: one server, Sentinels or a cluster, who logs in, and TLS.
 
-use std::fmt::Write as _;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod url;
+
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::model::{Redis, Secret};
+use tollgate_filters::limiter::store::redis::{Login, RedisSettings};
+
+use self::servers::Found;
+use super::check::Nodes;
+use super::model::Redis;
 use super::problem::Sink;
-use super::raw_server::RawRedis;
+use super::raw_server::{RawProtocol, RawRedis};
 use super::spot::Spot;
-use super::yaml::Origin;
 
 /// A limiter must not be what a client waits for.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The Redis that `raw` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(raw: &Spot<RawRedis>, sink: &mut Sink) -> Option<Redis> {
+pub(crate) fn check(raw: &Spot<RawRedis>, nodes: &Nodes<'_>, sink: &mut Sink) -> Option<Redis> {
     let redis = &raw.value;
-    for (part, name) in [(redis.cluster, "Redis Cluster"), (redis.sentinel, "Redis Sentinel")] {
-        if let Some(part) = part {
-            sink.error(part.0.key(), format!("{name} is not supported yet")).help("name a single server with `url`");
-            return None;
-        }
-    }
-    let timeout = redis.timeout.map_or(DEFAULT_TIMEOUT, |time| time.value.0);
-    if let Some(time) = redis.timeout {
-        if timeout.is_zero() {
-            sink.error(time.origin, "must be longer than 0");
-        } else if timeout > Duration::from_secs(1) {
-            sink.warn(time.origin, format!("while Redis hangs every limited request waits {timeout:?}"))
-                .help("100ms is the default");
-        }
-    }
-    let url = match &redis.url {
-        Some(url) => {
-            let at = raw.origin.key();
-            if redis.host.is_some()
-                || redis.port.is_some()
-                || redis.password.is_some()
-                || redis.username.is_some()
-                || redis.database.is_some()
-            {
-                sink.warn(at, "`url` wins over host, port, username, password and database").help("remove them");
-            }
-            check_url(url.value.trim(), url.origin, sink)?;
-            url.value.trim().to_owned()
-        }
-        None => joined(redis, raw.origin, sink)?,
-    };
-    Some(Redis {
-        url: Secret::new(url),
+    let timeout = timeout(redis, sink);
+    let said = tls::said(redis, nodes, sink);
+    let found = servers::find(raw, sink);
+    let (said, found) = (said?, found?);
+    let login = beside(redis, &found, sink);
+    let database = database(redis, &found, sink);
+    let resp2 = resp2(redis, &found, sink);
+    let (servers, tls) = tls::agree(found, said, sink)?;
+    let settings = RedisSettings {
+        login: login?,
+        database: database?,
+        tls,
+        resp2: resp2?,
         timeout,
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
-        hash_keys: redis.hash_keys.unwrap_or(false),
-    })
-}
-
-fn check_url(url: &str, at: Origin, sink: &mut Sink) -> Option<()> {
-    let shown = "redis://127.0.0.1:6379";
-    let Some((scheme, rest)) = url.split_once("://") else {
-        sink.error(at, "`redis.url` has no scheme").help(format!("write it like `{shown}`"));
-        return None;
+        ..RedisSettings::of(servers)
     };
-    match scheme {
-        "redis" => {}
-        "rediss" => {
-            sink.error(at, "TLS to Redis (`rediss://`) is not supported yet")
-                .help("use `redis://` within a trusted network");
-            return None;
-        }
-        "redis+unix" | "unix" => {
-            sink.error(at, "unix sockets to Redis are not supported yet").help(format!("use `{shown}`"));
-            return None;
-        }
-        other => {
-            sink.error(at, format!("`redis.url` must begin with redis://, not {other}://"))
-                .help(format!("write it like `{shown}`"));
-            return None;
-        }
-    }
-    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let host_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let database = database.split('?').next().unwrap_or_default();
-    // The password is in there: the message must not repeat the URL.
-    let uri = format!("http://{host_port}/");
-    let host = uri.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
-    let port_fits =
-        host_port.rsplit_once(':').is_none_or(|(_, port)| port.ends_with(']') || port.parse::<u16>().is_ok());
-    if host.is_none_or(|host| host.is_empty()) || !port_fits {
-        sink.error(at, format!("`redis.url` has no usable host and port in `{host_port}`"))
-            .help(format!("write it like `{shown}`"));
-        return None;
-    }
-    if !database.is_empty() && database.parse::<u32>().is_err() {
-        sink.error(at, format!("`redis.url` must end in the number of a database, found `{database}`"))
-            .help(format!("write it like `{shown}/0`"));
-        return None;
-    }
-    Some(())
+    Some(Redis { settings, hash_keys: redis.hash_keys.unwrap_or(false) })
 }
 
-/// One URL from Spring's parts.
-fn joined(redis: &RawRedis, at: Origin, sink: &mut Sink) -> Option<String> {
-    let host = redis.host.as_ref().map_or("localhost", |host| host.value.trim());
-    let mut url = String::from("redis://");
-    let password = redis.password.as_deref().filter(|password| !password.is_empty());
-    let username = redis.username.as_deref().filter(|username| !username.is_empty());
-    if username.is_some() || password.is_some() {
-        url.push_str(&encode(username.unwrap_or_default()));
-        url.push(':');
-        url.push_str(&encode(password.unwrap_or_default()));
-        url.push('@');
+fn timeout(redis: &RawRedis, sink: &mut Sink) -> Duration {
+    let Some(time) = redis.timeout else { return DEFAULT_TIMEOUT };
+    if time.value.0.is_zero() {
+        sink.error(time.origin, "must be longer than 0");
+    } else if time.value.0 > Duration::from_secs(1) {
+        sink.warn(time.origin, format!("while Redis hangs every limited request waits {:?}", time.value.0))
+            .help("100ms is the default");
     }
-    if host.contains(':') && !host.starts_with('[') {
-        let _ = write!(url, "[{host}]");
-    } else {
-        url.push_str(host);
-    }
-    let _ = write!(url, ":{}/{}", redis.port.unwrap_or(6379), redis.database.unwrap_or(0));
-    check_url(&url, redis.host.as_ref().map_or(at, |host| host.origin), sink)?;
-    Some(url)
+    time.value.0
 }
 
-/// Percent-encodes what is not unreserved (RFC 3986 §2.3).
-fn encode(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
+/// Who logs in, besides what a URL says of it.
+fn beside(redis: &RawRedis, found: &Found, sink: &mut Sink) -> Option<Login> {
+    let heeded = !found.says_all(sink);
+    let username = redis.username.as_ref().filter(|_| heeded);
+    let password = redis.password.as_ref().filter(|_| heeded);
+    let login = login(username, password, redis.password_file.as_ref(), sink)?;
+    let (named, with_password) = match found {
+        Found::Url(url) => (url.has_username, url.has_password),
+        _ => (false, false),
+    };
+    let second = username.filter(|_| named && login.username.is_some()).map(|at| ("user name", at)).or_else(|| {
+        let given = password.or(redis.password_file.as_ref());
+        given.filter(|_| with_password && login.password.is_some()).map(|at| ("password", at))
+    });
+    if let Some((what, given)) = second {
+        sink.error(given.origin.key(), format!("`url` has a {what} already")).help("remove one of the two");
+        return None;
+    }
+    if let Some(name) = username.filter(|_| login.username.is_some() && login.password.is_none() && !with_password) {
+        sink.warn(name.origin.key(), "`username` without a password: nobody logs in")
+            .help("add `password` or `password-file`");
+    }
+    Some(login)
+}
+
+/// A user name and a password, given or in a file. Empty ones count as absent: `${REDIS_PASSWORD:}`.
+pub(super) fn login(
+    username: Option<&Spot<String>>,
+    password: Option<&Spot<String>>,
+    file: Option<&Spot<String>>,
+    sink: &mut Sink,
+) -> Option<Login> {
+    let given = |text: Option<&Spot<String>>| text.map(|text| text.value.clone()).filter(|text| !text.is_empty());
+    let password = match (given(password), file) {
+        (Some(_), Some(file)) => {
+            sink.error(file.origin.key(), "`password` and `password-file` are both given").help("remove one of them");
+            return None;
         }
-        out
-    })
+        (None, Some(file)) => Some(secret(file, sink)?),
+        (password, None) => password,
+    };
+    Some(Login { username: given(username), password })
+}
+
+/// What a file holds, without the line's end that editors put there.
+fn secret(file: &Spot<String>, sink: &mut Sink) -> Option<String> {
+    let path = file.value.trim();
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let secret = text.trim_end_matches(['\r', '\n']);
+            if secret.is_empty() {
+                sink.error(file.origin, format!("the password file {path} is empty"));
+                return None;
+            }
+            Some(secret.to_owned())
+        }
+        Err(error) => {
+            sink.error(file.origin, format!("cannot read the password file {path}: {error}"))
+                .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
+            None
+        }
+    }
+}
+
+fn database(redis: &RawRedis, found: &Found, sink: &mut Sink) -> Option<Option<u32>> {
+    let Some(Spot { value: number, origin }) = redis.database.filter(|_| !found.says_all(sink)) else {
+        return Some(None);
+    };
+    match found {
+        Found::Cluster(_) if number > 0 => {
+            sink.error(origin, format!("a cluster has only database 0, not {number}")).help("remove `database`");
+            None
+        }
+        Found::Url(url) if url.database.is_some_and(|other| other != number) => {
+            sink.error(origin, format!("`database` is {number}, and `url` names another"))
+                .help("remove one of the two");
+            None
+        }
+        Found::Cluster(_) => Some(None),
+        _ => Some(Some(number)),
+    }
+}
+
+fn resp2(redis: &RawRedis, found: &Found, sink: &mut Sink) -> Option<bool> {
+    match (redis.protocol, found) {
+        (Some(protocol), Found::Url(url)) if url.says_protocol => {
+            sink.error(protocol.origin.key(), "`url` says which `protocol` already").help("remove one of the two");
+            None
+        }
+        (protocol, _) => Some(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),
+    }
 }

@@ -69,6 +69,7 @@ impl<'w> Args<'w> {
                 }
             }
         }
+        written.check_empty(&ARGS, sink);
         Some(Self(args))
     }
 

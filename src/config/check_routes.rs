@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::key_resolver::KeyResolver;
+
 use super::check::Nodes;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::limiter::Limits;
 use super::model::{Definition, Filter, Route};
-use super::problem::Sink;
+use super::problem::{Sink, suggest};
 use super::raw::RawConfig;
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
 use super::{check_filters, check_predicates, check_target};
+use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
 pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Vec<Route> {
@@ -47,8 +50,15 @@ pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sin
     routes
 }
 
-/// Filters as they run, with their texts.
-type Filters = Vec<(Filter, String)>;
+/// Filters as they run, in their order.
+type Filters = Vec<Listed>;
+
+/// A filter, as it runs and as it is written.
+#[derive(Clone)]
+struct Listed {
+    filter: Filter,
+    written: Written,
+}
 
 fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Filters {
     let mut list = Vec::with_capacity(wholes.len());
@@ -56,7 +66,7 @@ fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut 
         if let Some(written) = definition::parse(node, "filter", sink)
             && let Some(filter) = check_filters::check(&written, limits, sink)
         {
-            list.push((filter, written.text));
+            list.push(Listed { filter, written });
         }
     }
     list
@@ -162,16 +172,16 @@ impl Reading<'_> {
         }
         let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
         let merged = interleave(self.defaults, own);
-        let limiters = merged.iter().filter(|(filter, _)| matches!(filter, Filter::RequestRateLimiter(_))).count();
+        let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
-            limiters > 0 || merged.iter().any(|(filter, _)| matches!(filter, Filter::ConcurrencyLimiter(_)));
+            limiters > 0 || merged.iter().any(|listed| matches!(listed.filter, Filter::ConcurrencyLimiter(_)));
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => {
                 let derived = format!("route-{position}");
                 let counts =
                     |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
-                if is_limited || merged.iter().any(|(filter, _)| counts(filter)) {
+                if is_limited || merged.iter().any(|listed| counts(&listed.filter)) {
                     let (what, state) = if is_limited { ("limited", "limits") } else { ("metered", "counts") };
                     sink.warn(
                         self.node.origin,
@@ -185,7 +195,11 @@ impl Reading<'_> {
         if limiters > 1 && sink.is_spring {
             sink.info(id_at, format!("route `{id}` has {limiters} limiters: each has its own bucket here, in Spring the last one's settings hold for all"));
         }
-        let (filters, texts): (Vec<_>, Vec<_>) = merged.into_iter().unzip();
+        if checked.len() == predicates.len() {
+            merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
+        }
+        let (filters, texts): (Vec<_>, Vec<_>) =
+            merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();
         let definition = Definition {
             uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
             predicates: predicates.iter().map(|written| written.text.clone()).collect(),
@@ -203,6 +217,37 @@ impl Reading<'_> {
             definition,
         };
         Some((route, id_at))
+    }
+}
+
+/// Complains about variables of a filter that no pattern of its route gives a value to.
+fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut Sink) {
+    let wanted = match &listed.filter {
+        Filter::Edit(edit) => edit.variables(),
+        Filter::RequestRateLimiter(limiter) => {
+            let of_rules = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
+            std::iter::once(&limiter.settings.key_resolver).chain(of_rules).flat_map(KeyResolver::variables).collect()
+        }
+        Filter::RequestCounter(counter) => counter.key_resolver.variables(),
+        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.variables(),
+        Filter::RedirectTo(_) | Filter::SetStatus(_) | Filter::RequestSize(_) => Vec::new(),
+    };
+    let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
+    let written = &listed.written;
+    for name in wanted.into_iter().filter(|name| !known.contains(name)) {
+        let arg = written.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
+        let at = arg.map_or(written.origin, |arg| arg.origin);
+        let outcome = if matches!(listed.filter, Filter::Edit(_)) {
+            "every request is answered 500"
+        } else {
+            "no request has a key"
+        };
+        sink.mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
+            .help(if known.is_empty() {
+                format!("`Path=/{{{name}}}/**` gives it a value")
+            } else {
+                suggest(name, &known)
+            });
     }
 }
 

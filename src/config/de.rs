@@ -239,8 +239,14 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 context: self.context,
             }),
             _ => {
-                let keys: Vec<&str> =
-                    fields.iter().copied().filter(|field| !["ssl", "cluster", "sentinel"].contains(field)).collect();
+                let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
+                if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
+                    // What follows may be a password.
+                    let message = format!("`{key}:` lacks a space behind its colon");
+                    return Err(Misfit { message, origin: Some(self.node.origin) });
+                }
+                // `ssl` is Spring's.
+                let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
                 self.misfit(&format!("a map with {}", keys.join(", ")))
             }
         }

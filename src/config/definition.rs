@@ -11,6 +11,8 @@ pub(crate) struct Written {
     pub(crate) name: String,
     pub(crate) origin: Origin,
     pub(crate) args: Vec<Arg>,
+    /// Names of arguments with nothing behind them: no value, an empty list or map. They count as absent.
+    pub(crate) empty: Vec<Arg>,
     /// As its author wrote it, on one line.
     pub(crate) text: String,
 }
@@ -63,7 +65,7 @@ pub(crate) fn shortcut(text: &str, origin: Origin, kind: &str, sink: &mut Sink) 
         .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), origin: origin.argument(position) })
         .collect();
     swallowed(text, origin, sink);
-    Some(Written { name: name.to_owned(), origin, args, text: text.trim().to_owned() })
+    Some(Written { name: name.to_owned(), origin, args, empty: Vec::new(), text: text.trim().to_owned() })
 }
 
 /// A list item that is indented too far is, to YAML, the end of the one above it.
@@ -100,14 +102,18 @@ fn named(node: &Node, entries: &[(String, Node)], kind: &str, sink: &mut Sink) -
         return None;
     }
     let mut name = None;
-    let mut args = Vec::new();
+    let (mut args, mut empty) = (Vec::new(), Vec::new());
     for (key, value) in entries {
         match canonical(key).as_str() {
             "name" => name = value.scalar().map(|text| (text.trim().to_owned(), value.origin)),
             "args" => match &value.kind {
-                Kind::Map(_) | Kind::Null => flatten("", value, &mut args),
+                Kind::Map(_) | Kind::Null => flatten_into("", value, &mut args, &mut empty),
                 _ => {
-                    sink.error(value.origin, format!("expected a map of arguments, found {}", value.describe()));
+                    let found = value.describe();
+                    let error = sink.error(value.origin, format!("expected a map of arguments, found {found}"));
+                    if found.contains(':') {
+                        error.help("a space is missing behind the colon: `name: value`");
+                    }
                 }
             },
             _ => sink.mistake(value.origin.key(), format!("unknown key `{key}`")).help(
@@ -126,27 +132,31 @@ fn named(node: &Node, entries: &[(String, Node)], kind: &str, sink: &mut Sink) -
     let listed: Vec<String> =
         args.iter().map(|arg| format!("{}={}", arg.name.as_deref().unwrap_or_default(), arg.value)).collect();
     let text = format!("{name}{{{}}}", listed.join(", "));
-    Some(Written { name, origin, args, text })
+    empty.retain(|arg: &Arg| arg.name.as_deref() != Some(""));
+    Some(Written { name, origin, args, empty, text })
 }
 
 /// Nested maps and lists as `a.b` and `a[0]`, as Spring names them.
 pub(crate) fn flatten(prefix: &str, node: &Node, into: &mut Vec<Arg>) {
+    flatten_into(prefix, node, into, &mut Vec::new());
+}
+
+fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<Arg>) {
+    let arg = |value: String| Arg { name: Some(prefix.to_owned()), value, origin: node.origin };
     match &node.kind {
-        Kind::Null => {}
-        Kind::Scalar(text) => {
-            into.push(Arg { name: Some(prefix.to_owned()), value: text.clone(), origin: node.origin });
-        }
-        Kind::Seq(items) => {
+        Kind::Scalar(text) => into.push(arg(text.clone())),
+        Kind::Seq(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
-                flatten(&format!("{prefix}[{index}]"), item, into);
+                flatten_into(&format!("{prefix}[{index}]"), item, into, empty);
             }
         }
-        Kind::Map(entries) => {
+        Kind::Map(entries) if !entries.is_empty() => {
             for (key, value) in entries {
                 let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&name, value, into);
+                flatten_into(&name, value, into, empty);
             }
         }
+        Kind::Null | Kind::Seq(_) | Kind::Map(_) => empty.push(arg(node.describe())),
     }
 }
 
@@ -154,6 +164,7 @@ impl Written {
     /// Arguments by field, positional ones by the order of `fields`. What belongs to no field goes to `sink`.
     pub(crate) fn bind<'w, const N: usize>(&'w self, fields: [&str; N], sink: &mut Sink) -> [Option<&'w Arg>; N] {
         let mut bound = [None; N];
+        self.check_empty(&fields, sink);
         for (position, arg) in self.args.iter().enumerate() {
             let field = match &arg.name {
                 None => (position < N).then_some(position),
@@ -162,9 +173,7 @@ impl Written {
             match (field, &arg.name) {
                 (Some(field), _) => bound[field] = Some(arg),
                 (None, Some(name)) => {
-                    let fields: Vec<&str> = fields.iter().copied().filter(|f| !f.is_empty()).collect();
-                    sink.mistake(arg.origin.key(), format!("`{}` has no argument `{name}`", self.name))
-                        .help(if fields.is_empty() { "it takes none".to_owned() } else { suggest(name, &fields) });
+                    self.unknown(arg, name, &fields, sink);
                 }
                 (None, None) => {
                     let takes = match N {
@@ -183,6 +192,26 @@ impl Written {
             }
         }
         bound
+    }
+
+    /// Complains about arguments that nobody knows and that say nothing besides.
+    pub(crate) fn check_empty(&self, known: &[&str], sink: &mut Sink) {
+        for arg in &self.empty {
+            let name = arg.name.as_deref().unwrap_or_default();
+            let name = name.split('[').next().unwrap_or(name);
+            if !known.iter().any(|field| canonical(field) == canonical(name)) {
+                self.unknown(arg, name, known, sink);
+            }
+        }
+    }
+
+    fn unknown(&self, arg: &Arg, name: &str, known: &[&str], sink: &mut Sink) {
+        let known: Vec<&str> = known.iter().copied().filter(|field| !field.is_empty()).collect();
+        sink.mistake(arg.origin.key(), format!("`{}` has no argument `{name}`", self.name)).help(if known.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            suggest(name, &known)
+        });
     }
 
     /// Every argument's value, whatever its name: Spring's GATHER_LIST.

@@ -54,7 +54,7 @@ pub use model::*;
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
 
-use names::LATER_SETTINGS;
+use names::{LATER_SETTINGS, no_effect};
 use problem::{Sink, closest};
 use yaml::Node;
 
@@ -158,6 +158,9 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
                 format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
             )
             .help("remove it");
+        } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
+            let at = unknown.origin.key();
+            sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

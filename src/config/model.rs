@@ -1,7 +1,6 @@
 //! The checked configuration: plain data, every value valid.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::Concurrency;
 use tollgate_filters::limiter::store::OnStoreFailure;
+use tollgate_filters::limiter::store::redis::RedisSettings;
 use tollgate_filters::metering::{Dimensions, Period};
 use tollgate_filters::{concurrency_limiter, redirect_to, set_status};
 
@@ -98,38 +98,10 @@ pub struct Management {
 /// Where limits are kept across gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
-    /// `redis://[user:password@]host[:port][/database]`.
-    pub url: Secret,
-    /// Time that one decision may take, connecting and queueing included.
-    pub timeout: Duration,
-    /// Connections that each worker shares among its requests.
-    pub connections: NonZeroUsize,
+    /// Which servers there are, and how to reach them. Its `Debug` shows no password.
+    pub settings: RedisSettings,
     /// Whether key ids are written as hashes.
     pub hash_keys: bool,
-}
-
-/// A text that holds a password: its `Debug` shows none of it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps `text`.
-    #[must_use]
-    pub fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The text itself. Do not log it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 /// Limits kept in memory.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use super::de::canonical;
 use super::locate::locate;
 use super::yaml::{Origin, Places};
 
@@ -259,8 +260,18 @@ fn cut_short<'c>(typed: &str, candidates: &[&'c str]) -> Option<&'c str> {
     candidates.iter().copied().find(|candidate| candidate.split('-').any(|word| word.eq_ignore_ascii_case(typed)))
 }
 
+/// `key: value` for a candidate that is written `key:value`, which to YAML is one word.
+fn unspaced(typed: &str, candidates: &[&str]) -> Option<String> {
+    let (key, value) = typed.split_once(':')?;
+    let is_known = candidates.iter().any(|known| canonical(known) == canonical(key));
+    is_known.then(|| format!("write `{key}: {value}`, with a space behind the colon"))
+}
+
 /// ``did you mean `x`?`` for [`closest`] or a name cut short, or the whole list when nothing is close.
 pub(crate) fn suggest(typed: &str, candidates: &[&str]) -> String {
+    if let Some(spaced) = unspaced(typed, candidates) {
+        return spaced;
+    }
     match closest(typed, candidates.iter().copied()).or_else(|| cut_short(typed, candidates)) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("known here: {}", candidates.join(", ")),

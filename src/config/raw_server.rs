@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw::StringOrList;
 use super::spot::{Spot, Whole};
 use super::units::{Size, Time};
 
@@ -82,35 +83,109 @@ pub(crate) struct RawReadiness {
     pub(crate) redis: Option<bool>,
 }
 
-/// Where limits are kept across gateways: `url`, or Spring's parts of one.
+/// Where limits are kept across gateways: one server by `url` or by Spring's parts of one, `cluster` or `sentinel`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRedis {
-    /// `redis://[user:password@]host[:port][/database]`.
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` in place of `redis` means the same.
     pub(crate) url: Option<Spot<String>>,
-    /// Default `localhost`.
+    /// One server, without a URL. Default `localhost`.
     pub(crate) host: Option<Spot<String>>,
-    /// Default 6379.
-    pub(crate) port: Option<u16>,
-    /// Default: none.
-    pub(crate) username: Option<String>,
-    /// Default: none.
-    pub(crate) password: Option<String>,
-    /// Default 0.
-    pub(crate) database: Option<u32>,
+    /// Its port. Default 6379.
+    pub(crate) port: Option<Spot<u16>>,
+    /// Who logs in. Default: the user `default`.
+    pub(crate) username: Option<Spot<String>>,
+    /// Default: none, nobody logs in.
+    pub(crate) password: Option<Spot<String>>,
+    /// A file with the password, in place of `password`.
+    pub(crate) password_file: Option<Spot<String>>,
+    /// Number of the database. Default 0, the only one of a cluster.
+    pub(crate) database: Option<Spot<u32>>,
+    /// Redis Cluster.
+    pub(crate) cluster: Option<Spot<RawCluster>>,
+    /// The primary that Redis Sentinels name.
+    pub(crate) sentinel: Option<Spot<RawSentinel>>,
+    /// TLS: `true`, or files. Default false, unless `url` begins with `rediss://`.
+    #[schemars(with = "Option<RawTlsOrFlag>")]
+    pub(crate) tls: Option<Whole>,
+    /// `resp3` or `resp2`. Default `resp3`, with which an idle connection notices that it was closed; servers before Redis 6 need `resp2`.
+    pub(crate) protocol: Option<Spot<RawProtocol>>,
     /// Time that one decision may take, queueing included; without a connection it takes none. Default 100ms: a limiter must not be what a client waits for.
     pub(crate) timeout: Option<Spot<Time>>,
-    /// Connections that each worker shares among its requests. Default 1: commands are pipelined.
+    /// Connections that each worker shares among its requests, to each server. Default 1: commands are pipelined.
     pub(crate) connections: Option<NonZeroUsize>,
     /// Write key ids as hashes: for keys that are secrets, such as API keys. Default false: an operator can read them.
     pub(crate) hash_keys: Option<bool>,
-    /// TLS: not supported yet.
+    /// Spring's TLS: `enabled` and `bundle`.
     #[schemars(skip)]
     pub(crate) ssl: Option<Whole>,
-    /// Redis Cluster: not supported yet.
-    #[schemars(skip)]
-    pub(crate) cluster: Option<Whole>,
-    /// Redis Sentinel: not supported yet.
-    #[schemars(skip)]
-    pub(crate) sentinel: Option<Whole>,
+}
+
+/// Redis Cluster.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawCluster {
+    /// Some of its nodes as `host:port`: the others are found through any of them.
+    #[schemars(with = "StringOrList")]
+    pub(crate) nodes: Vec<Spot<String>>,
+}
+
+/// The primary that Redis Sentinels name.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSentinel {
+    /// The name under which they watch it.
+    pub(crate) master: Option<Spot<String>>,
+    /// The Sentinels as `host:port`.
+    #[schemars(with = "StringOrList")]
+    pub(crate) nodes: Vec<Spot<String>>,
+    /// Who logs in to a Sentinel. Default: the user `default`.
+    pub(crate) username: Option<Spot<String>>,
+    /// Default: none, nobody logs in to a Sentinel.
+    pub(crate) password: Option<Spot<String>>,
+    /// A file with the password, in place of `password`.
+    pub(crate) password_file: Option<Spot<String>>,
+}
+
+/// TLS by files, each in PEM.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTls {
+    /// Certificates of the authorities that are trusted. Default: those of the system.
+    pub(crate) ca: Option<Spot<String>>,
+    /// This client's certificate, with its chain, for servers that ask for one.
+    pub(crate) cert: Option<Spot<String>>,
+    /// The key of `cert`, not encrypted.
+    pub(crate) key: Option<Spot<String>>,
+}
+
+/// TLS by files, or on and off.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum RawTlsOrFlag {
+    /// By files.
+    Files(RawTls),
+    /// On, trusting whom the system trusts, or off.
+    Flag(bool),
+}
+
+/// Spring's TLS.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSsl {
+    pub(crate) enabled: Option<Spot<bool>>,
+    pub(crate) bundle: Option<Spot<String>>,
+    /// What stands under `spring.ssl.bundle`, put here by [`super::unfold`].
+    pub(crate) bundles: Option<Whole>,
+}
+
+/// A version of Redis' protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawProtocol {
+    /// RESP2.
+    Resp2,
+    /// RESP3.
+    Resp3,
 }

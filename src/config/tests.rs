@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tollgate_filters::limiter::store::redis::Servers;
+
 use super::*;
 
 fn no_env(_: &str) -> Option<String> {
@@ -241,12 +243,13 @@ fn documents_of_inactive_profiles_are_skipped_and_later_ones_override() {
 }
 
 #[test]
-fn spring_redis_parts_become_one_url_whose_password_is_never_shown() {
+fn spring_redis_parts_are_one_server_whose_password_is_never_shown() {
     let text = "spring:\n  data.redis: {host: cache, port: 6380, password: \"p@ss/word\", database: 3, timeout: 250ms}\n  cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n";
     let config = loaded(text).config;
     let redis = config.redis.as_ref().unwrap();
-    assert_eq!(redis.url.expose(), "redis://:p%40ss%2Fword@cache:6380/3");
-    assert_eq!(redis.timeout, Duration::from_millis(250));
+    assert_eq!(redis.settings.servers, Servers::One("redis://cache:6380".into()));
+    assert_eq!((redis.settings.login.password.as_deref(), redis.settings.database), (Some("p@ss/word"), Some(3)));
+    assert_eq!(redis.settings.timeout, Duration::from_millis(250));
     assert!(!format!("{config:?}").contains("word"));
 }
 

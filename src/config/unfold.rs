@@ -81,6 +81,15 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     }
     let new_redis = take(&mut whole, &["spring", "data", "redis"]);
     let old_redis = take(&mut whole, &["spring", "redis"]);
+    if let Some(old) = &old_redis {
+        let (at, both) =
+            (old.origin.key(), if new_redis.is_some() { "; what stands under both is taken from there" } else { "" });
+        sink.warn(
+            at,
+            format!("`spring.redis` is what Spring Boot 2 reads; since then it is `spring.data.redis`{both}"),
+        )
+        .help("move it to `spring.data.redis`");
+    }
 
     let mut result = Node { origin, kind: Kind::Map(Vec::new()) };
     for root in [old_root, new_root].into_iter().flatten() {
@@ -90,6 +99,7 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         let at = redis.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
     }
+    lend_bundles(&mut whole, &mut result);
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {
@@ -102,6 +112,25 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     }
     report_skipped(&skipped, sink);
     result
+}
+
+/// Puts `spring.ssl.bundle` where `redis.ssl.bundle` names one of them.
+fn lend_bundles(whole: &mut Node, result: &mut Node) {
+    let Some(ssl) = find(result, &["redis", "ssl"]) else { return };
+    if find(ssl, &["bundle"]).is_some()
+        && let Some(bundles) = take(whole, &["spring", "ssl", "bundle"])
+        && let Kind::Map(entries) = &mut ssl.kind
+    {
+        entries.push(("bundles".to_owned(), bundles));
+    }
+}
+
+/// The node at `path` below `node`.
+fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+    let Some((first, rest)) = path.split_first() else { return Some(node) };
+    let Kind::Map(entries) = &mut node.kind else { return None };
+    let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
+    find(child, rest)
 }
 
 /// One line about everything that is not ours.

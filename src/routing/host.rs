@@ -68,6 +68,11 @@ impl HostPattern {
         }
     }
 
+    /// The names of its variables.
+    pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flat_map(Part::variables).map(|name| &**name)
+    }
+
     /// The labels of a host whose outer dots agree with the pattern's.
     fn labels<'h>(&self, host: &'h str) -> Option<Option<&'h str>> {
         if host.starts_with('.') != self.starts_with_dot {

@@ -63,6 +63,10 @@ impl RequestHeader {
         self.action.needs_variables()
     }
 
+    pub(super) fn variables(&self) -> Vec<&str> {
+        self.action.variables()
+    }
+
     pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
         let value = self.action.value().map(|value| value.expand(request.extensions())).transpose()?;
         self.action.apply(&self.name, value, request.headers_mut());
@@ -90,6 +94,10 @@ impl ResponseHeader {
 
     pub(super) fn needs_variables(&self) -> bool {
         self.action.needs_variables()
+    }
+
+    pub(super) fn variables(&self) -> Vec<&str> {
+        self.action.variables()
     }
 
     /// The value for the response to the request that has `extensions`; nothing for edits that need no request.
@@ -122,6 +130,10 @@ impl Action {
 
     fn needs_variables(&self) -> bool {
         self.value().is_some_and(Value::needs_variables)
+    }
+
+    fn variables(&self) -> Vec<&str> {
+        self.value().map(Value::variables).unwrap_or_default()
     }
 
     /// A map that is full (32,768 headers) goes without the value.

@@ -181,6 +181,17 @@ impl Edit {
         }
     }
 
+    /// The names of the URI variables in its value: a request that lacks one of them is answered 500.
+    #[must_use]
+    pub fn variables(&self) -> Vec<&str> {
+        match &self.0 {
+            Kind::Path(edit) => edit.variables(),
+            Kind::RequestHeader(edit) => edit.variables(),
+            Kind::ResponseHeader(edit) => edit.variables(),
+            Kind::PreserveHostHeader => Vec::new(),
+        }
+    }
+
     /// Whether this edits requests; otherwise responses.
     #[must_use]
     pub fn is_request_side(&self) -> bool {

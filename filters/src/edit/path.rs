@@ -68,6 +68,13 @@ impl PathEdit {
         }
     }
 
+    pub(super) fn variables(&self) -> Vec<&str> {
+        match self {
+            Self::Prefix(template) | Self::Set(template) => template.variables(),
+            Self::Strip { .. } | Self::Rewrite(_) => Vec::new(),
+        }
+    }
+
     pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
         let path = request.uri().path();
         if !path.starts_with('/') {

@@ -58,7 +58,16 @@ impl Template {
     }
 
     pub(super) fn has_variables(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Variable(_)))
+        !self.variables().is_empty()
+    }
+
+    /// The names of the variables, as often as they occur.
+    pub(super) fn variables(&self) -> Vec<&str> {
+        let variables = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        });
+        variables.collect()
     }
 
     /// Appends the text with the request's variables, as they stood in the path.
@@ -125,6 +134,13 @@ impl Value {
 
     pub(super) fn needs_variables(&self) -> bool {
         matches!(self, Self::Template(_))
+    }
+
+    pub(super) fn variables(&self) -> Vec<&str> {
+        match self {
+            Self::Ready(_) => Vec::new(),
+            Self::Template(template) => template.variables(),
+        }
     }
 
     pub(super) fn expand(&self, extensions: &Extensions) -> Result<HeaderValue, Failure> {

@@ -223,6 +223,16 @@ impl KeyResolver {
         }
     }
 
+    /// The names of the URI template variables that it reads.
+    #[must_use]
+    pub fn variables(&self) -> Vec<&str> {
+        match &self.0 {
+            Kind::Variable(name) => vec![name],
+            Kind::Composite(parts) => parts.iter().flat_map(Self::variables).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The key id of `request`, borrowed from it where it stands there in one piece, otherwise written to `buf`
     /// (which is emptied first). Nothing when the request lacks what this resolver reads, or has it empty.
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {

@@ -1,6 +1,7 @@
 //! A limiter's arguments by name: flat as they come (`limits[0].key-resolver`), read section by section.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tollgate_filters::limiter::rule::MOST;
 
@@ -14,6 +15,8 @@ use crate::config::yaml::Origin;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section<'w> {
     entries: Vec<Entry<'w>>,
+    /// Names with nothing behind them.
+    empty: Vec<Entry<'w>>,
     /// Where it stands.
     pub(super) origin: Option<Origin>,
 }
@@ -56,6 +59,16 @@ impl<'w> Section<'w> {
         self.entries.push(entry);
     }
 
+    /// Adds a name with nothing behind it, which counts as absent.
+    pub(super) fn push_empty(&mut self, entry: Entry<'w>) {
+        self.empty.push(entry);
+    }
+
+    /// What stands under `name` if that is nothing: no value, an empty list or an empty map.
+    pub(super) fn nothing(&self, name: &str) -> Option<&'w Arg> {
+        self.empty.iter().find(|entry| entry.is(name) && entry.rest.is_empty()).map(|entry| entry.arg)
+    }
+
     /// Where it stands; `or` if it is empty.
     pub(super) fn at(&self, or: Origin) -> Origin {
         self.origin.unwrap_or(or)
@@ -67,7 +80,7 @@ impl<'w> Section<'w> {
 
     /// Whether anything is said under `name`.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.first(name).is_some()
+        self.first(name).is_some() || self.empty.iter().any(|entry| entry.is(name) && !entry.is_scalar())
     }
 
     /// The first thing said under `name`, whatever its shape.
@@ -104,6 +117,16 @@ impl<'w> Section<'w> {
                     .help(format!("{name}: [{{name: second, replenish-rate: 10, burst-capacity: 20}}]")),
             }
         }
+        for entry in self.empty.iter().filter(|entry| entry.is(name)) {
+            if let Some(index) = entry.index {
+                let item = items.entry(index).or_default();
+                if entry.rest.is_empty() {
+                    item.origin = Some(entry.arg.origin);
+                } else {
+                    item.push_empty(Entry::new(&entry.rest, entry.arg));
+                }
+            }
+        }
         items.into_values().collect()
     }
 
@@ -112,6 +135,9 @@ impl<'w> Section<'w> {
         let mut map = Section::default();
         for entry in self.entries.iter().filter(|entry| entry.is(name) && !entry.rest.is_empty()) {
             map.push(Entry::new(&entry.rest, entry.arg));
+        }
+        for entry in self.empty.iter().filter(|entry| entry.is(name) && !entry.rest.is_empty()) {
+            map.push_empty(Entry::new(&entry.rest, entry.arg));
         }
         map
     }
@@ -125,7 +151,7 @@ impl<'w> Section<'w> {
     /// The keys of the section, each once, in their order.
     pub(super) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for entry in &self.entries {
+        for entry in self.entries.iter().chain(&self.empty) {
             if !names.contains(&entry.name.as_str()) {
                 names.push(&entry.name);
             }
@@ -135,12 +161,12 @@ impl<'w> Section<'w> {
 
     /// Complains about names that are not `known`, and about values that are given twice.
     pub(super) fn check_names(&self, of: &str, known: &[&str], sink: &mut Sink) {
-        for (at, entry) in self.entries.iter().enumerate() {
+        for (at, entry) in self.entries.iter().chain(&self.empty).enumerate() {
             if !known.iter().any(|name| entry.is(name)) {
                 let of = if of.is_empty() { "`RequestRateLimiter`".to_owned() } else { format!("{of} of a limiter") };
                 sink.mistake(entry.arg.origin.key(), format!("{of} has no argument `{}`", entry.name))
                     .help(suggest(&entry.name, known));
-            } else if entry.is_scalar() && self.entries[..at].iter().any(|above| above.is(&entry.name)) {
+            } else if entry.is_scalar() && self.entries.iter().take(at).any(|above| above.is(&entry.name)) {
                 sink.error(entry.arg.origin.key(), format!("`{}` is given twice", entry.name));
             }
         }
@@ -160,11 +186,14 @@ impl<'w> Section<'w> {
     }
 
     /// A time above zero.
-    pub(super) fn time(&self, name: &str, sink: &mut Sink) -> Result<Option<std::time::Duration>, ()> {
+    pub(super) fn time(&self, name: &str, sink: &mut Sink) -> Result<Option<Duration>, ()> {
         let Some(arg) = self.get(name, sink) else { return if self.has(name) { Err(()) } else { Ok(None) } };
         let time = parse_time(&arg.value);
         let message = match time {
-            Ok(time) if !time.is_zero() => return Ok(Some(time)),
+            Ok(time) if !time.is_zero() => {
+                is_bare(name, arg, time, sink);
+                return Ok(Some(time));
+            }
             Ok(_) => format!("`{name}` must be longer than 0"),
             Err(message) => format!("`{name}`: {message}"),
         };
@@ -181,5 +210,15 @@ impl<'w> Section<'w> {
             let words = if before.is_empty() { (*last).to_owned() } else { format!("{} or {last}", before.join(", ")) };
             sink.error(arg.origin, format!("expected {words}, found `{}`", arg.value));
         })
+    }
+}
+
+/// Warns of `window: 60`, which is 60 milliseconds.
+fn is_bare(name: &str, arg: &Arg, time: Duration, sink: &mut Sink) {
+    let number = arg.value.trim();
+    let is_length = ["window", "period", "replenish-period"].contains(&name);
+    if is_length && time < Duration::from_secs(1) && number.parse::<u64>().is_ok() {
+        sink.warn(arg.origin, format!("`{name}: {number}` is {number} ms: a bare number is milliseconds"))
+            .help(format!("write `{number}s`, or `{number}ms` if that is meant"));
     }
 }

@@ -80,6 +80,7 @@ pub(crate) struct Limits<'c> {
     pub(crate) empty_key_status: StatusCode,
     pub(crate) headers: HeaderNames,
     pub(crate) has_redis: bool,
+    pub(crate) has_cluster: bool,
     /// What `RequestCounter`s that share a `bucket` must agree on, by its name.
     pub(crate) counted: RefCell<BTreeMap<String, (Dimensions, Period)>>,
     pub(crate) original_status_header: Option<HeaderName>,
@@ -110,6 +111,11 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
         on_store_failure = OnStoreFailure::Deny;
     }
     check_lock(&section, written.origin, &atomicity, &rules, plans.as_ref(), sink);
+    if limits.has_cluster && store != Some(StoreKind::Memory) && atomicity != Atomicity::Script {
+        let at = section.first("atomicity").map_or(written.origin, |arg| arg.origin);
+        sink.error(at, "`atomicity: lock` needs one server: a cluster has no lock for all of its nodes")
+            .help("remove it: in a cluster each decision is one script on one node");
+    }
     let limiter = RateLimiter { rules, plans, bucket: bucket?, settings, store, on_store_failure, gateways, atomicity };
     nobody(&limiter, &section, written, sink);
     Some(limiter)
@@ -169,6 +175,10 @@ fn section<'w>(written: &'w Written, sink: &mut Sink) -> Option<Section<'w>> {
         }
         section.push(entry);
     }
+    for arg in &written.empty {
+        let name = arg.name.as_deref().unwrap_or_default();
+        section.push_empty(Entry::new(name.strip_prefix(PREFIX).unwrap_or(name), arg));
+    }
     // It stands where the filter does.
     section.origin = Some(written.origin);
     Some(section)
@@ -181,6 +191,15 @@ fn canonical_kebab(name: &str) -> &str {
 
 /// The filter's own rules: one, a list, or none where a plan stands in for them.
 fn rules(section: &Section<'_>, written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> Option<Rules> {
+    for (name, example) in [
+        ("limits", "limits: [{name: second, replenish-rate: 10, burst-capacity: 20}]"),
+        ("plans", "plans: {free: {replenish-rate: 1, burst-capacity: 5}}"),
+    ] {
+        if let Some(arg) = section.nothing(name) {
+            sink.error(arg.origin, format!("`{name}` holds nothing")).help(example);
+            return None;
+        }
+    }
     if section.has("limits") {
         beside_limits(section, sink)?;
         return limit::list(section, written.origin, limits, sink);

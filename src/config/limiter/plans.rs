@@ -68,6 +68,11 @@ fn set(plans: &Section<'_>, name: &str, origin: Origin, limits: &Limits<'_>, sin
             .help(format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}"));
         return None;
     }
+    if let Some(arg) = plans.nothing(name) {
+        sink.error(arg.origin, format!("plan `{name}` says nothing"))
+            .help(format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}, or `{name}: unlimited`"));
+        return None;
+    }
     let section = plans.map(name);
     let origin = section.at(origin);
     named(name, "a plan's name", origin.key(), sink)?;

@@ -188,6 +188,16 @@ impl Reader<'_, '_> {
     /// `limit` and `window` as a time.
     fn window(&self, sink: &mut Sink) -> Option<(u64, Duration)> {
         let example = format!("args: {{algorithm: {}, limit: 100, window: 1m, key-resolver: ip}}", self.name);
+        if let Some(arg) =
+            self.section.first("window").filter(|arg| self.name != "fixed-window" && unit(&arg.value).is_some())
+        {
+            sink.error(
+                arg.origin,
+                format!("`{}` has no windows of the calendar such as `{}`", self.name, arg.value.trim()),
+            )
+            .help("`algorithm: fixed-window` has them; otherwise a time such as `24h`");
+            return None;
+        }
         let limit = self.section.number("limit", sink);
         let window = self.section.time("window", sink);
         let limit = self.needed(limit.ok()?, "limit", &example, sink)?;

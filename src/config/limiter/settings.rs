@@ -11,7 +11,7 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 use super::Limits;
 use super::args::Section;
 use super::limit::enforcement;
-use crate::config::check_filters::{flag, header_name, status_of};
+use crate::config::check_filters::{flag, header_name, refusal_of};
 use crate::config::check_key_resolver::one_key_resolver;
 use crate::config::check_trusted::network;
 use crate::config::definition::Arg;
@@ -80,7 +80,7 @@ fn thrown(section: &Section<'_>, sink: &mut Sink) -> Option<(bool, StatusCode)> 
 fn status(section: &Section<'_>, name: &str, default: StatusCode, sink: &mut Sink) -> Option<StatusCode> {
     match section.get(name, sink) {
         None => Some(default),
-        Some(arg) => status_of(arg, sink),
+        Some(arg) => refusal_of(arg, sink),
     }
 }
 

@@ -72,6 +72,11 @@ impl PathPattern {
         }
     }
 
+    /// The names of its variables.
+    pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flat_map(Part::variables).map(|name| &**name)
+    }
+
     /// The segments that every matching path starts with.
     pub(super) fn literal_prefix(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map_while(|part| match part {

@@ -213,6 +213,16 @@ impl Predicate {
         }
     }
 
+    /// The names of the variables that [`variables`](Self::variables) may add: each pattern has its own.
+    #[must_use]
+    pub fn variable_names(&self) -> Vec<&str> {
+        match &self.0 {
+            Kind::Path { patterns, .. } => patterns.iter().flat_map(PathPattern::variable_names).collect(),
+            Kind::Host(patterns) => patterns.iter().flat_map(HostPattern::variable_names).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The patterns of a `Path` predicate.
     #[must_use]
     pub fn path_patterns(&self) -> Option<&[PathPattern]> {

@@ -78,6 +78,15 @@ impl Segment {
         }
     }
 
+    /// The names of the variables that it gives values to.
+    pub(super) fn variables(&self) -> &[Arc<str>] {
+        match self {
+            Self::Variable(name) => std::slice::from_ref(name),
+            Self::Regex { names, .. } => names,
+            Self::Empty | Self::Literal(_) | Self::Any | Self::Glob(_) => &[],
+        }
+    }
+
     /// The text that this segment is equal to, if it is no pattern.
     pub(super) fn literal(&self) -> Option<&str> {
         match self {

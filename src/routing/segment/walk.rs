@@ -13,6 +13,16 @@ pub(in crate::routing) enum Part {
     Any(Option<Arc<str>>),
 }
 
+impl Part {
+    /// The names of the variables that it gives values to.
+    pub(in crate::routing) fn variables(&self) -> &[Arc<str>] {
+        match self {
+            Self::One(segment) => segment.variables(),
+            Self::Any(name) => name.as_slice(),
+        }
+    }
+}
+
 /// Whether `parts` match the segments of `text`, which `separator` stands between; no text has no segment.
 ///
 /// `matches` decides about one segment; its last argument says that the pattern ends there. `arrived` is told the index
