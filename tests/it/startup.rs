@@ -172,7 +172,7 @@ fn a_redis_out_of_reach_does_not_keep_it_from_starting() {
 fn no_secret_is_printed() {
     let redis = Redis::start_with(&["--requirepass", "other"]);
     let address = redis.address;
-    for url in ["redis://user:s3cret@host:port/", "rediss://:s3cret@localhost", "http://:s3cret@localhost"] {
+    for url in ["redis://user:s3cret@host:port/", "rediss://:s3cret@localhost/x", "http://:s3cret@localhost"] {
         let (code, text) = start(&format!("{GOOD}redis: {{url: '${{REDIS_URL}}'}}\n"), &[("REDIS_URL", url)]);
         assert_eq!(code, 1, "{text}");
         assert!(text.contains("redis") && !text.contains("s3cret"), "{text}");
