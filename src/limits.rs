@@ -10,7 +10,7 @@ use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable,
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{
-    Breaker, LockSettings, LockedStore, RedisClient, RedisPlans, RedisSettings, RedisStatus, RedisStore, Retry,
+    Breakers, LockSettings, LockedStore, RedisClient, RedisPlans, RedisSettings, RedisStatus, RedisStore, Retry,
 };
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 use tollgate_filters::request_rate_limiter::PlanSource;
@@ -37,7 +37,7 @@ pub struct SharedLimits {
     memory: Arc<MemoryStore>,
     ledger: Arc<Ledger>,
     slots: Arc<LeaseTable>,
-    breaker: Arc<Breaker>,
+    breakers: Breakers,
     clients: Mutex<Vec<Weak<RedisClient>>>,
 }
 
@@ -49,7 +49,7 @@ impl SharedLimits {
             memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
-            breaker: Arc::default(),
+            breakers: Breakers::default(),
             clients: Mutex::default(),
         })
     }
@@ -90,7 +90,7 @@ impl Limits {
             return;
         }
         *current = config.redis.as_ref().and_then(|redis| {
-            match RedisClient::start_with(redis_settings(redis), Arc::clone(&self.shared.breaker)) {
+            match RedisClient::start_with(&redis_settings(redis), &self.shared.breakers) {
                 Ok(client) => {
                     self.shared.clients.lock().push(Arc::downgrade(&client));
                     Some((redis.clone(), client))
@@ -181,8 +181,10 @@ impl Limits {
     }
 }
 
-fn redis_settings(redis: &Redis) -> RedisSettings {
-    RedisSettings { url: redis.url.expose().to_owned(), timeout: redis.timeout, connections: redis.connections }
+/// How to reach the Redis that `redis` names.
+pub(crate) fn redis_settings(redis: &Redis) -> RedisSettings {
+    let one = RedisSettings::new(redis.url.expose());
+    RedisSettings { timeout: redis.timeout, connections: redis.connections, ..one }
 }
 
 fn lock_retry(retry: &LockRetry) -> Retry {

@@ -8,7 +8,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tollgate_filters::metering::{FlushSettings, Flusher, Ledger};
 
-use crate::config::{Config, Filter, Secret};
+use crate::config::{Config, Filter};
+use crate::limits::redis_settings;
 use crate::worker::Orders;
 
 /// How long the end of the process may wait for Redis: twice a flush's timeout, and a connection made anew.
@@ -59,12 +60,12 @@ async fn flush(
         let config = Arc::clone(&orders.borrow_and_update().config);
         // Without a counter there is no connection, but what was counted before still goes its way.
         if counts(&config) || known.is_some() {
-            let url = config.redis.as_ref().map(|redis| redis.url.clone());
-            if url != known {
-                if let Err(error) = flusher.send_to(url.as_ref().map(Secret::expose)) {
+            let redis = config.redis.as_ref().map(redis_settings);
+            if redis != known {
+                if let Err(error) = flusher.send_to(redis.as_ref()) {
                     tracing::error!(%error, "cannot use `redis.url`; usage is kept in memory");
                 }
-                known = url;
+                known = redis;
             }
         }
         let pause = tokio::select! {

@@ -27,9 +27,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut number = |default: u64| args.next().map_or(Ok(default), |text| text.parse());
     let (tasks, seconds, keys) = (number(64)?, number(3)?, number(100_000)?);
 
-    let client = RedisClient::start(RedisSettings::new(url))?;
+    let client = RedisClient::start(&RedisSettings::new(url))?;
     if !client.wait_connected(Duration::from_secs(5)).await {
-        return Err(client.status().last_error.unwrap_or_default().into());
+        return Err(client.status().last_error().unwrap_or_default().into());
     }
     let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN.saturating_add(1_000_000)));
     let store = RedisStore::new(client, local, OnStoreFailure::Local);

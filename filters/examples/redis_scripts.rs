@@ -178,8 +178,8 @@ async fn measure(rounds: usize) {
         timeout: Duration::from_secs(20),
         ..RedisSettings::new(format!("redis://127.0.0.1:{}", server.port))
     };
-    let url = settings.url.clone();
-    let client = RedisClient::start(settings).unwrap();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let client = RedisClient::start(&settings).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
     let mut connection = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
     redis::cmd("SCRIPT").arg("LOAD").arg(BASE).exec_async(&mut connection).await.unwrap();

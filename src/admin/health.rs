@@ -34,9 +34,9 @@ pub(super) fn summary(state: &AdminState) -> Response<Full<Bytes>> {
     });
     let clients = state.limits.redis();
     if !clients.is_empty() {
-        let connected = clients.iter().filter(|client| client.connected).count();
+        let connected = clients.iter().filter(|client| client.connected()).count();
         let status = if connected == clients.len() { "UP" } else { "DOWN" };
-        let error = clients.iter().find_map(|client| client.last_error.clone());
+        let error = clients.iter().find_map(|client| client.last_error().map(str::to_owned));
         components["redis"] = json!({
             "status": status,
             "details": {"connected": connected, "workers": clients.len(), "error": error},
@@ -53,7 +53,7 @@ fn readiness(state: &AdminState) -> (&'static str, Option<&'static str>) {
         return ("OUT_OF_SERVICE", Some("the gateway is starting"));
     }
     let needs_redis = state.config.load().management.readiness_needs_redis;
-    if needs_redis && state.limits.redis().iter().any(|client| !client.connected) {
+    if needs_redis && state.limits.redis().iter().any(|client| !client.connected()) {
         return ("DOWN", Some("Redis cannot be reached"));
     }
     ("UP", None)

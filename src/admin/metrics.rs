@@ -79,9 +79,9 @@ impl Snapshot {
         if !clients.is_empty() {
             let misses = clients.iter().map(|client| client.script_misses).sum();
             counters.push(("tollgate_script_misses", "Script calls that Redis had forgotten the script of", misses));
-            let connected = clients.iter().filter(|client| client.connected).count();
+            let connected = clients.iter().filter(|client| client.connected()).count();
             gauges.push(("tollgate_redis_connections", "Workers connected to Redis", count(connected)));
-            let open = clients.iter().any(|client| client.breaker == BreakerState::Open);
+            let open = clients.iter().any(|client| client.breaker() == BreakerState::Open);
             gauges.push(("tollgate_breaker_state", "1 while Redis is not asked, 0 otherwise", i64::from(open)));
         }
         Self { counters, gauges, redis_errors }

@@ -22,7 +22,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::batch::{Batch, Delta};
 use super::ledger::Ledger;
 use super::script::{self, Fate, RESEND_FOR};
-use crate::limiter::store::redis::{RedisClient, RedisSettings, RedisSettingsError, StoreError, jittered};
+use crate::limiter::store::redis::{
+    Breakers, HashSlot, RedisClient, RedisSettings, RedisSettingsError, StoreError, jittered,
+};
 
 /// Hashes in one pipeline. More go in several, so that one is answered in a fraction of its timeout.
 const PIPELINE: usize = 5_000;
@@ -95,16 +97,16 @@ impl Flusher {
         })
     }
 
-    /// Sends to the Redis at `url` from now on; without one counts stay in memory. What waits to land goes along.
+    /// Sends to that Redis from now on, within a timeout of its own; without one counts stay in memory. What waits to land goes along.
     /// Connects in tasks of the runtime that it is called in, with a connection and a breaker of its own: neither does
     /// an outage of decisions hold up counts, nor the other way round.
     ///
     /// # Errors
     /// A URL that cannot work, or no runtime. Nothing has changed then.
-    pub fn send_to(&mut self, url: Option<&str>) -> Result<(), RedisSettingsError> {
-        let client = url.map(|url| {
-            let settings = RedisSettings { timeout: self.settings.timeout, ..RedisSettings::new(url) };
-            RedisClient::start_for("usage waits until redis takes it", settings, Arc::default())
+    pub fn send_to(&mut self, redis: Option<&RedisSettings>) -> Result<(), RedisSettingsError> {
+        let client = redis.map(|settings| {
+            let settings = RedisSettings { timeout: self.settings.timeout, ..settings.clone() };
+            RedisClient::start_for("usage waits until redis takes it", &settings, &Breakers::default())
         });
         self.client = client.transpose()?;
         self.pause = None;
@@ -194,7 +196,7 @@ impl Flusher {
             while !batch.deltas.is_empty() {
                 let some = &batch.deltas[..batch.deltas.len().min(PIPELINE)];
                 let pipeline = script::pipeline(&self.sender, batch.number, some);
-                let ticket = client.ticket()?;
+                let ticket = client.ticket(|| HashSlot::of(&[]))?;
                 let first = *batch.sent_at.get_or_insert_with(Instant::now);
                 let sent = ticket.pipeline(&pipeline).await;
                 let fates = sent.and_then(|replies| script::fates(&replies, some.len()).ok_or(StoreError::Other));

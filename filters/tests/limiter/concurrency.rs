@@ -200,7 +200,7 @@ async fn without_redis_each_policy_answers_at_once_and_releases_wait_for_nobody(
     let local = gateway(&client, 1, 60_000, OnStoreFailure::Local);
     let in_redis = local.hold().await;
     server.kill();
-    eventually("the loss is noticed", async || !client.status().connected).await;
+    eventually("the loss is noticed", async || !client.status().connected()).await;
     drop(in_redis);
     let here = local.ask("k").await;
     assert_eq!((here.verdict.remaining, here.verdict.source), (Some(0), Source::Fallback));
@@ -236,8 +236,8 @@ async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
     let proxy = FaultProxy::start(server.address);
     proxy.set(Fault::HoldCommands(b"$5\r\nrenew\r\n"));
     let settings = RedisSettings { connections: 2.try_into().unwrap(), ..RedisSettings::new(proxy.url()) };
-    let client = RedisClient::start(RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
-    eventually("both connections", async || client.status().live_connections == 2).await;
+    let client = RedisClient::start(&RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
+    eventually("both connections", async || client.status().live_connections() == 2).await;
     let gateway = gateway(&client, 1, 300, OnStoreFailure::Deny);
     let held = gateway.hold().await;
     eventually("the renewal is on its way", async || proxy.struck() > 0).await;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use tollgate_filters::limiter::store::redis::RedisSettings;
 use tollgate_filters::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 
 use crate::support::{RedisServer, eventually};
@@ -30,7 +31,7 @@ fn flusher(ledger: &Arc<Ledger>, server: &RedisServer, timeout: Duration) -> Flu
     let settings =
         FlushSettings { every: Duration::from_millis(2), retry_queue: NonZeroUsize::new(4).unwrap(), timeout };
     let mut flusher = Flusher::new(Arc::clone(ledger), settings).unwrap();
-    flusher.send_to(Some(&server.url())).unwrap();
+    flusher.send_to(Some(&RedisSettings::new(server.url()))).unwrap();
     flusher
 }
 

@@ -28,11 +28,11 @@ async fn a_redis_that_is_down_at_start_is_found_when_it_comes() {
     let store = store(&client, OnStoreFailure::Local);
     let verdict = ask(&store, "a", &rule(1, 1)).await;
     assert_eq!((verdict.outcome, verdict.source), (Outcome::Allowed, Source::Fallback));
-    eventually("it says so", async || client.status().last_error.is_some()).await;
-    assert!(!client.status().connected);
+    eventually("it says so", async || client.status().last_error().is_some()).await;
+    assert!(!client.status().connected());
     server.launch();
     assert!(recovery(&store).await < Duration::from_secs(2));
-    assert!(client.status().connected && client.status().last_error.is_none());
+    assert!(client.status().connected() && client.status().last_error().is_none());
 }
 
 #[tokio::test]
@@ -43,8 +43,8 @@ async fn each_policy_decides_at_once_when_redis_dies() {
     let local = store(&client, OnStoreFailure::Local);
     assert_eq!(ask(&local, "a", &slow).await.source, Source::Redis);
     server.kill();
-    eventually("the loss is noticed without a request", async || !client.status().connected).await;
-    assert_eq!(client.status().breaker, BreakerState::Open);
+    eventually("the loss is noticed without a request", async || !client.status().connected()).await;
+    assert_eq!(client.status().breaker(), BreakerState::Open);
 
     let start = Instant::now();
     for (allowed, remaining) in [(true, Some(1)), (true, Some(0)), (false, Some(0))] {
@@ -65,7 +65,7 @@ async fn each_policy_decides_at_once_when_redis_dies() {
 
     server.launch();
     assert!(recovery(&local).await < Duration::from_secs(2));
-    assert_eq!(client.status().breaker, BreakerState::Closed);
+    assert_eq!(client.status().breaker(), BreakerState::Closed);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_redis_that_hangs_costs_the_budget_a_few_times_and_then_nothing() {
         assert_eq!(ask(&store, "a", &ample).await.source, Source::Fallback);
         assert!((100..5_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
     }
-    assert_eq!((failures(&client, StoreError::Timeout), client.status().connected), (3, false));
+    assert_eq!((failures(&client, StoreError::Timeout), client.status().connected()), (3, false));
     let start = Instant::now();
     for _ in 0..1_000 {
         ask(&store, "a", &ample).await;
@@ -127,13 +127,13 @@ async fn a_lost_idle_connection_is_replaced_before_anybody_asks() {
 async fn a_wrong_password_is_told_and_not_repeated() {
     let server = RedisServer::start_with(&["--requirepass", "right"]);
     let url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", server.port);
-    let client = RedisClient::start(RedisSettings::new(url("wr0ng-s3cret"))).unwrap();
-    eventually("it says so", async || client.status().last_error.is_some()).await;
-    let text = client.status().last_error.unwrap();
+    let client = RedisClient::start(&RedisSettings::new(url("wr0ng-s3cret"))).unwrap();
+    eventually("it says so", async || client.status().last_error().is_some()).await;
+    let text = client.status().last_error().unwrap().to_owned();
     assert!(text.contains("WRONGPASS") && !text.contains("s3cret"), "{text}");
     assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
 
-    let client = RedisClient::start(RedisSettings::new(url("right"))).unwrap();
+    let client = RedisClient::start(&RedisSettings::new(url("right"))).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await.source, Source::Redis);
 }
@@ -143,7 +143,7 @@ async fn a_user_who_may_not_is_told_apart() {
     let server = RedisServer::start();
     let acl = ["SETUSER", "u", "on", ">p", "~*", "+@all", "-setex"];
     redis::cmd("ACL").arg(&acl).exec(&mut server.connection()).unwrap();
-    let client = RedisClient::start(RedisSettings::new(format!("redis://u:p@127.0.0.1:{}", server.port))).unwrap();
+    let client = RedisClient::start(&RedisSettings::new(format!("redis://u:p@127.0.0.1:{}", server.port))).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Fallback);
@@ -160,7 +160,7 @@ async fn a_redis_without_memory_is_asked_again_when_it_has_some() {
     for _ in 0..5 {
         assert_eq!(ask(&store, "a", &rule(1, 100)).await.source, Source::Fallback);
     }
-    assert_eq!((failures(&client, StoreError::Oom), client.status().breaker), (5, BreakerState::Open));
+    assert_eq!((failures(&client, StoreError::Oom), client.status().breaker()), (5, BreakerState::Open));
     redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(redis).unwrap();
     assert!(recovery(&store).await < Duration::from_secs(1));
     assert_eq!(client.status().connects, 1, "the connection was never at fault");
@@ -190,8 +190,8 @@ async fn a_server_that_talks_nonsense_is_an_outage() {
             let _ = stream.write_all(b"$999999999999\r\nHTTP/1.1 400 Bad Request\r\n\r\n*-7\r\n");
         }
     });
-    let client = RedisClient::start(RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
-    eventually("it says so", async || client.status().last_error.is_some()).await;
+    let client = RedisClient::start(&RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
+    eventually("it says so", async || client.status().last_error().is_some()).await;
     assert_eq!(ask(&store(&client, OnStoreFailure::Local), "a", &rule(1, 1)).await.source, Source::Fallback);
     assert_eq!(client.status().connects, 0);
 }
@@ -201,6 +201,6 @@ async fn a_client_that_was_shut_down_fails_every_call() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     client.shutdown();
-    assert!(!client.status().connected);
+    assert!(!client.status().connected());
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await.source, Source::Fallback);
 }

@@ -41,7 +41,7 @@ async fn decides_in_redis_with_one_call_a_decision() {
         assert_eq!(calls(redis, command), 0, "{command}");
     }
     let status = client.status();
-    assert!(status.connected && status.breaker == BreakerState::Closed && status.last_error.is_none());
+    assert!(status.connected() && status.breaker() == BreakerState::Closed && status.last_error().is_none());
     assert!(status.failures.iter().all(|&(_, count)| count == 0));
 }
 
@@ -71,8 +71,8 @@ async fn clones_and_clients_share_one_bucket() {
     let server = RedisServer::start();
     let one = store(&server.connected_client().await, OnStoreFailure::Deny);
     let settings = RedisSettings { connections: 3.try_into().unwrap(), ..RedisSettings::new(server.url()) };
-    let other_client = RedisClient::start(RedisSettings { timeout: Duration::from_secs(10), ..settings }).unwrap();
-    eventually("three connections", async || other_client.status().live_connections == 3).await;
+    let other_client = RedisClient::start(&RedisSettings { timeout: Duration::from_secs(10), ..settings }).unwrap();
+    eventually("three connections", async || other_client.status().live_connections() == 3).await;
     let other = store(&other_client, OnStoreFailure::Deny);
     let start = Instant::now();
     let tasks: Vec<_> = (0..8)
@@ -138,7 +138,7 @@ async fn a_client_that_is_dropped_closes_its_connections() {
 
 #[test]
 fn a_client_needs_a_runtime_and_sense() {
-    let start = |url: &str| RedisClient::start(RedisSettings::new(url));
+    let start = |url: &str| RedisClient::start(&RedisSettings::new(url));
     assert!(matches!(start("redis://localhost"), Err(RedisSettingsError::NoRuntime)));
     let _ = (Arc::strong_count(&memory().0), start("soup").map(drop).unwrap_err());
 }

@@ -61,7 +61,7 @@ impl RedisServer {
     }
 
     fn client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
-        RedisClient::start(RedisSettings { timeout, ..RedisSettings::new(self.url()) }).unwrap()
+        RedisClient::start(&RedisSettings { timeout, ..RedisSettings::new(self.url()) }).unwrap()
     }
 }
 

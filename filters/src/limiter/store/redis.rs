@@ -1,7 +1,7 @@
 //! In Redis, shared by all gateways: one script call a decision, on few multiplexed connections.
 //!
 //! Every step has a bound. A decision waits for at most [`RedisSettings::timeout`], whatever Redis does: then, and at
-//! once while no connection is live or the [`Breaker`] is open, the store's [`OnStoreFailure`](super::OnStoreFailure)
+//! once while no connection is live or the breaker is open, the store's [`OnStoreFailure`](super::OnStoreFailure)
 //! decides. A call that timed out is never sent again, since it may have taken its tokens. Connections are replaced in
 //! the background, so recovery needs no request to wait for it.
 //!
@@ -11,10 +11,14 @@ mod breaker;
 mod call;
 mod client;
 mod compose;
-mod connection;
+mod connect;
+mod dial;
 mod error;
 mod fallback;
+mod hash_slot;
+mod link;
 mod locked;
+mod node;
 mod operands;
 mod plans;
 mod script;
@@ -25,13 +29,14 @@ mod store;
 mod supervisor;
 mod ticket;
 
-pub use self::breaker::{Breaker, BreakerState};
+pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::RedisClient;
 pub use self::error::StoreError;
+pub(crate) use self::hash_slot::HashSlot;
 pub use self::locked::{LockSettings, LockedStatus, LockedStore, Retry};
 pub use self::plans::RedisPlans;
 pub(crate) use self::script::Script;
-pub use self::settings::{RedisSettings, RedisSettingsError};
-pub use self::status::RedisStatus;
+pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};
+pub use self::status::{NodeStatus, RedisStatus};
 pub use self::store::RedisStore;
 pub(crate) use self::supervisor::jittered;

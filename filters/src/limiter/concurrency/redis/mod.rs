@@ -27,7 +27,7 @@ use super::stats::LeaseStats;
 use super::{Acquired, Acquisition, Lease, LeaseStore};
 use crate::limiter::key::BucketKey;
 use crate::limiter::store::OnStoreFailure;
-use crate::limiter::store::redis::RedisClient;
+use crate::limiter::store::redis::{HashSlot, RedisClient};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
 /// When a client that was refused because of Redis should ask again: recovery takes no longer.
@@ -114,8 +114,11 @@ impl LeaseStore for RedisLeases {
             OnStoreFailure::Allow => Fallback::Allow,
             OnStoreFailure::Deny => Fallback::Deny,
         };
-        let Ok(ticket) = shared.client.ticket() else { return Acquisition::Ready(shared.without_redis(fallback)) };
-        let (name, owner) = (call::name(key, shared.hash_keys), Owner::fresh());
+        let name = call::name(key, shared.hash_keys);
+        let Ok(ticket) = shared.client.ticket(|| HashSlot::of(&name)) else {
+            return Acquisition::Ready(shared.without_redis(fallback));
+        };
+        let owner = Owner::fresh();
         let cmd = call::command(Operation::Acquire, &name, owner, &shared.rule);
         let mut held = Held { shared: Arc::clone(shared), name: name.into(), owner, state: State::Asked };
         Acquisition::Pending(Box::pin(async move {
@@ -150,7 +153,8 @@ impl Shared {
 
     /// Gives a slot back without waiting for it, once.
     fn release(&self, name: &[u8], owner: Owner) {
-        let (Ok(ticket), Ok(runtime)) = (self.client.ticket(), tokio::runtime::Handle::try_current()) else { return };
+        let ticket = self.client.ticket(|| HashSlot::of(name));
+        let (Ok(ticket), Ok(runtime)) = (ticket, tokio::runtime::Handle::try_current()) else { return };
         let cmd = call::command(Operation::Release, name, owner, &self.rule);
         let under_way = self.releases.begin();
         runtime.spawn(async move {

@@ -3,7 +3,11 @@
 //! Source: the circuit breaker of Nygard's *Release It!*, on consecutive failures. Opened, it lets one request through
 //! every [`PROBE_EVERY_US`] to see whether the store is back; the first success closes it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::limiter::store::memory::{Clock, MonotonicClock};
 
@@ -16,10 +20,14 @@ const PROBE_EVERY_US: u64 = 200_000;
 
 /// A circuit breaker that any number of clients may share: what one of them learns of the server, all know.
 #[derive(Debug, Default)]
-pub struct Breaker {
+pub(super) struct Breaker {
     clock: MonotonicClock,
     machine: Machine,
 }
+
+/// The breakers of several servers, by their names.
+#[derive(Debug, Default)]
+pub struct Breakers(Mutex<HashMap<String, Weak<Breaker>>>);
 
 /// Whether requests go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,8 +78,23 @@ impl Breaker {
 
     /// Whether requests go through.
     #[must_use]
-    pub fn state(&self) -> BreakerState {
+    pub(super) fn state(&self) -> BreakerState {
         if self.machine.is_closed() { BreakerState::Closed } else { BreakerState::Open }
+    }
+}
+
+// === impl Breakers ===
+
+impl Breakers {
+    /// The breaker of the server called `name`, for as long as anyone has it.
+    pub(super) fn of(&self, name: &str) -> Arc<Breaker> {
+        let mut known = self.0.lock();
+        known.retain(|_, breaker| breaker.strong_count() > 0);
+        known.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let breaker = Arc::default();
+            known.insert(name.to_owned(), Arc::downgrade(&breaker));
+            breaker
+        })
     }
 }
 

@@ -2,42 +2,37 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use redis::ConnectionInfo;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{Duration, Instant};
 
-use super::breaker::Breaker;
-use super::connection::{Live, Slot};
+use super::breaker::Breakers;
+use super::dial::Dial;
 use super::error::StoreError;
+use super::hash_slot::HashSlot;
+use super::link::Link;
+use super::node::{Address, Node};
 use super::settings::{RedisSettings, RedisSettingsError};
-use super::status::{Counters, RedisStatus};
+use super::status::{Counters, NodeStatus, RedisStatus};
 use super::supervisor;
 use super::ticket::Ticket;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
 
-/// Connections to one Redis, kept alive in the background until it is dropped or shut down.
+/// Connections to the servers of one Redis, kept alive in the background until it is dropped or shut down.
 pub struct RedisClient {
     shared: Arc<Shared>,
-    supervisors: Vec<AbortHandle>,
 }
 
 /// What calls and supervisors share.
 pub(super) struct Shared {
-    pub(super) info: ConnectionInfo,
-    pub(super) slots: Box<[Slot]>,
-    pub(super) breaker: Arc<Breaker>,
+    pub(super) node: Arc<Node>,
     pub(super) counters: Counters,
+    /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
-    /// The server runs no scripts, as far as is known.
-    pub(super) no_scripts: AtomicBool,
-    pub(super) last_error: Mutex<Option<(StoreError, String)>>,
     timeout: Duration,
     outage: &'static str,
-    next_slot: AtomicUsize,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
     warned_of_scripts: AtomicBool,
@@ -51,43 +46,44 @@ impl RedisClient {
     ///
     /// # Errors
     /// A URL or a timeout that cannot work, or no runtime.
-    pub fn start(settings: RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_with(settings, Arc::default())
+    pub fn start(settings: &RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_with(settings, &Breakers::default())
     }
 
-    /// The same with a breaker that other clients of the same Redis know too, such as those of other worker threads.
+    /// The same with breakers that other clients of the same servers know too, such as those of other worker threads.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_with(settings: RedisSettings, breaker: Arc<Breaker>) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_for("deciding without redis", settings, breaker)
+    pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breakers)
     }
 
     /// The same for whoever says `outage` in the log when a call fails.
     pub(crate) fn start_for(
         outage: &'static str,
-        settings: RedisSettings,
-        breaker: Arc<Breaker>,
+        settings: &RedisSettings,
+        breakers: &Breakers,
     ) -> Result<Arc<Self>, RedisSettingsError> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let (_dial, one) = Dial::new(settings)?;
+        let Some(info) = one else {
+            return Err(RedisSettingsError::Unusable("only one server is supported".into()));
+        };
+        let name = info.addr().to_string();
+        let breaker = breakers.of(&name);
+        let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
         let shared = Arc::new(Shared {
-            info: settings.connection_info()?,
-            slots: (0..settings.connections.get()).map(|_| Slot::default()).collect(),
-            breaker,
+            node: Arc::new(node),
             counters: Counters::default(),
             live: watch::Sender::new(0),
-            no_scripts: AtomicBool::new(false),
-            last_error: Mutex::default(),
             timeout: settings.timeout,
             outage,
-            next_slot: AtomicUsize::new(0),
             clock: MonotonicClock::default(),
             warned_at_us: AtomicU64::new(0),
             warned_of_scripts: AtomicBool::new(false),
         });
-        let supervise = |slot| runtime.spawn(supervisor::run(Arc::clone(&shared), slot)).abort_handle();
-        let supervisors = (0..shared.slots.len()).map(supervise).collect();
-        Ok(Arc::new(Self { shared, supervisors }))
+        supervisor::start(&shared, &shared.node, &runtime);
+        Ok(Arc::new(Self { shared }))
     }
 
     /// Waits until a connection is live, `at_most` so long; returns whether one is.
@@ -100,7 +96,8 @@ impl RedisClient {
     /// guesses without need.
     pub async fn wait_attempted(&self, at_most: Duration) {
         let mut live = self.shared.live.subscribe();
-        let attempted = live.wait_for(|&live| live > 0 || self.shared.last_error.lock().is_some());
+        let attempted =
+            live.wait_for(|&live| live > 0 || self.shared.nodes().iter().any(|node| node.last_error.lock().is_some()));
         let _ = tokio::time::timeout(at_most, attempted).await;
     }
 
@@ -108,50 +105,44 @@ impl RedisClient {
     #[must_use]
     pub fn status(&self) -> RedisStatus {
         let shared = &*self.shared;
-        let live_connections = *shared.live.borrow();
+        let nodes = shared.nodes();
         RedisStatus {
-            connected: live_connections > 0,
-            live_connections,
-            breaker: shared.breaker.state(),
+            nodes: nodes.iter().map(|node| NodeStatus::of(node)).collect(),
             failures: shared.counters.failures(),
             script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
             connects: shared.counters.connects.load(Ordering::Relaxed),
-            last_error: shared.last_error.lock().as_ref().map(|(_, text)| text.clone()),
         }
     }
 
     /// Closes the connections and makes no more; calls fail from now on.
     pub fn shutdown(&self) {
-        self.supervisors.iter().for_each(AbortHandle::abort);
-        for slot in &self.shared.slots {
-            // Not lost: the breaker may be shared with a client that takes this one's place.
-            if let Some(live) = slot.get() {
-                slot.drop_connection(live.number);
-            }
-        }
+        self.shared.nodes().iter().for_each(|node| node.shutdown());
         self.shared.recount();
     }
 
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
-    pub(crate) fn ticket(&self) -> Result<Ticket, StoreError> {
-        self.leave(self.shared.no_scripts.load(Ordering::Relaxed))
+    /// `slot` says which slot of a cluster the keys of the call are in; it is asked only where there is a cluster.
+    pub(crate) fn ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
+        self.leave(slot, true)
     }
 
     /// The same for a command that is no script.
-    pub(super) fn plain_ticket(&self) -> Result<Ticket, StoreError> {
-        self.leave(false)
+    pub(super) fn plain_ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
+        self.leave(slot, false)
     }
 
-    fn leave(&self, lacks_scripts: bool) -> Result<Ticket, StoreError> {
-        let leave = match self.shared.find_live() {
+    fn leave(&self, slot: impl FnOnce() -> HashSlot, runs_script: bool) -> Result<Ticket, StoreError> {
+        let node = self.shared.route(slot);
+        let leave = match node.find_live() {
             None => Err(StoreError::Disconnected),
             // The breaker stays out of it: others may call.
-            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
-            Some(_) if !self.shared.breaker.admits() => Err(StoreError::BreakerOpen),
+            Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
+            Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
             Some(live) => Ok(live),
         };
-        let (slot, live) = leave.inspect_err(|&kind| self.shared.degraded(kind))?;
-        Ok(Ticket::new(Arc::clone(&self.shared), slot, live, Instant::now() + self.shared.timeout))
+        let (link, live) = leave.inspect_err(|&kind| self.shared.degraded(node, kind))?;
+        let deadline = Instant::now() + self.shared.timeout;
+        Ok(Ticket::new(Arc::clone(&self.shared), Arc::clone(node), link, live, deadline))
     }
 }
 
@@ -170,42 +161,45 @@ impl fmt::Debug for RedisClient {
 // === impl Shared ===
 
 impl Shared {
-    /// A live connection, the next one in turn.
-    fn find_live(&self) -> Option<(usize, Live)> {
-        let slots = self.slots.len();
-        let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };
-        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.slots[slot].get()?)))
+    /// The servers that are known.
+    pub(super) fn nodes(&self) -> &[Arc<Node>] {
+        std::slice::from_ref(&self.node)
+    }
+
+    /// The server that keeps the keys of a slot.
+    fn route(&self, _slot: impl FnOnce() -> HashSlot) -> &Arc<Node> {
+        &self.node
     }
 
     /// Gives up a connection. Without any, the breaker need not find out by itself.
-    pub(super) fn lose(&self, slot: &Slot, number: u64) {
-        if slot.drop_connection(number) {
+    pub(super) fn lose(&self, node: &Node, link: &Link, number: u64) {
+        if link.drop_connection(number) {
             self.recount();
-            if !self.slots.iter().any(Slot::is_live) {
-                self.breaker.open();
+            if node.live_connections() == 0 {
+                node.breaker.open();
             }
         }
     }
 
     /// Tells whoever waits how many connections are live. Counted anew each time: one may be lost while it is put in.
     pub(super) fn recount(&self) {
-        self.live.send_modify(|live| *live = self.slots.iter().filter(|slot| slot.is_live()).count());
+        self.live.send_modify(|live| *live = self.nodes().iter().map(|node| node.live_connections()).sum());
     }
 
     /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
-    pub(super) fn degraded(&self, kind: StoreError) {
+    pub(super) fn degraded(&self, node: &Node, kind: StoreError) {
         self.counters.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
-                tracing::error!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
+                tracing::error!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);
             }
             return;
         }
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), "{}: {kind}", self.outage);
+            tracing::warn!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::hash_slot::HashSlot;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
 use crate::limiter::store::memory::Clock;
@@ -47,6 +48,13 @@ pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<
     redis_text::write(key, hash_id, &mut name);
     let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
     [what, b".", tag].concat()
+}
+
+/// The slot of all keys of the buckets of `key`.
+pub(super) fn slot_of(key: BucketKey<'_>, hash_id: bool) -> HashSlot {
+    let mut name = Vec::with_capacity(96);
+    redis_text::write(key, hash_id, &mut name);
+    HashSlot::of(&name)
 }
 
 impl Operands {

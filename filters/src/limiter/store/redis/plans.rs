@@ -9,6 +9,7 @@ use redis::Value;
 use tokio::time::Instant;
 
 use super::client::RedisClient;
+use super::hash_slot::HashSlot;
 use crate::limiter::key::redis_text;
 use crate::request_rate_limiter::{PlanLookup, PlanSource};
 
@@ -54,7 +55,9 @@ impl PlanSource for RedisPlans {
         {
             return PlanLookup::Ready(plan.clone());
         }
-        let Ok(ticket) = self.client.plain_ticket() else { return PlanLookup::Ready(None) };
+        let Ok(ticket) = self.client.plain_ticket(|| HashSlot::of(self.hash.as_bytes())) else {
+            return PlanLookup::Ready(None);
+        };
         let mut cmd = redis::cmd("HGET");
         cmd.arg(&self.hash).arg(id);
         let (known, id, until) = (Arc::clone(&self.known), Box::from(id), now + self.cache);

@@ -4,24 +4,70 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::breaker::BreakerState;
 use super::error::StoreError;
+use super::node::Node;
 
 /// How a client is doing.
 #[derive(Clone, Debug)]
 pub struct RedisStatus {
-    /// Whether at least one connection is live.
-    pub connected: bool,
-    /// Live connections.
-    pub live_connections: usize,
-    /// Whether calls go through.
-    pub breaker: BreakerState,
+    /// How each server is doing.
+    pub nodes: Vec<NodeStatus>,
     /// Decisions that Redis did not make, by the reason.
     pub failures: [(StoreError, u64); StoreError::ALL.len()],
     /// Calls for which the script had to be loaded again.
     pub script_misses: u64,
     /// Connections that were made.
     pub connects: u64,
+}
+
+/// How one server is doing.
+#[derive(Clone, Debug)]
+pub struct NodeStatus {
+    /// `host:port`, or the name that Sentinels know the primary by.
+    pub name: String,
+    /// Live connections.
+    pub live_connections: usize,
+    /// Whether calls go through.
+    pub breaker: BreakerState,
     /// What went wrong last, without secrets; `None` once a connection is live again.
     pub last_error: Option<String>,
+}
+
+impl RedisStatus {
+    /// Whether at least one connection to each server is live.
+    #[must_use]
+    pub fn connected(&self) -> bool {
+        !self.nodes.is_empty() && self.nodes.iter().all(|node| node.live_connections > 0)
+    }
+
+    /// Live connections to all servers.
+    #[must_use]
+    pub fn live_connections(&self) -> usize {
+        self.nodes.iter().map(|node| node.live_connections).sum()
+    }
+
+    /// Open as soon as one server's is.
+    #[must_use]
+    pub fn breaker(&self) -> BreakerState {
+        let open = self.nodes.iter().any(|node| node.breaker == BreakerState::Open);
+        if open { BreakerState::Open } else { BreakerState::Closed }
+    }
+
+    /// What went wrong last at some server.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        self.nodes.iter().find_map(|node| node.last_error.as_deref())
+    }
+}
+
+impl NodeStatus {
+    pub(super) fn of(node: &Node) -> Self {
+        Self {
+            name: node.name.clone(),
+            live_connections: node.live_connections(),
+            breaker: node.breaker.state(),
+            last_error: node.last_error.lock().as_ref().map(|(_, text)| text.clone()),
+        }
+    }
 }
 
 /// The running counts behind a status.

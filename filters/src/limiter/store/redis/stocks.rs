@@ -2,6 +2,7 @@
 
 use super::call::{self, StockAction};
 use super::error::StoreError;
+use super::operands::slot_of;
 use super::store::RedisStore;
 use crate::limiter::key::BucketKey;
 use crate::limiter::quota::{self, NotTaken, Taken};
@@ -71,10 +72,8 @@ impl RedisStore {
         rule: &Quota,
         operations: &[(BucketKey<'_>, StockAction, i64)],
     ) -> Result<Vec<Answer>, StoreError> {
-        if operations.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ticket = self.client.ticket()?;
+        let Some(&(first, ..)) = operations.first() else { return Ok(Vec::new()) };
+        let ticket = self.client.ticket(|| slot_of(first, self.style.hash_ids))?;
         let replies = ticket.pipeline(&call::stocks(rule, operations, &self.style)).await?;
         let answers = replies.iter().skip(1).map(|reply| call::answers(reply, 1)?.pop());
         answers.collect::<Option<_>>().ok_or(StoreError::Other)

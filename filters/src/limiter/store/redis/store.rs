@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::call;
 use super::client::RedisClient;
 use super::fallback::Fallback;
-use super::operands::Style;
+use super::hash_slot::HashSlot;
+use super::operands::{Style, slot_of};
 use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Source, Verdict};
@@ -58,19 +59,23 @@ impl RedisStore {
         counted_at_us: u64,
     ) -> impl Future<Output = bool> + Send + use<> {
         let call = |ticket| (ticket, call::settle(&check, check.bounded(more), counted_at_us, &self.style));
-        let call = self.client.ticket().map(call);
+        let call = self.client.ticket(|| self.slot(&check)).map(call);
         async move {
             // Lost corrections are counted with the calls that failed.
             let Ok((ticket, call)) = call else { return false };
             ticket.run(&call.script, &call.cmd, |reply| call::answers(reply, 1)).await.is_ok()
         }
     }
+    fn slot(&self, check: &Check<'_>) -> HashSlot {
+        slot_of(check.key, self.style.hash_ids)
+    }
 }
 
 impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways);
-        let Ok(ticket) = self.client.ticket() else { return Decision::Ready(fallback.decide()) };
+        let Some(first) = checks.first() else { return Decision::Ready(fallback.decide()) };
+        let Ok(ticket) = self.client.ticket(|| self.slot(first)) else { return Decision::Ready(fallback.decide()) };
         let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
         Decision::Pending(Box::pin(async move {

@@ -6,11 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::RedisError;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Shared;
-use super::connection::{CONNECT_WITHIN, Live, connect};
+use super::connect::{CONNECT_WITHIN, connect};
 use super::error::StoreError;
+use super::link::Live;
+use super::node::{Address, Node};
 
 /// The first and the longest pause between two attempts. The longest keeps recovery within a second of Redis' return.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
@@ -18,31 +21,40 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// A connection that lived this long was a good one: the next attempt follows at once.
 const GOOD_AFTER: Duration = Duration::from_secs(1);
 
+/// Starts to keep the connections to `node` alive.
+pub(super) fn start(shared: &Arc<Shared>, node: &Arc<Node>, runtime: &Handle) {
+    for link in 0..node.links.len() {
+        let task = runtime.spawn(run(Arc::clone(shared), Arc::clone(node), link));
+        node.supervised_by(task.abort_handle());
+    }
+}
+
 /// Connects, waits until the connection is lost, and connects again.
-pub(super) async fn run(shared: Arc<Shared>, slot: usize) {
+async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
     let mut pause = PAUSES.0;
     for number in 1.. {
         let lost = {
-            let shared = Arc::downgrade(&shared);
+            let (shared, node) = (Arc::downgrade(&shared), Arc::downgrade(&node));
             move || {
-                if let Some(shared) = shared.upgrade() {
-                    shared.lose(&shared.slots[slot], number);
+                if let (Some(shared), Some(node)) = (shared.upgrade(), node.upgrade()) {
+                    shared.lose(&node, &node.links[link], number);
                 }
             }
         };
-        match timeout(CONNECT_WITHIN, connect(&shared.info, lost)).await {
+        let Address::Fixed(info) = &node.address;
+        match timeout(CONNECT_WITHIN, connect(info, lost)).await {
             Ok(Ok((connection, runs_scripts))) => {
                 let since = Instant::now();
-                shared.slots[slot].fill(Live { connection, number });
-                shared.connected(runs_scripts);
-                shared.slots[slot].emptied().await;
+                node.links[link].fill(Live { connection, number });
+                shared.connected(&node, runs_scripts);
+                node.links[link].emptied().await;
                 if since.elapsed() >= GOOD_AFTER {
                     pause = PAUSES.0;
                     continue;
                 }
             }
-            Ok(Err(error)) => shared.not_connected(StoreError::of(&error), &describe(&error)),
-            Err(_) => shared.not_connected(StoreError::Timeout, "no answer while connecting"),
+            Ok(Err(error)) => shared.not_connected(&node, StoreError::of(&error), &describe(&error)),
+            Err(_) => shared.not_connected(&node, StoreError::Timeout, "no answer while connecting"),
         }
         sleep(jittered(pause)).await;
         pause = (pause * 2).min(PAUSES.1);
@@ -64,32 +76,32 @@ fn describe(error: &RedisError) -> String {
 }
 
 impl Shared {
-    fn connected(&self, runs_scripts: bool) {
-        self.no_scripts.store(!runs_scripts, Ordering::Relaxed);
+    fn connected(&self, node: &Node, runs_scripts: bool) {
+        node.no_scripts.store(!runs_scripts, Ordering::Relaxed);
         self.counters.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
-        self.breaker.probe_now();
-        if self.last_error.lock().take().is_some() {
-            tracing::info!(redis = %self.info.addr(), "connected to redis again");
+        node.breaker.probe_now();
+        if node.last_error.lock().take().is_some() {
+            tracing::info!(redis = %node.name, "connected to redis again");
         }
     }
 
     /// Says so once an outage and reason, not once an attempt.
-    fn not_connected(&self, kind: StoreError, reason: &str) {
+    fn not_connected(&self, node: &Node, kind: StoreError, reason: &str) {
         let news = {
-            let mut last = self.last_error.lock();
+            let mut last = node.last_error.lock();
             let news = last.as_ref().is_none_or(|(known, _)| *known != kind);
             *last = Some((kind, reason.to_owned()));
             news
         };
         self.recount();
-        if !self.slots.iter().any(super::connection::Slot::is_live) {
-            self.breaker.open();
+        if node.live_connections() == 0 {
+            node.breaker.open();
         }
         if news {
             let hint =
                 if kind == StoreError::Auth { kind.to_string() } else { "trying again until it is there".into() };
-            tracing::warn!(redis = %self.info.addr(), kind = kind.as_str(), reason, "cannot connect to redis: {hint}");
+            tracing::warn!(redis = %node.name, kind = kind.as_str(), reason, "cannot connect to redis: {hint}");
         }
     }
 }

@@ -7,21 +7,23 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::time::{Instant, timeout_at};
 
 use super::client::Shared;
-use super::connection::Live;
 use super::error::StoreError;
+use super::link::Live;
+use super::node::Node;
 use super::script::Script;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
-    slot: usize,
+    node: Arc<Node>,
+    link: usize,
     live: Live,
     deadline: Instant,
 }
 
 impl Ticket {
-    pub(super) fn new(shared: Arc<Shared>, slot: usize, live: Live, deadline: Instant) -> Self {
-        Self { shared, slot, live, deadline }
+    pub(super) fn new(shared: Arc<Shared>, node: Arc<Node>, link: usize, live: Live, deadline: Instant) -> Self {
+        Self { shared, node, link, live, deadline }
     }
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
@@ -77,49 +79,49 @@ impl Ticket {
     /// Counts for or against connection and breaker what came of a call: nothing by the deadline (`None`), an error, or
     /// an answer that makes sense or does not.
     fn conclude<T>(self, result: Option<Result<Option<T>, RedisError>>) -> Result<T, StoreError> {
-        let slot = &self.shared.slots[self.slot];
+        let (node, link) = (&self.node, &self.node.links[self.link]);
         let kind = match result {
             Some(Ok(Some(answer))) => {
-                slot.answered();
-                self.shared.breaker.succeeded();
+                link.answered();
+                node.breaker.succeeded();
                 return Ok(answer);
             }
             // Whatever speaks there is not the script: start over.
             Some(Ok(None)) => {
-                self.shared.lose(slot, self.live.number);
+                self.shared.lose(node, link, self.live.number);
                 StoreError::Other
             }
             Some(Err(error)) => {
                 let kind = StoreError::of(&error);
                 if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
-                    self.shared.lose(slot, self.live.number);
+                    self.shared.lose(node, link, self.live.number);
                 } else {
-                    slot.answered();
+                    link.answered();
                 }
                 if matches!(kind, StoreError::Other | StoreError::Clocks) && error.code().is_some() {
                     // Redis answers: what one script makes of one key must not send all others elsewhere.
-                    self.shared.breaker.succeeded();
-                    self.shared.degraded(kind);
+                    node.breaker.succeeded();
+                    self.shared.degraded(node, kind);
                     return Err(kind);
                 }
                 if kind == StoreError::NoScripts {
                     // No outage: whoever needs no scripts may go on.
-                    self.shared.no_scripts.store(true, Ordering::Relaxed);
-                    self.shared.degraded(kind);
+                    node.no_scripts.store(true, Ordering::Relaxed);
+                    self.shared.degraded(node, kind);
                     return Err(kind);
                 }
                 kind
             }
             // It may have been decided: never sent again.
             None => {
-                if slot.timed_out(self.live.number) {
-                    self.shared.lose(slot, self.live.number);
+                if link.timed_out(self.live.number) {
+                    self.shared.lose(node, link, self.live.number);
                 }
                 StoreError::Timeout
             }
         };
-        self.shared.breaker.failed();
-        self.shared.degraded(kind);
+        node.breaker.failed();
+        self.shared.degraded(node, kind);
         Err(kind)
     }
 }

@@ -29,7 +29,8 @@ use self::attempt::{Job, Outcomes, Part, attempt};
 pub use self::retry::Retry;
 use self::window::Ask;
 use super::breaker::Breaker;
-use super::connection::CONNECT_WITHIN;
+use super::connect::CONNECT_WITHIN;
+use super::dial::Dial;
 use super::error::StoreError;
 use super::fallback::{ASK_AGAIN_AFTER, Fallback};
 use super::operands::{short_name, suffixes};
@@ -125,7 +126,9 @@ impl LockedStore {
         // Calls have a deadline of their own.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_WITHIN)).set_response_timeout(None);
-        let manager = Manager::new_with_config(settings.connection_info()?, config).map_err(|error| bad(&error))?;
+        let (_, one) = Dial::new(settings)?;
+        let one = one.ok_or_else(|| RedisSettingsError::Unusable("`atomicity: lock` needs one server".into()))?;
+        let manager = Manager::new_with_config(one, config).map_err(|error| bad(&error))?;
         let pool = Pool::builder(manager)
             .max_size(lock.connections.get())
             .runtime(Runtime::Tokio1)

@@ -1,0 +1,74 @@
+//! One server: the connections to it, and whether it is to be asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use redis::ConnectionInfo;
+use tokio::task::AbortHandle;
+
+use super::breaker::Breaker;
+use super::error::StoreError;
+use super::link::{Link, Live};
+
+/// A server that keeps keys, or whichever is the primary at the time.
+pub(super) struct Node {
+    /// What it is called in logs and metrics: `host:port`, or the name that Sentinels know.
+    pub(super) name: String,
+    pub(super) address: Address,
+    pub(super) links: Box<[Link]>,
+    /// Shared with the clients of other workers.
+    pub(super) breaker: Arc<Breaker>,
+    /// It runs no scripts, as far as is known.
+    pub(super) no_scripts: AtomicBool,
+    pub(super) last_error: Mutex<Option<(StoreError, String)>>,
+    next_link: AtomicUsize,
+    supervisors: Mutex<Vec<AbortHandle>>,
+}
+
+/// Where to connect to.
+pub(super) enum Address {
+    /// Always there.
+    Fixed(Box<ConnectionInfo>),
+}
+
+impl Node {
+    pub(super) fn new(name: String, address: Address, links: usize, breaker: Arc<Breaker>) -> Self {
+        Self {
+            name,
+            address,
+            links: (0..links).map(|_| Link::default()).collect(),
+            breaker,
+            no_scripts: AtomicBool::new(false),
+            last_error: Mutex::default(),
+            next_link: AtomicUsize::new(0),
+            supervisors: Mutex::default(),
+        }
+    }
+
+    /// A live connection, the next one in turn, and its place.
+    pub(super) fn find_live(&self) -> Option<(usize, Live)> {
+        let links = self.links.len();
+        let first = if links == 1 { 0 } else { self.next_link.fetch_add(1, Ordering::Relaxed) };
+        (0..links).map(|n| first.wrapping_add(n) % links).find_map(|link| Some((link, self.links[link].get()?)))
+    }
+
+    pub(super) fn live_connections(&self) -> usize {
+        self.links.iter().filter(|link| link.is_live()).count()
+    }
+
+    pub(super) fn supervised_by(&self, supervisor: AbortHandle) {
+        self.supervisors.lock().push(supervisor);
+    }
+
+    /// Closes the connections and makes no more. The breaker does not hear of it: it may be shared with a client that
+    /// takes this one's place.
+    pub(super) fn shutdown(&self) {
+        self.supervisors.lock().drain(..).for_each(|supervisor| supervisor.abort());
+        for link in &self.links {
+            if let Some(live) = link.get() {
+                link.drop_connection(live.number);
+            }
+        }
+    }
+}
