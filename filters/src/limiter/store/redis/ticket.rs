@@ -69,8 +69,12 @@ impl Ticket {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
                 self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
-                self.live.connection.send_packed_command(&script.load()).await?.extract_error()?;
-                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
+                // In one write with the call, since somebody who flushes all the time would find the moment between.
+                let mut again = redis::pipe();
+                again.add_command(script.load()).add_command(cmd.clone());
+                let replies = self.live.connection.send_packed_commands(&again, 0, again.len()).await?;
+                let mut replies = replies.into_iter().map(Value::extract_error).collect::<Result<Vec<_>, _>>()?;
+                Ok(replies.pop().unwrap_or(Value::Nil))
             }
             reply => reply,
         }
