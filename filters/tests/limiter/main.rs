@@ -7,6 +7,7 @@ mod calendar;
 mod concurrency;
 mod concurrency_script;
 mod conservation;
+mod faults;
 mod keys;
 mod leaky;
 mod lists;
