@@ -1,5 +1,6 @@
 //! A Redis that fails in every way, behind a proxy, while clients ask: nobody waits past the budget, limits hold, and
 //! Redis decides again soon after.
+#![allow(clippy::print_stdout)] // measured times
 
 mod errors;
 mod gone;
