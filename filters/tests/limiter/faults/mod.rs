@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // measured times
 
 mod errors;
+mod gateways;
 mod gone;
 mod late;
 mod log;
