@@ -10,10 +10,10 @@ use crate::support::redis::Redis;
 use crate::support::upstream::Upstream;
 use crate::support::{eventually, free_address};
 
-const PATHS: &[&str] = &["/local", "/allow", "/deny"];
+pub const PATHS: &[&str; 3] = &["/local", "/allow", "/deny"];
 
 /// A route for each `on-store-failure`.
-fn yaml(url: &str, burst: u32) -> String {
+pub fn yaml(url: &str, burst: u32) -> String {
     let mut yaml = format!("redis: {{url: '{url}'}}\nroutes:\n");
     for failure in ["local", "allow", "deny"] {
         yaml.push_str(&format!(
@@ -35,7 +35,7 @@ fn is_degraded(answer: &Response) -> bool {
 
 /// Waits until `gateway` decides in Redis again; returns how long that took.
 #[track_caller]
-fn recovered(gateway: &Gateway, since: Instant) -> Duration {
+pub fn recovered(gateway: &Gateway, since: Instant) -> Duration {
     eventually("the gateway decides in redis again", || {
         let answer = ask(gateway, "/local");
         assert_eq!(answer.status, 200);
@@ -45,7 +45,7 @@ fn recovered(gateway: &Gateway, since: Instant) -> Duration {
 }
 
 /// What an outage from `begin` to `end` under load must have been like.
-fn assert_bearable(exchanges: &[Exchange], begin: Instant, end: Instant) {
+pub fn assert_bearable(exchanges: &[Exchange], begin: Instant, end: Instant) {
     for exchange in exchanges {
         let answer = exchange.answer.as_ref().expect("every request is answered");
         if exchange.path == "/deny" {

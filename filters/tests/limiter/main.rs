@@ -8,6 +8,7 @@ mod cluster;
 mod concurrency;
 mod concurrency_script;
 mod conservation;
+mod faults;
 mod keys;
 mod leaky;
 mod lists;

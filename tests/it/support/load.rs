@@ -33,11 +33,19 @@ impl Load {
     /// Starts `clients` of them, spread over `addresses`. Each asks for `paths` in turn, with `X-Key: k`, on one
     /// connection; a new one follows `Connection: close`, and a client whom nobody lets in any more goes home.
     pub fn start(addresses: &[SocketAddr], clients: usize, paths: &'static [&'static str]) -> Self {
+        Self::paced(addresses, clients, paths, Duration::ZERO)
+    }
+
+    /// The same with a rest after each answer.
+    pub fn paced(addresses: &[SocketAddr], clients: usize, paths: &'static [&'static str], rest: Duration) -> Self {
         let (ended, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let clients = (0..clients).map(|number| {
             let (ended, answered) = (Arc::clone(&ended), Arc::clone(&answered));
             let address = addresses[number % addresses.len()];
-            std::thread::spawn(move || ask(address, &paths[number % paths.len()..], paths, &ended, &answered))
+            std::thread::spawn(move || {
+                let paths = paths[number % paths.len()..].iter().chain(paths.iter().cycle());
+                ask(address, paths, rest, &ended, &answered)
+            })
         });
         Self { clients: clients.collect(), ended, answered }
     }
@@ -84,14 +92,14 @@ pub fn statuses<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Vec<(u
 
 fn ask(
     address: SocketAddr,
-    first: &'static [&'static str],
-    paths: &'static [&'static str],
+    paths: impl Iterator<Item = &'static &'static str>,
+    rest: Duration,
     ended: &AtomicBool,
     answered: &AtomicUsize,
 ) -> Vec<Exchange> {
     let mut exchanges = Vec::new();
     let mut kept = None;
-    for path in first.iter().chain(paths.iter().cycle()) {
+    for path in paths {
         if ended.load(SeqCst) {
             break;
         }
@@ -101,6 +109,7 @@ fn ask(
         let closes = answer.as_ref().is_none_or(|answer| answer.header("connection") == Some("close"));
         exchanges.push(Exchange { path, sent, took: sent.elapsed(), answer });
         answered.fetch_add(1, SeqCst);
+        std::thread::sleep(rest);
         if !closes {
             kept = Some(connection);
         }

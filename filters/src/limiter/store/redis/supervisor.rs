@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::RedisError;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::Shared;
 use super::connect::{CONNECT_WITHIN, connect};
@@ -15,7 +15,8 @@ use super::error::StoreError;
 use super::link::Live;
 use super::node::{Address, Node};
 
-/// The first and the longest pause between two attempts. The longest keeps recovery within a second of Redis' return.
+/// The first and the longest time between the beginnings of two attempts. The longest keeps recovery within a second of
+/// Redis' return; one that lasted longer is followed at once, or its length would be added.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
 /// A connection that lived this long was a good one: the next attempt follows at once.
@@ -41,6 +42,7 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
                 }
             }
         };
+        let begun = Instant::now();
         let Address::Fixed(info) = &node.address;
         match timeout(CONNECT_WITHIN, connect(info, lost)).await {
             Ok(Ok((connection, runs_scripts))) => {
@@ -56,7 +58,7 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
             Ok(Err(error)) => shared.not_connected(&node, StoreError::of(&error), &describe(&error)),
             Err(_) => shared.not_connected(&node, StoreError::Timeout, "no answer while connecting"),
         }
-        sleep(jittered(pause)).await;
+        sleep_until(begun + jittered(pause)).await;
         pause = (pause * 2).min(PAUSES.1);
     }
 }

@@ -239,46 +239,40 @@ async fn exchange(
     cmd: &Cmd,
     asking: bool,
 ) -> Result<Value, RedisError> {
-    let reply = write(connection, cmd, asking).await;
+    let reply = write(connection, None, cmd, asking).await;
     match (script, reply) {
         (Some(script), Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
             // Redis was restarted behind a proxy, a replica took over, or scripts were flushed. Nothing has run yet.
             misses.fetch_add(1, Ordering::Relaxed);
-            connection.send_packed_command(&script.load()).await?.extract_error()?;
-            write(connection, cmd, asking).await
+            // In one write with the call, since somebody who flushes all the time would find the moment between.
+            write(connection, Some(script.load()), cmd, asking).await
         }
         (_, reply) => reply,
     }
 }
 
-/// Sends `cmd`. `asking` goes along in the same write, since the connection is shared and the word holds for the command
-/// behind it.
-async fn write(connection: &mut MultiplexedConnection, cmd: &Cmd, asking: bool) -> Result<Value, RedisError> {
-    if !asking {
+/// Sends `cmd`, with what has to go `before` it. `asking` goes along in the same write, since the connection is shared and
+/// the word holds for the command behind it.
+async fn write(
+    connection: &mut MultiplexedConnection,
+    before: Option<Cmd>,
+    cmd: &Cmd,
+    asking: bool,
+) -> Result<Value, RedisError> {
+    let asking = asking.then(|| redis::cmd("ASKING"));
+    if before.is_none() && asking.is_none() {
         return connection.send_packed_command(cmd).await.and_then(Value::extract_error);
     }
-    let mut pipeline = Pipeline::with_capacity(2);
-    pipeline.add_command(redis::cmd("ASKING")).add_command(cmd.clone());
-    let replies = connection.send_packed_commands(&pipeline, 0, 2).await?;
-    replies.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
-}
-
-/// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.
-///
-/// Such a node runs nothing on two keys unless it has both, so that a new bucket of two keys could not arise as long as
-/// its slot is being moved. The node that the slot comes from has said that it has neither, and makes no new ones.
-async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<(), RedisError> {
-    let simple = cmd.args_iter().filter_map(|arg| match arg {
-        Arg::Simple(arg) => Some(arg),
-        _ => None,
-    });
-    let mut pipeline = redis::pipe();
-    for key in simple.skip(3).take(2) {
-        pipeline.add_command(redis::cmd("ASKING"));
-        pipeline.cmd("SET").arg(key).arg("").arg("NX").arg("PX").arg(PREPARED_FOR_MS);
+    let mut pipeline = Pipeline::with_capacity(3);
+    for word in before.into_iter().chain(asking) {
+        pipeline.add_command(word);
     }
-    // What does not work shows when the call is sent again.
-    connection.send_packed_commands(&pipeline, 0, pipeline.len()).await.map(drop)
+    pipeline.add_command(cmd.clone());
+    let mut last = Value::Nil;
+    for reply in connection.send_packed_commands(&pipeline, 0, pipeline.len()).await? {
+        last = reply.extract_error()?;
+    }
+    Ok(last)
 }
 
 impl Shared {

@@ -1,0 +1,39 @@
+//! What comes back is no answer.
+
+use std::time::Duration;
+
+use tollgate_test_support::Fault;
+
+use super::{Stage, resident};
+
+/// Under load: the connection is given up, and no memory is taken on a stranger's word.
+async fn borne(name: &str, fault: Fault) {
+    let stage = Stage::start().await;
+    let before = resident();
+    let accepted = stage.proxy.accepted();
+    stage.bear(name, fault, Duration::from_millis(1_000)).await;
+    let (grown, connects) = (resident().saturating_sub(before), stage.proxy.accepted() - accepted);
+    println!("{name}: memory grew by {} KiB, {connects} connections made", grown / 1_024);
+    assert!(grown < 32 << 20, "{name}: {grown} bytes");
+    assert!((1..=12).contains(&connects), "{name}: {connects} connections");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_is_borne() {
+    borne("garbage", Fault::garbage()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_another_kind_is_borne() {
+    borne("another kind", Fault::wrong_type()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_claims_to_be_huge_is_borne() {
+    borne("huge text", Fault::huge_text()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_claims_to_be_huge_is_borne() {
+    borne("huge list", Fault::huge_list()).await;
+}

@@ -1,0 +1,64 @@
+//! What clients see of a Redis that answers late, wrongly, or with errors.
+
+use std::time::Instant;
+
+use tollgate_test_support::{ERRORS, Fault, FaultProxy};
+
+use crate::outage::{PATHS, assert_bearable, recovered, yaml};
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::load::Load;
+use crate::support::redis::Redis;
+
+/// Each fault in turn under one load: no 5xx but where the route says so, nobody waits, and Redis decides again.
+fn borne(faults: impl IntoIterator<Item = (String, Fault)>) {
+    let redis = Redis::start();
+    let proxy = FaultProxy::start(redis.address);
+    let gateway = Gateway::start(&yaml(&proxy.url(), 1_000_000));
+    for (name, fault) in faults {
+        let load = Load::start(&[gateway.address], 6, PATHS);
+        load.more(60);
+        proxy.set(fault);
+        let begin = Instant::now();
+        load.more(300);
+        let end = Instant::now();
+        proxy.set(Fault::Pass);
+        let back = recovered(&gateway, end);
+        let exchanges = load.stop();
+        println!("{name}: decided in redis again after {back:?}");
+        assert_bearable(&exchanges, begin, end);
+        assert!(back.as_secs() < 3, "{name}: {back:?}");
+        let degraded = exchanges.iter().filter(|exchange| exchange.header("x-ratelimit-degraded").is_some());
+        assert!(degraded.count() > 0, "{name} was felt");
+        assert!(exchanges.iter().any(|e| e.path == "/deny" && e.status() == 503), "{name}: and refused by policy");
+    }
+    eventually("it is ready", || gateway.admin("/health/ready").status == 200);
+    for leak in ["LOADING", "MISCONF", "stop-writes", "script"] {
+        assert!(!gateway.get("/deny").text().contains(leak), "what Redis says is nobody's business");
+    }
+}
+
+#[test]
+fn an_error_of_redis_is_no_error_of_the_gateway() {
+    borne(ERRORS.map(|error| (error[..10].to_owned(), Fault::error(error))));
+}
+
+#[test]
+fn nonsense_from_redis_is_no_error_of_the_gateway() {
+    let faults = [
+        ("cut", Fault::Cut),
+        ("garbage", Fault::garbage()),
+        ("another kind", Fault::wrong_type()),
+        ("huge text", Fault::huge_text()),
+        ("huge list", Fault::huge_list()),
+    ];
+    borne(faults.map(|(name, fault)| (name.to_owned(), fault)));
+}
+
+#[test]
+fn silence_of_redis_is_no_error_of_the_gateway() {
+    let late = Fault::Delay(std::time::Duration::from_secs(3));
+    let faults =
+        [("black hole", Fault::BlackHole), ("late", late), ("held", Fault::HoldReplies), ("refused", Fault::Refuse)];
+    borne(faults.map(|(name, fault)| (name.to_owned(), fault)));
+}
