@@ -13,7 +13,7 @@ use crate::support::ask;
 /// Asks, and wants Redis to say that so much is left.
 async fn left(store: &RedisStore, id: &str, rule: &Rule) -> u64 {
     let verdict = ask(store, id, rule).await;
-    assert_eq!(verdict.source, Source::Redis, "{id}");
+    assert_eq!(verdict.source, Source::Redis, "{id} {rule:?}");
     verdict.remaining.unwrap()
 }
 
@@ -108,9 +108,11 @@ async fn a_node_that_joins_is_connected_to_when_it_is_named() {
     let at = [known.port.to_string(), (known.port + 10_000).to_string()];
     joins.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &at[0], &at[1]]).unwrap();
     cluster.nodes.push(joins);
+    // Until it thinks well of the cluster it serves nobody.
     wait("all know it", || {
-        let knows = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap().contains("known_nodes:4");
-        cluster.nodes.iter().all(knows)
+        let info = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap();
+        let knows = |info: String| info.contains("known_nodes:4") && info.contains("cluster_state:ok");
+        cluster.nodes.iter().map(info).all(knows)
     });
     let moving = cluster.begin_move(slot(&cluster, &ids[0]), 3);
     assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8, "asked for there, before a slot is its own");
