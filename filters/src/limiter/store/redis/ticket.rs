@@ -222,6 +222,7 @@ impl Ticket {
                 if link.timed_out(live.number) {
                     self.shared.lose(node, link, live.number);
                 }
+                self.shared.doubt();
                 StoreError::Timeout
             }
         };
