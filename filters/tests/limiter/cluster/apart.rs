@@ -112,6 +112,24 @@ async fn the_wait_is_the_longest_of_all_slots_and_true() {
 }
 
 #[tokio::test]
+async fn a_bucket_that_limiters_share_goes_with_rules_of_their_own() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let store = store(&client);
+    // Spring's two keys, as a limiter's only rule has them, and asked first or last, as slots have it.
+    let [pool, own] = [Rule::TokenBucket(hourly(100)), one_key(2)];
+    for id in in_slots(&cluster) {
+        let check = |scope, rule, cost| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost };
+        for expected in [[99, 1], [98, 0], [98, 0], [98, 0]] {
+            let verdict = answer(store.decide(&[check("#pool", &pool, 1), check("r#own", &own, 1)])).await;
+            assert_eq!(left(&verdict), expected);
+            let alone = async || answer(store.decide(&[check("#pool", &pool, 0)])).await.remaining == Some(expected[0]);
+            eventually("it is the same bucket", alone).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_turn_is_given_back_too() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::redis::{BreakerState, RedisClient, StoreError};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::Cluster;
@@ -15,6 +16,19 @@ fn state(client: &RedisClient, cluster: &Cluster, node: usize) -> BreakerState {
     client.status().nodes.iter().find(|known| known.name == name).unwrap().breaker
 }
 
+/// The 99th percentile of 2,000 decisions, all of them Redis'.
+async fn slow(store: &impl Store, ids: &[&str]) -> Duration {
+    let ample = one_key(1_000_000);
+    let mut took = Vec::new();
+    for id in ids.iter().cycle().take(2_000) {
+        let start = Instant::now();
+        assert_eq!(ask(store, id, &ample).await.source, Source::Redis);
+        took.push(start.elapsed());
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100]
+}
+
 #[tokio::test]
 async fn a_node_that_hangs_degrades_its_own_keys_alone() {
     let cluster = Cluster::primaries();
@@ -25,38 +39,34 @@ async fn a_node_that_hangs_degrades_its_own_keys_alone() {
     for id in [&own, &other, &third] {
         assert_eq!(ask(&*store, id, &ample).await.source, Source::Redis);
     }
+    let before = slow(&*store, &[&other, &third]).await;
     cluster.nodes[0].freeze();
     // Its keys wait for no longer than they may, and soon not at all, while others are decided as ever.
     let bystander = {
-        let (store, ample) = (Arc::clone(&store), ample.clone());
-        tokio::spawn(async move {
-            let mut decided = 0;
-            while decided < 2_000 {
-                for id in [&other, &third] {
-                    assert_eq!(ask(&*store, id, &ample).await.source, Source::Redis);
-                    decided += 1;
-                }
-            }
-        })
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { slow(&*store, &[&other, &third]).await })
     };
     let start = Instant::now();
     for _ in 0..10 {
         assert_eq!(ask(&*store, &own, &ample).await.source, Source::Fallback);
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    let meanwhile = bystander.await.unwrap();
     let start = Instant::now();
     for _ in 0..1_000 {
         ask(&*store, &own, &ample).await;
     }
     let degraded = start.elapsed();
     assert!(degraded < Duration::from_secs(3), "{degraded:?} for 1,000 decisions");
-    bystander.await.unwrap();
+    // For a machine on which other tests run; both are printed.
+    assert!(meanwhile < before * 2 + Duration::from_millis(30), "{before:?} before, {meanwhile:?} meanwhile");
     assert_eq!(state(&client, &cluster, 0), BreakerState::Open);
     assert_eq!([1, 2].map(|node| state(&client, &cluster, node)), [BreakerState::Closed; 2]);
     cluster.nodes[0].thaw();
     let back = eventually("it is back", async || ask(&*store, &own, &ample).await.source == Source::Redis).await;
     assert!(back < Duration::from_secs(3), "{back:?}");
     println!("1,000 decisions without the node: {degraded:?}; back after {back:?}");
+    println!("99th percentile of other nodes' keys: {before:?} before, {meanwhile:?} meanwhile");
 }
 
 #[tokio::test]

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use tollgate_filters::limiter::rule::Rule;
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{Quota, Rule};
 use tollgate_filters::limiter::store::redis::RedisStore;
+use tollgate_filters::limiter::store::{Check, Store};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Cluster, Port, RedisServer, eventually as wait};
 
 use super::{PATIENT, USUAL, all_failures, connected, hourly, ids_on, one_key, slot, store, two_keys};
+use crate::model::answer;
 use crate::support::ask;
 
 /// Asks, and wants Redis to say that so much is left.
 async fn left(store: &RedisStore, id: &str, rule: &Rule) -> u64 {
     let verdict = ask(store, id, rule).await;
-    assert_eq!(verdict.source, Source::Redis, "{id}");
+    assert_eq!(verdict.source, Source::Redis, "{id} {rule:?}");
     verdict.remaining.unwrap()
 }
 
@@ -47,8 +50,18 @@ async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
     assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &gcra).await], [6, 5], "it is there by now");
     // A bucket of two keys that neither node has yet.
     assert_eq!([left(&store, &id, &window).await, left(&store, &id, &window).await], [8, 7]);
+    let list = [one_key(9), Rule::Quota(Quota::new(9).unwrap())];
+    let ask_list = async || {
+        let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
+        let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
+        let verdict = answer(store.decide(&checks)).await;
+        assert_eq!(verdict.source, Source::Redis);
+        verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
+    };
+    assert_eq!([ask_list().await, ask_list().await], [[8, 8], [7, 7]]);
     moving.finish();
     assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &window).await], [4, 6]);
+    assert_eq!(ask_list().await, [6, 6]);
     assert_eq!(all_failures(&client), 0);
 }
 
@@ -108,9 +121,11 @@ async fn a_node_that_joins_is_connected_to_when_it_is_named() {
     let at = [known.port.to_string(), (known.port + 10_000).to_string()];
     joins.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &at[0], &at[1]]).unwrap();
     cluster.nodes.push(joins);
+    // Until it thinks well of the cluster it serves nobody.
     wait("all know it", || {
-        let knows = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap().contains("known_nodes:4");
-        cluster.nodes.iter().all(knows)
+        let info = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap();
+        let knows = |info: String| info.contains("known_nodes:4") && info.contains("cluster_state:ok");
+        cluster.nodes.iter().map(info).all(knows)
     });
     let moving = cluster.begin_move(slot(&cluster, &ids[0]), 3);
     assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8, "asked for there, before a slot is its own");

@@ -6,7 +6,7 @@ use tollgate_filters::limiter::store::redis::HostPort;
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Cluster, PATIENCE, RedisServer, free_address};
 
-use super::{PATIENT, USUAL, all_failures, client_of, connected, ids_on, one_key, seeds, store, two_keys};
+use super::{PATIENT, USUAL, all_failures, client_of, connected, ids_on, one_key, seeds, slot, store, two_keys};
 use crate::support::{ask, eventually};
 
 #[tokio::test]
@@ -71,6 +71,30 @@ async fn a_cluster_that_is_down_at_start_is_found_when_it_comes() {
         eventually("redis decides", async || ask(&store, id, &one_key(1_000_000)).await.source == Source::Redis).await;
     }
     assert!(client.status().last_error().is_none());
+}
+
+#[tokio::test]
+async fn nodes_are_known_by_their_names_or_by_the_host_that_was_asked() {
+    for (arguments, host) in [
+        (
+            &["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"][..],
+            "localhost",
+        ),
+        (&["--cluster-preferred-endpoint-type", "unknown-endpoint"], "127.0.0.1"),
+    ] {
+        let cluster = Cluster::start_with(0, arguments);
+        let client = connected(&cluster, PATIENT).await;
+        let (store, id) = (store(&client), ids_on(&cluster, 0, 1).remove(0));
+        assert_eq!(ask(&store, &id, &one_key(9)).await.remaining, Some(8));
+        cluster.move_slot(slot(&cluster, &id), 1);
+        for left in [7, 6] {
+            let verdict = ask(&store, &id, &one_key(9)).await;
+            assert_eq!((verdict.remaining, verdict.source), (Some(left), Source::Redis), "{:?}", client.status());
+        }
+        let status = client.status();
+        assert_eq!(status.nodes.len(), 3, "{status:?}");
+        assert!(status.nodes.iter().all(|node| node.name.starts_with(&format!("{host}:"))), "{status:?}");
+    }
 }
 
 #[tokio::test]

@@ -49,3 +49,33 @@ impl Map {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use redis::IntoConnectionInfo;
+
+    use super::super::super::node::Address;
+    use super::*;
+
+    fn node(name: &str) -> Arc<Node> {
+        let info = "redis://127.0.0.1".into_connection_info().unwrap();
+        Arc::new(Node::new(name.into(), Address::Fixed(Box::new(info)), 1, Arc::default()))
+    }
+
+    #[test]
+    fn a_slot_has_the_node_that_it_was_given_to_last() {
+        let slot = |number| HashSlot::new(number).unwrap();
+        let (a, b, mut map) = (node("a"), node("b"), Map::empty());
+        let name = |map: &Map, number| map.node(slot(number)).map(|node| node.name.clone());
+        assert_eq!(name(&map, 0), None);
+        map.assign((0..100).map(slot), &a);
+        map.assign((100..HashSlot::COUNT).map(slot), &b);
+        assert_eq!([99, 100, 16_383].map(|number| name(&map, number).unwrap()), ["a", "b", "b"]);
+        map.assign([slot(99)], &b);
+        assert_eq!([98, 99].map(|number| name(&map, number).unwrap()), ["a", "b"]);
+        assert_eq!(map.nodes().len(), 2);
+        assert!(map.has(&a) && !map.has(&node("a")));
+    }
+}
