@@ -216,7 +216,7 @@ fn located(option: &Arg, what: &str, sink: &mut Sink) -> Option<PathBuf> {
             .help(format!("copy it out: `file:/etc/tollgate/{}`", inside.rsplit('/').next().unwrap_or(inside)));
         return None;
     }
-    let path = text.strip_prefix("file:").map_or(text, |path| if path.starts_with("//") { &path[2..] } else { path });
+    let path = text.strip_prefix("file:").map_or(text, |path| path.strip_prefix("//").unwrap_or(path));
     pem(&Spot { value: path.to_owned(), origin: option.origin }, what, sink)
 }
 
