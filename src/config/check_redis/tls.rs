@@ -65,8 +65,11 @@ fn flag(node: &Node) -> Option<Said> {
 fn files(node: &Node, sink: &mut Sink) -> Option<Said> {
     let (raw, unknown) = de::read::<RawTls>(node, sink);
     unknown.iter().for_each(|unknown| de::report_unknown(unknown, sink));
-    let ca = raw.ca.as_ref().map(|file| pem(file, "CERTIFICATE", sink));
-    let client = match (&raw.cert, &raw.key) {
+    // `${REDIS_CA:}` of an environment that says nothing.
+    let given = |file: Option<Spot<String>>| file.filter(|file| !file.value.trim().is_empty());
+    let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
+    let ca = ca.as_ref().map(|file| pem(file, "CERTIFICATE", sink));
+    let client = match (&cert, &key) {
         (Some(cert), Some(key)) => Some((pem(cert, "CERTIFICATE", sink), pem(key, "PRIVATE KEY", sink))),
         (None, None) => None,
         (Some(at), None) | (None, Some(at)) => {

@@ -77,6 +77,26 @@ fn every_file_in_config_starts_and_serves() {
 }
 
 #[test]
+fn compose_runs_what_the_image_holds() {
+    let mut compose: serde_yaml::Value = serde_yaml::from_str(&file("compose.yaml")).unwrap();
+    compose.apply_merge().unwrap();
+    let dockerfile = file("Dockerfile");
+    assert!(dockerfile.contains("COPY config /etc/tollgate") && dockerfile.contains("ENTRYPOINT [\"tollgate\"]"));
+    let mut ports = Vec::new();
+    for name in ["gateway-1", "gateway-2"] {
+        let service = &compose["services"][name];
+        assert_eq!(service["build"], ".", "{name}");
+        assert_eq!(service["environment"]["REDIS_URL"], "redis://redis:6379", "{name}");
+        assert_eq!(service["command"][0], "--config", "{name}");
+        let config = service["command"][1].as_str().unwrap().strip_prefix("/etc/tollgate/").unwrap();
+        assert!(file(&format!("config/{config}")).contains("${REDIS_URL:"), "{config}");
+        ports.push(service["ports"][0].as_str().unwrap().to_owned());
+    }
+    assert_eq!(ports, ["8081:8080", "8082:8080"]);
+    assert!(compose["services"]["redis"]["image"].as_str().unwrap().starts_with("redis:"));
+}
+
+#[test]
 fn without_a_file_the_command_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let (code, out, err) = tollgate(&[], folder.path());
