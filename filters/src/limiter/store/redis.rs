@@ -21,6 +21,8 @@ mod locked;
 mod node;
 mod operands;
 mod plans;
+mod primary;
+mod route;
 mod script;
 mod settings;
 mod status;
@@ -28,6 +30,7 @@ mod stocks;
 mod store;
 mod supervisor;
 mod ticket;
+mod tls;
 
 pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::RedisClient;

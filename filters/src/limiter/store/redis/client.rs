@@ -14,7 +14,8 @@ use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::link::Link;
 use super::node::{Address, Node};
-use super::settings::{RedisSettings, RedisSettingsError};
+use super::primary::Primary;
+use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::status::{Counters, NodeStatus, RedisStatus};
 use super::supervisor;
 use super::ticket::Ticket;
@@ -22,16 +23,17 @@ use crate::limiter::store::memory::{Clock, MonotonicClock};
 
 /// Connections to the servers of one Redis, kept alive in the background until it is dropped or shut down.
 pub struct RedisClient {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What calls and supervisors share.
 pub(super) struct Shared {
     pub(super) node: Arc<Node>,
+    pub(super) dial: Arc<Dial>,
     pub(super) counters: Counters,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     outage: &'static str,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
@@ -65,15 +67,19 @@ impl RedisClient {
         breakers: &Breakers,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
-        let (_dial, one) = Dial::new(settings)?;
-        let Some(info) = one else {
-            return Err(RedisSettingsError::Unusable("only one server is supported".into()));
+        let (dial, one) = Dial::new(settings)?;
+        let (name, address) = match (&settings.servers, one) {
+            (Servers::Sentinel(sentinel), _) => {
+                (sentinel.master.clone(), Address::Primary(Primary::new(settings, sentinel)?))
+            }
+            (_, Some(info)) => (info.addr().to_string(), Address::Fixed(Box::new(info))),
+            _ => return Err(RedisSettingsError::Unusable("only one server is supported".into())),
         };
-        let name = info.addr().to_string();
         let breaker = breakers.of(&name);
-        let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
+        let node = Node::new(name, address, settings.connections.get(), breaker);
         let shared = Arc::new(Shared {
             node: Arc::new(node),
+            dial: Arc::new(dial),
             counters: Counters::default(),
             live: watch::Sender::new(0),
             timeout: settings.timeout,
@@ -134,7 +140,7 @@ impl RedisClient {
     fn leave(&self, slot: impl FnOnce() -> HashSlot, runs_script: bool) -> Result<Ticket, StoreError> {
         let node = self.shared.route(slot);
         let leave = match node.find_live() {
-            None => Err(StoreError::Disconnected),
+            None => Err(node.why_not_live()),
             // The breaker stays out of it: others may call.
             Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
             Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
@@ -189,6 +195,11 @@ impl Shared {
     /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
     pub(super) fn degraded(&self, node: &Node, kind: StoreError) {
+        self.degraded_because(node, kind, None);
+    }
+
+    /// The same with what Redis said, where that says more.
+    pub(super) fn degraded_because(&self, node: &Node, kind: StoreError, reason: Option<&str>) {
         self.counters.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
@@ -199,7 +210,7 @@ impl Shared {
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);
+            tracing::warn!(redis = %node.name, kind = kind.as_str(), reason, "{}: {kind}", self.outage);
         }
     }
 }

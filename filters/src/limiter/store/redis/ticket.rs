@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout_at};
 use super::client::Shared;
 use super::error::StoreError;
 use super::link::Live;
-use super::node::Node;
+use super::node::{Address, Node};
 use super::script::Script;
+use super::supervisor::describe;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 pub(crate) struct Ticket {
@@ -33,7 +34,10 @@ impl Ticket {
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
-        let reply = timeout_at(self.deadline, self.send(script, cmd)).await;
+        let mut reply = timeout_at(self.deadline, self.send(script, cmd)).await;
+        if matches!(&reply, Ok(Err(error)) if StoreError::of(error) == StoreError::ReadOnly) && self.follow().await {
+            reply = timeout_at(self.deadline, self.send(script, cmd)).await;
+        }
         self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
@@ -76,10 +80,36 @@ impl Ticket {
         }
     }
 
+    /// Waits until the deadline for a connection to the server that has become the primary, if somebody knows which: a
+    /// replica has not run what it refused.
+    async fn follow(&mut self) -> bool {
+        if !matches!(self.node.address, Address::Primary(_)) {
+            return false;
+        }
+        let mut live = self.shared.live.subscribe();
+        self.shared.lose(&self.node, &self.node.links[self.link], self.live.number);
+        let found = async {
+            loop {
+                if let Some(found) = self.node.find_live() {
+                    return Some(found);
+                }
+                live.changed().await.ok()?;
+            }
+        };
+        match timeout_at(self.deadline, found).await {
+            Ok(Some((link, live))) => {
+                (self.link, self.live) = (link, live);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Counts for or against connection and breaker what came of a call: nothing by the deadline (`None`), an error, or
     /// an answer that makes sense or does not.
     fn conclude<T>(self, result: Option<Result<Option<T>, RedisError>>) -> Result<T, StoreError> {
         let (node, link) = (&self.node, &self.node.links[self.link]);
+        let mut reason = None;
         let kind = match result {
             Some(Ok(Some(answer))) => {
                 link.answered();
@@ -110,6 +140,7 @@ impl Ticket {
                     self.shared.degraded(node, kind);
                     return Err(kind);
                 }
+                reason = (kind == StoreError::NoPerm).then(|| describe(&error));
                 kind
             }
             // It may have been decided: never sent again.
@@ -121,7 +152,7 @@ impl Ticket {
             }
         };
         node.breaker.failed();
-        self.shared.degraded(node, kind);
+        self.shared.degraded_because(node, kind, reason.as_deref());
         Err(kind)
     }
 }
