@@ -152,13 +152,8 @@ impl Limits {
                 let local = Arc::clone(&self.shared.memory);
                 if let Atomicity::Lock(retry) = &limiter.atomicity {
                     let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
-                    match LockedStore::new(
-                        &redis_settings(redis),
-                        lock,
-                        local,
-                        limiter.on_store_failure,
-                        redis.hash_keys,
-                    ) {
+                    let client = Arc::clone(client);
+                    match LockedStore::new(client, lock, local, limiter.on_store_failure, redis.hash_keys) {
                         Ok(store) => return Arc::new(store.gateways(limiter.gateways)),
                         Err(error) => {
                             tracing::error!(%error, "cannot use `redis`; limits are kept in memory");

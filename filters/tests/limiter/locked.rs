@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter};
-use tollgate_filters::limiter::store::redis::{LockSettings, LockedStore, RedisSettings, Retry};
+use tollgate_filters::limiter::store::redis::{LockSettings, LockedStore, RedisClient, RedisSettings, Retry};
 use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 
@@ -30,7 +30,7 @@ fn patient() -> LockSettings {
 
 fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) -> LockedStore {
     let settings = RedisSettings { timeout, ..RedisSettings::new(server.url()) };
-    LockedStore::new(&settings, lock, memory().0, OnStoreFailure::Deny, false).unwrap()
+    LockedStore::new(RedisClient::start(&settings).unwrap(), lock, memory().0, OnStoreFailure::Deny, false).unwrap()
 }
 
 fn locked(server: &RedisServer) -> LockedStore {
@@ -208,7 +208,9 @@ fn memory_and_redis_decide_every_trace_alike() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = without_scripts();
     let one_at_a_time = LockSettings { connections: NonZeroUsize::MIN, ..patient() };
+    let entered = runtime.enter();
     let store = locked_within(&server, Duration::from_secs(20), one_at_a_time);
+    drop(entered);
     let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
     let trace = |(limits, counters, steps): (Vec<u64>, bool, Vec<(u64, i64)>)| {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();

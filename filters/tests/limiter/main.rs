@@ -23,8 +23,11 @@ mod quota;
 mod round_trips;
 mod script;
 mod scripts;
+mod sentinel;
 mod spring;
 mod store;
 mod support;
+#[cfg(feature = "redis-tls")]
+mod tls;
 mod trace;
 mod windows;

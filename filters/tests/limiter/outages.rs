@@ -132,6 +132,7 @@ async fn a_wrong_password_is_told_and_not_repeated() {
     let text = client.status().last_error().unwrap().to_owned();
     assert!(text.contains("WRONGPASS") && !text.contains("s3cret"), "{text}");
     assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
+    assert_eq!((failures(&client, StoreError::Auth), failures(&client, StoreError::Disconnected)), (1, 0));
 
     let client = RedisClient::start(&RedisSettings::new(url("right"))).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
@@ -147,7 +148,7 @@ async fn a_user_who_may_not_is_told_apart() {
     assert!(client.wait_connected(Duration::from_secs(10)).await);
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Fallback);
-    assert_eq!(failures(&client, StoreError::Auth), 1);
+    assert_eq!(failures(&client, StoreError::NoPerm), 1);
 }
 
 #[tokio::test]

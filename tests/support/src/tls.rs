@@ -8,10 +8,14 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
+/// Where servers of tests are reached.
+const HOSTS: &[&str] = &["localhost", "127.0.0.1"];
+
 /// An authority, and what it has signed: for a server on loopback and for a client. All are PEM files.
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
+    authority: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Certificates {
@@ -25,18 +29,36 @@ impl Certificates {
         let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
         std::fs::write(folder.path().join("ca.pem"), authority.pem()).unwrap();
 
-        let sign = |name: &str, mut params: CertificateParams, usage| {
-            params.distinguished_name.push(DnType::CommonName, name);
-            params.extended_key_usages = vec![usage];
-            let key = KeyPair::generate().unwrap();
-            let certificate = params.signed_by(&key, &authority).unwrap();
-            std::fs::write(folder.path().join(format!("{name}.pem")), certificate.pem()).unwrap();
-            std::fs::write(folder.path().join(format!("{name}.key")), key.serialize_pem()).unwrap();
-        };
-        let hosts = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        sign("server", CertificateParams::new(hosts).unwrap(), ExtendedKeyUsagePurpose::ServerAuth);
-        sign("client", CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth);
-        Self { folder }
+        let all = Self { folder, authority };
+        all.sign_server(HOSTS, (4096, 1, 1));
+        all.sign("client", CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth);
+        all
+    }
+
+    /// Gives servers that are started from now on a certificate for another host.
+    pub fn sign_for_other_host(&self) {
+        self.sign_server(&["elsewhere.example"], (4096, 1, 1));
+    }
+
+    /// Gives servers that are started from now on a certificate that has expired.
+    pub fn sign_expired(&self) {
+        self.sign_server(HOSTS, (2001, 1, 1));
+    }
+
+    fn sign_server(&self, hosts: &[&str], until: (i32, u8, u8)) {
+        let mut params = CertificateParams::new(hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+        self.sign("server", params, ExtendedKeyUsagePurpose::ServerAuth);
+    }
+
+    fn sign(&self, name: &str, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) {
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.authority).unwrap();
+        std::fs::write(self.file(&format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
     /// The authority's certificate.

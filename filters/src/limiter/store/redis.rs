@@ -24,7 +24,9 @@ mod many;
 mod node;
 mod operands;
 mod plans;
+mod primary;
 mod redirect;
+mod route;
 mod script;
 mod settings;
 mod status;
@@ -32,6 +34,7 @@ mod stocks;
 mod store;
 mod supervisor;
 mod ticket;
+mod tls;
 
 pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::RedisClient;

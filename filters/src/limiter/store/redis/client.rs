@@ -15,6 +15,7 @@ use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::link::Link;
 use super::node::{Address, Node};
+use super::primary::Primary;
 use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::status::{Counters, NodeStatus, RedisStatus};
 use super::supervisor;
@@ -23,16 +24,17 @@ use crate::limiter::store::memory::{Clock, MonotonicClock};
 
 /// Connections to the servers of one Redis, kept alive in the background until it is dropped or shut down.
 pub struct RedisClient {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What calls and supervisors share.
 pub(super) struct Shared {
     pub(super) topology: Topology,
+    pub(super) dial: Arc<Dial>,
     pub(super) counters: Counters,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     outage: &'static str,
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
@@ -74,19 +76,25 @@ impl RedisClient {
         breakers: &Breakers,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
-        let (dial, one) = Dial::new(settings)?;
-        let topology = match (&settings.servers, one) {
-            (Servers::Cluster(seeds), _) => Topology::Cluster(Box::new(Cluster::new(seeds, dial, settings, breakers))),
-            (_, Some(info)) => {
-                let name = info.addr().to_string();
-                let breaker = breakers.of(&name);
-                let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
-                Topology::One(Arc::new(node))
+        let (dial, one_info) = Dial::new(settings)?;
+        let dial = Arc::new(dial);
+        let one = |name: String, address| {
+            let breaker = breakers.of(&name);
+            Topology::One(Arc::new(Node::new(name, address, settings.connections.get(), breaker)))
+        };
+        let topology = match (&settings.servers, one_info) {
+            (Servers::Cluster(seeds), _) => {
+                Topology::Cluster(Box::new(Cluster::new(seeds, Arc::clone(&dial), settings, breakers)))
             }
-            _ => return Err(RedisSettingsError::Unusable("Sentinel is not supported".into())),
+            (Servers::Sentinel(sentinel), _) => {
+                one(sentinel.master.clone(), Address::Primary(Primary::new(settings, sentinel)?))
+            }
+            (Servers::One(_), Some(info)) => one(info.addr().to_string(), Address::Fixed(Box::new(info))),
+            (Servers::One(_), None) => return Err(RedisSettingsError::Unusable("there is no server".into())),
         };
         let shared = Arc::new(Shared {
             topology,
+            dial,
             counters: Counters::default(),
             live: watch::Sender::new(0),
             timeout: settings.timeout,
@@ -207,7 +215,7 @@ impl Shared {
         let leave = match node.find_live() {
             // A node that joined a moment ago is being connected to.
             None if shared.is_new(&node) => Ok(None),
-            None => Err(StoreError::Disconnected),
+            None => Err(node.why_not_live()),
             // The breaker stays out of it: others may call.
             Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
             Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
@@ -248,6 +256,11 @@ impl Shared {
     /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
     pub(super) fn degraded(&self, node: &str, kind: StoreError) {
+        self.degraded_because(node, kind, None);
+    }
+
+    /// The same with what Redis said, where that says more.
+    pub(super) fn degraded_because(&self, node: &str, kind: StoreError, reason: Option<&str>) {
         self.counters.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
@@ -258,7 +271,7 @@ impl Shared {
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);
+            tracing::warn!(redis = node, kind = kind.as_str(), reason, "{}: {kind}", self.outage);
         }
     }
 }
@@ -266,6 +279,14 @@ impl Shared {
 // === impl Topology ===
 
 impl Topology {
+    /// The server, if there is only one.
+    pub(super) fn only(&self) -> Option<&Arc<Node>> {
+        match self {
+            Self::One(node) => Some(node),
+            Self::Cluster(_) => None,
+        }
+    }
+
     /// The servers that are known.
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
         match self {

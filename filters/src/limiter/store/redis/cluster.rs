@@ -43,7 +43,7 @@ pub(super) struct Cluster {
     map: ArcSwap<Map>,
     changing: Mutex<Changing>,
     seeds: Vec<HostPort>,
-    dial: Dial,
+    dial: Arc<Dial>,
     /// Connections to each node.
     links: usize,
     breakers: Breakers,
@@ -65,7 +65,7 @@ struct Changing {
 }
 
 impl Cluster {
-    pub(super) fn new(seeds: &[HostPort], dial: Dial, settings: &RedisSettings, breakers: &Breakers) -> Self {
+    pub(super) fn new(seeds: &[HostPort], dial: Arc<Dial>, settings: &RedisSettings, breakers: &Breakers) -> Self {
         Self {
             map: ArcSwap::from_pointee(Map::empty()),
             changing: Mutex::default(),
@@ -108,7 +108,8 @@ impl Cluster {
         }
         let seeds: Vec<String> = self.seeds.iter().map(HostPort::to_string).collect();
         let last_error = self.last_error.lock().as_ref().map(|(_, text)| text.clone());
-        vec![NodeStatus { name: seeds.join(","), live_connections: 0, breaker: BreakerState::Open, last_error }]
+        let (name, breaker) = (seeds.join(","), BreakerState::Open);
+        vec![NodeStatus { name, primary: None, live_connections: 0, breaker, last_error }]
     }
 
     /// Whether the first attempt to reach every node is over.

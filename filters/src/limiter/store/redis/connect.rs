@@ -5,7 +5,10 @@ use std::time::Duration;
 use deadpool::managed;
 use deadpool_redis::Manager;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError};
+use redis::{
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisError, RedisResult, ServerErrorKind,
+    Value,
+};
 
 use super::error::StoreError;
 use super::script::Script;
@@ -20,18 +23,15 @@ const QUEUE: usize = 4096;
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for.
-/// `on_disconnect` is called when the connection closes later (RESP3 only). Also returns whether the server runs
-/// scripts: one that does not is of use still, to those who need none.
+/// With `only_primary`, a server that says that it is none is an error. `on_disconnect` is called when the connection
+/// closes later (RESP3 only). Also returns why the server runs no scripts, if it does not: it is of use still, to those
+/// who need none.
 pub(super) async fn connect(
     info: &ConnectionInfo,
+    only_primary: bool,
     on_disconnect: impl Fn() + Send + Sync + 'static,
-) -> Result<(MultiplexedConnection, bool), RedisError> {
-    // Calls have deadlines of their own, which cover queueing too.
-    let mut config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_WITHIN))
-        .set_response_timeout(None)
-        .set_pipeline_buffer_size(QUEUE)
-        .set_write_backpressure_boundary(WRITE_BYTES);
+) -> RedisResult<(MultiplexedConnection, Option<RedisError>)> {
+    let mut config = config();
     if info.redis_settings().protocol() != redis::ProtocolVersion::RESP2 {
         config = config.set_push_sender(move |push: PushInfo| {
             if push.kind == PushKind::Disconnection {
@@ -40,18 +40,47 @@ pub(super) async fn connect(
             Ok::<(), std::convert::Infallible>(())
         });
     }
-    // Of the pool only its connection factory is used: a checkout would cost each decision a PING.
-    let manager = Manager::new_with_config(info.clone(), config)?;
-    let mut connection = managed::Manager::create(&manager).await?;
+    let mut connection = open(info, config).await?;
+    if only_primary {
+        check_primary(&mut connection).await?;
+    }
     let mut load = redis::pipe();
     for script in Script::all_single() {
         load.add_command(script.load());
     }
     for reply in connection.send_packed_commands(&load, 0, load.len()).await? {
         match reply.extract_error() {
-            Err(error) if StoreError::of(&error) == StoreError::NoScripts => return Ok((connection, false)),
+            Err(error) if matches!(StoreError::of(&error), StoreError::NoScripts | StoreError::NoPerm) => {
+                return Ok((connection, Some(error)));
+            }
             reply => reply?,
         };
     }
-    Ok((connection, true))
+    Ok((connection, None))
+}
+
+/// Connects and logs in, no more.
+pub(super) async fn open(info: &ConnectionInfo, config: AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+    // Of the pool only its connection factory is used: a checkout would cost each decision a PING.
+    let manager = Manager::new_with_config(info.clone(), config)?;
+    managed::Manager::create(&manager).await
+}
+
+/// How connections are tuned.
+pub(super) fn config() -> AsyncConnectionConfig {
+    // Attempts and calls have deadlines of their own, which cover queueing too.
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(QUEUE)
+        .set_write_backpressure_boundary(WRITE_BYTES)
+}
+
+/// Fails unless the server says that it is a primary.
+pub(super) async fn check_primary(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    match role.first() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "it says that it is no primary").into()),
+    }
 }

@@ -1,16 +1,20 @@
 //! Settings, as the driver wants them.
 
+use std::io;
+use std::time::Duration;
+
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
 };
-use std::time::Duration;
 
-use super::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Servers};
+use super::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};
+use super::tls::over_tls;
 
 /// How to connect to any of the servers.
 pub(super) struct Dial {
     redis: RedisConnectionInfo,
+    tls: Option<Tls>,
 }
 
 impl Dial {
@@ -34,9 +38,20 @@ impl Dial {
         if let Some(database) = settings.database {
             redis = redis.set_db(database.into());
         }
-        let dial = Self { redis };
-        let one = one.map(|info| dial.info(info.addr().clone())).transpose().map_err(bad_url)?;
+        let url_wants_tls = one.as_ref().is_some_and(|info| matches!(info.addr(), ConnectionAddr::TcpTls { .. }));
+        let tls = settings.tls.clone().or_else(|| url_wants_tls.then(Tls::default));
+        let dial = Self { redis, tls };
+        let place = one.map(|info| info.addr().clone());
+        dial.try_out(place.clone().unwrap_or(ConnectionAddr::Tcp(String::new(), 0)))?;
+        let one = place.map(|place| dial.info(place)).transpose().map_err(bad_url)?;
         Ok((dial, one))
+    }
+
+    /// How to connect to the Sentinels of `settings`: with a login of their own, and TLS if the servers have it.
+    pub(super) fn to_sentinels(settings: &RedisSettings, sentinel: &Sentinel) -> Self {
+        // RESP2, which every Sentinel understands.
+        let redis = login(RedisConnectionInfo::default(), &sentinel.login).set_skip_set_lib_name();
+        Self { redis, tls: settings.tls.clone() }
     }
 
     /// How to connect to the server at `address`.
@@ -44,7 +59,25 @@ impl Dial {
         self.info(ConnectionAddr::Tcp(address.host.clone(), address.port))
     }
 
-    fn info(&self, address: ConnectionAddr) -> RedisResult<ConnectionInfo> {
+    /// The same as `info`, with the certificates that are in the files now.
+    pub(super) fn again(&self, info: &ConnectionInfo) -> RedisResult<ConnectionInfo> {
+        match &self.tls {
+            None => Ok(info.clone()),
+            Some(tls) => over_tls(info, tls).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error).into()),
+        }
+    }
+
+    pub(super) fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Finds out what cannot work before anything connects.
+    fn try_out(&self, place: ConnectionAddr) -> Result<(), RedisSettingsError> {
+        let Some(tls) = &self.tls else { return Ok(()) };
+        over_tls(&place.into_connection_info().map_err(bad_url)?, tls).map(drop)
+    }
+
+    fn info(&self, place: ConnectionAddr) -> RedisResult<ConnectionInfo> {
         let tcp = TcpSettings::default()
             // One small write a call: waiting to fill a packet would cost up to 40 ms.
             .set_nodelay(true)
@@ -53,13 +86,19 @@ impl Dial {
             );
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         let tcp = tcp.set_user_timeout(Duration::from_secs(2));
-        let info = address.into_connection_info()?;
-        Ok(info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp))
+        let info = place.into_connection_info()?;
+        self.again(&info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp))
     }
 }
 
 fn parse(url: &str) -> Result<ConnectionInfo, RedisSettingsError> {
-    url.into_connection_info().map_err(bad_url)
+    let info = url.into_connection_info().map_err(bad_url)?;
+    match info.addr() {
+        ConnectionAddr::TcpTls { insecure: true, .. } => Err(RedisSettingsError::Url {
+            reason: "`#insecure` would believe any certificate: name the authority in `redis.tls.ca` instead".into(),
+        }),
+        _ => Ok(info),
+    }
 }
 
 fn bad_url(error: RedisError) -> RedisSettingsError {

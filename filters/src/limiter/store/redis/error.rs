@@ -1,10 +1,13 @@
 //! Why Redis did not decide.
 
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use thiserror::Error;
 
 /// Why Redis did not decide a request. Its name counts it in metrics; the user reads the message in a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreError {
     /// No answer within the budget.
     #[error("redis did not answer in time: look for slow commands, or raise `redis.timeout`")]
@@ -30,12 +33,20 @@ pub enum StoreError {
     /// `READONLY` or `MASTERDOWN`: this is a replica.
     #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
     ReadOnly,
-    /// The login was refused, or the user may not do what a limiter does.
+    /// The login was refused, or there was none.
     #[error(
-        "redis refused the user: check user name and password in `redis.url`, and that the user may run SCRIPT LOAD, \
-         EVALSHA, TIME, MGET and SET on `request_rate_limiter.*`"
+        "redis refused the login: check user name and password, in `redis.url` or `redis.username` and `redis.password`"
     )]
     Auth,
+    /// The user may not do what is asked of Redis.
+    #[error("redis does not let its user do this: grant it the command or the keys that it names (docs/redis.md, ACL)")]
+    NoPerm,
+    /// No TLS connection came about.
+    #[error(
+        "redis and the gateway do not agree on TLS: check `redis.tls.ca`, that the server's certificate is for the host \
+         in use, and whether it wants one of this client (`redis.tls.cert`, `redis.tls.key`)"
+    )]
+    Tls,
     /// The server knows no `EVALSHA` or no `SCRIPT`.
     #[error(
         "redis runs no scripts: give limiters `atomicity: lock`, which goes with `fixed-window` and \
@@ -55,18 +66,19 @@ pub enum StoreError {
 
 /// What a plain `ERR` of a script carries inside: codes as `-OOM ...` before Redis 7, and since then, without a code,
 /// that the user may not run a command or touch a key.
-const NESTED: [(&str, StoreError); 6] = [
+const NESTED: [(&str, StoreError); 7] = [
     ("differ by more than a window", StoreError::Clocks),
     ("-OOM ", StoreError::Oom),
     ("-MISCONF ", StoreError::Misconf),
     ("-READONLY ", StoreError::ReadOnly),
-    ("-NOPERM ", StoreError::Auth),
-    ("user executing the script can't ", StoreError::Auth),
+    ("-NOPERM ", StoreError::NoPerm),
+    ("user executing the script can't ", StoreError::NoPerm),
+    ("ACL failure in script", StoreError::NoPerm),
 ];
 
 impl StoreError {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Timeout,
         Self::Disconnected,
         Self::BreakerOpen,
@@ -76,6 +88,8 @@ impl StoreError {
         Self::Misconf,
         Self::ReadOnly,
         Self::Auth,
+        Self::NoPerm,
+        Self::Tls,
         Self::NoScripts,
         Self::ClusterDown,
         Self::Clocks,
@@ -95,6 +109,8 @@ impl StoreError {
             Self::Misconf => "misconf",
             Self::ReadOnly => "readonly",
             Self::Auth => "auth",
+            Self::NoPerm => "noperm",
+            Self::Tls => "tls",
             Self::NoScripts => "no_scripts",
             Self::ClusterDown => "cluster_down",
             Self::Clocks => "clocks",
@@ -110,7 +126,8 @@ impl StoreError {
     /// What a client error means here.
     pub(super) fn of(error: &RedisError) -> Self {
         match error.kind() {
-            ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Auth,
+            ErrorKind::AuthenticationFailed => Self::Auth,
+            ErrorKind::Server(ServerErrorKind::NoPerm) => Self::NoPerm,
             ErrorKind::Server(ServerErrorKind::BusyLoading) => Self::Loading,
             ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => Self::ReadOnly,
             // Redirections that lead nowhere.
@@ -120,6 +137,7 @@ impl StoreError {
                 | ServerErrorKind::Ask
                 | ServerErrorKind::TryAgain,
             ) => Self::ClusterDown,
+            ErrorKind::Io if is_of_tls(error) => Self::Tls,
             ErrorKind::Io | ErrorKind::Parse => Self::Disconnected,
             _ => Self::of_code(error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
         }
@@ -130,11 +148,20 @@ impl StoreError {
             "OOM" => Self::Oom,
             "MISCONF" => Self::Misconf,
             "BUSY" => Self::Busy,
-            "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::Auth,
+            "NOAUTH" | "WRONGPASS" => Self::Auth,
+            "NOPERM" => Self::NoPerm,
             "ERR" if is_unknown_script_command(detail) => Self::NoScripts,
             _ => NESTED.iter().find(|(nested, _)| detail.contains(nested)).map_or(Self::Other, |&(_, kind)| kind),
         }
     }
+}
+
+/// Whether a connection failed because of TLS: only there data that was read can be wrong. What Redis said would be
+/// [`ErrorKind::Parse`].
+fn is_of_tls(error: &RedisError) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
 /// Whether a server says that it does not know a command with which scripts are loaded or run: ``unknown command `EVALSHA`,
@@ -174,10 +201,11 @@ mod tests {
             ("MASTERDOWN Link with MASTER is down", StoreError::ReadOnly),
             ("CLUSTERDOWN Hash slot not served", StoreError::ClusterDown),
             ("MOVED 1 127.0.0.1:1", StoreError::ClusterDown),
-            ("NOPERM this user has no permissions", StoreError::Auth),
+            ("NOPERM this user has no permissions", StoreError::NoPerm),
+            ("ERR ACL failure in script: User u has no permissions to run the 'set' command", StoreError::NoPerm),
             ("NOAUTH Authentication required.", StoreError::Auth),
             ("ERR Error running script: @user_script:98: -OOM command not allowed", StoreError::Oom),
-            ("ERR The user executing the script can't run this command or subcommand", StoreError::Auth),
+            ("ERR The user executing the script can't run this command or subcommand", StoreError::NoPerm),
             ("ERR the clocks of this server and of the gateway differ by more than a window", StoreError::Clocks),
             ("ERR rate must be a whole number", StoreError::Other),
             ("ERR unknown command 'SCRIPT', with args beginning with: 'LOAD' 'x' ", StoreError::NoScripts),
@@ -193,5 +221,7 @@ mod tests {
     fn a_broken_connection_is_one() {
         let broken = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         assert_eq!(StoreError::of(&broken), StoreError::Disconnected);
+        let garbled = RedisError::from(std::io::Error::from(std::io::ErrorKind::InvalidData));
+        assert_eq!(StoreError::of(&garbled), StoreError::Tls);
     }
 }

@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use super::breaker::Breaker;
 use super::error::StoreError;
 use super::link::{Link, Live};
+use super::primary::Primary;
 
 /// A server that keeps keys, or whichever is the primary at the time.
 pub(super) struct Node {
@@ -32,6 +33,8 @@ pub(super) struct Node {
 pub(super) enum Address {
     /// Always there.
     Fixed(Box<ConnectionInfo>),
+    /// Where Sentinels say.
+    Primary(Arc<Primary>),
 }
 
 impl Node {
@@ -56,7 +59,7 @@ impl Node {
 
     /// The host that it is reached at.
     pub(super) fn host(&self) -> Option<&str> {
-        let Address::Fixed(info) = &self.address;
+        let Address::Fixed(info) = &self.address else { return None };
         match info.addr() {
             ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
             _ => None,
@@ -72,6 +75,21 @@ impl Node {
 
     pub(super) fn live_connections(&self) -> usize {
         self.links.iter().filter(|link| link.is_live()).count()
+    }
+
+    /// Why there is no connection: what the last attempt met, where waiting does not help.
+    pub(super) fn why_not_live(&self) -> StoreError {
+        match *self.last_error.lock() {
+            Some((kind @ (StoreError::Auth | StoreError::NoPerm | StoreError::Tls), _)) => kind,
+            _ => StoreError::Disconnected,
+        }
+    }
+
+    /// Asks again where the primary is, if somebody knows: the one in use may not be it any more.
+    pub(super) fn doubt(&self) {
+        if let Address::Primary(primary) = &self.address {
+            primary.doubt();
+        }
     }
 
     pub(super) fn supervised_by(&self, supervisor: AbortHandle) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::breaker::BreakerState;
 use super::error::StoreError;
-use super::node::Node;
+use super::node::{Address, Node};
 
 /// How a client is doing.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct RedisStatus {
 pub struct NodeStatus {
     /// `host:port`, or the name that Sentinels know the primary by.
     pub name: String,
+    /// Where the primary is that Sentinels name, once they have; `None` where none are asked.
+    pub primary: Option<String>,
     /// Live connections.
     pub live_connections: usize,
     /// Whether calls go through.
@@ -63,6 +65,10 @@ impl NodeStatus {
     pub(super) fn of(node: &Node) -> Self {
         Self {
             name: node.name.clone(),
+            primary: match &node.address {
+                Address::Primary(primary) => primary.place().map(|place| place.to_string()),
+                Address::Fixed(_) => None,
+            },
             live_connections: node.live_connections(),
             breaker: node.breaker.state(),
             last_error: node.last_error.lock().as_ref().map(|(_, text)| text.clone()),

@@ -14,6 +14,7 @@ use super::connect::{CONNECT_WITHIN, connect};
 use super::error::StoreError;
 use super::link::Live;
 use super::node::{Address, Node};
+use super::route::Route;
 
 /// The first and the longest time between the beginnings of two attempts. The longest keeps recovery within a second of
 /// Redis' return; one that lasted longer is followed at once, or its length would be added.
@@ -24,6 +25,10 @@ const GOOD_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts to keep the connections to `node` alive.
 pub(super) fn start(shared: &Arc<Shared>, node: &Arc<Node>, runtime: &Handle) {
+    if let Address::Primary(primary) = &node.address {
+        let task = runtime.spawn(Arc::clone(primary).watch(Arc::clone(shared), Arc::clone(node)));
+        node.supervised_by(task.abort_handle());
+    }
     for link in 0..node.links.len() {
         let task = runtime.spawn(run(Arc::clone(shared), Arc::clone(node), link));
         node.supervised_by(task.abort_handle());
@@ -32,6 +37,7 @@ pub(super) fn start(shared: &Arc<Shared>, node: &Arc<Node>, runtime: &Handle) {
 
 /// Connects, waits until the connection is lost, and connects again.
 async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
+    let mut route = Route::to(&node.address);
     let mut pause = PAUSES.0;
     for number in 1.. {
         let lost = {
@@ -43,22 +49,46 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
             }
         };
         let begun = Instant::now();
-        let Address::Fixed(info) = &node.address;
-        match timeout(CONNECT_WITHIN, connect(info, lost)).await {
-            Ok(Ok((connection, runs_scripts))) => {
+        let only_primary = route.leads_to_primary();
+        let info = route.info(&shared.dial).await;
+        let made = tokio::select! {
+            made = timeout(CONNECT_WITHIN, async { connect(&info?, only_primary, lost).await }) => made,
+            () = route.moved() => continue,
+        };
+        match made {
+            Ok(Ok((connection, refused))) => {
                 let since = Instant::now();
                 node.links[link].fill(Live { connection, number });
-                shared.connected(&node, runs_scripts);
-                node.links[link].emptied().await;
+                shared.connected(&node, refused.as_ref());
+                let stays = tokio::select! {
+                    () = node.links[link].emptied() => true,
+                    () = route.moved() => false,
+                };
+                if !stays {
+                    shared.lose(&node, &node.links[link], number);
+                    continue;
+                }
+                node.doubt();
                 if since.elapsed() >= GOOD_AFTER {
                     pause = PAUSES.0;
                     continue;
                 }
             }
             Ok(Err(error)) => shared.not_connected(&node, StoreError::of(&error), &describe(&error)),
+            Err(_) if shared.dial.speaks_tls() => {
+                shared.not_connected(
+                    &node,
+                    StoreError::Timeout,
+                    "no answer while connecting: does it speak TLS there?",
+                );
+            }
             Err(_) => shared.not_connected(&node, StoreError::Timeout, "no answer while connecting"),
         }
-        sleep_until(begun + jittered(pause)).await;
+        node.doubt();
+        tokio::select! {
+            () = sleep_until(begun + jittered(pause)) => {}
+            () = route.moved() => {}
+        }
         pause = (pause * 2).min(PAUSES.1);
     }
 }
@@ -78,9 +108,15 @@ pub(super) fn describe(error: &RedisError) -> String {
 }
 
 impl Shared {
-    fn connected(&self, node: &Node, runs_scripts: bool) {
-        node.no_scripts.store(!runs_scripts, Ordering::Relaxed);
+    /// `refused`: what the server said instead of loading the scripts.
+    fn connected(&self, node: &Node, refused: Option<&RedisError>) {
         node.attempted.store(true, Ordering::Relaxed);
+        let kind = refused.map(StoreError::of);
+        node.no_scripts.store(kind == Some(StoreError::NoScripts), Ordering::Relaxed);
+        if let (Some(kind @ StoreError::NoPerm), Some(error)) = (kind, refused) {
+            // Rights may change while connected, so the calls are left to find out.
+            tracing::error!(redis = %node.name, kind = kind.as_str(), reason = describe(error), "{kind}");
+        }
         self.counters.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         node.breaker.probe_now();
@@ -90,7 +126,7 @@ impl Shared {
     }
 
     /// Says so once an outage and reason, not once an attempt.
-    fn not_connected(&self, node: &Node, kind: StoreError, reason: &str) {
+    pub(super) fn not_connected(&self, node: &Node, kind: StoreError, reason: &str) {
         let news = {
             let mut last = node.last_error.lock();
             let news = last.as_ref().is_none_or(|(known, _)| *known != kind);
@@ -103,8 +139,10 @@ impl Shared {
             node.breaker.open();
         }
         if news {
-            let hint =
-                if kind == StoreError::Auth { kind.to_string() } else { "trying again until it is there".into() };
+            let hint = match kind {
+                StoreError::Auth | StoreError::NoPerm | StoreError::Tls => kind.to_string(),
+                _ => "trying again until it is there".into(),
+            };
             tracing::warn!(redis = %node.name, kind = kind.as_str(), reason, "cannot connect to redis: {hint}");
         }
     }

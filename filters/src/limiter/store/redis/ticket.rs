@@ -10,9 +10,10 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 use super::client::{Shared, Topology};
 use super::error::StoreError;
 use super::link::Live;
-use super::node::Node;
+use super::node::{Address, Node};
 use super::redirect::Redirect;
 use super::script::Script;
+use super::supervisor::describe;
 
 /// How often a call is sent on to another node of a cluster: from a map that is out of date to the new node, from there
 /// on, and once more for a slot that is being moved. More is a loop.
@@ -104,7 +105,7 @@ impl Ticket {
 
     /// Sends `cmd` to the node, and on to where that says the keys are. Nothing is sent twice that may have run.
     async fn send(&mut self, script: Option<&Script>, cmd: &Cmd) -> Result<Value, Failure> {
-        let (mut hops, mut pause, mut asking, mut prepared) = (0, TRY_AGAIN_AFTER, false, false);
+        let (mut hops, mut pause, mut asking, mut prepared, mut found) = (0, TRY_AGAIN_AFTER, false, false, false);
         loop {
             self.reach().await?;
             let Some((_, live)) = &mut self.at else { return Err(Failure::NotAsked(StoreError::Disconnected)) };
@@ -113,10 +114,17 @@ impl Ticket {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
+            // A replica has not run what it refused.
+            if !found && StoreError::of(&error) == StoreError::ReadOnly && self.find_primary().await {
+                found = true;
+                continue;
+            }
             match Redirect::of(&error, self.node.host()) {
                 Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_strings) => {
                     prepared = true;
-                    prepare(&mut live.connection, cmd).await?;
+                    if let Some((_, live)) = &mut self.at {
+                        prepare(&mut live.connection, cmd).await?;
+                    }
                 }
                 Some(Redirect::TryAgain) if Instant::now() + pause < self.deadline => {
                     sleep(pause).await;
@@ -130,6 +138,22 @@ impl Ticket {
                     self.turn_to(node)?;
                 }
                 _ => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for a connection to the server that has become the primary, if somebody knows which.
+    async fn find_primary(&mut self) -> bool {
+        let (Address::Primary(_), Some((link, live))) = (&self.node.address, &self.at) else { return false };
+        let mut changes = self.shared.live.subscribe();
+        self.shared.lose(&self.node, &self.node.links[*link], live.number);
+        loop {
+            self.at = self.node.find_live();
+            if self.at.is_some() {
+                return true;
+            }
+            if changes.changed().await.is_err() {
+                return false;
             }
         }
     }
@@ -181,6 +205,7 @@ impl Ticket {
             return Err(kind);
         };
         let link = &node.links[*link];
+        let mut reason = None;
         let kind = match result {
             Some(Ok(Some(answer))) => {
                 self.answered();
@@ -215,6 +240,7 @@ impl Ticket {
                     self.shared.degraded(&node.name, kind);
                     return Err(kind);
                 }
+                reason = (kind == StoreError::NoPerm).then(|| describe(&error));
                 kind
             }
             // It may have been decided: never sent again.
@@ -227,7 +253,7 @@ impl Ticket {
             }
         };
         node.breaker.failed();
-        self.shared.degraded(&node.name, kind);
+        self.shared.degraded_because(&node.name, kind, reason.as_deref());
         Err(kind)
     }
 }

@@ -12,6 +12,7 @@
 //! single try. When the budget or the tries are over the store's [`OnStoreFailure`] decides.
 
 mod attempt;
+mod opener;
 mod retry;
 mod window;
 
@@ -21,20 +22,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{Object, Pool, PoolError, TimeoutType, Timeouts};
-use deadpool_redis::{Manager, Runtime};
-use redis::AsyncConnectionConfig;
+use deadpool_redis::Runtime;
 use tokio::time::{Instant, timeout_at};
 
 use self::attempt::{Job, Outcomes, Part, attempt};
+use self::opener::Opener;
 pub use self::retry::Retry;
 use self::window::Ask;
 use super::breaker::Breaker;
-use super::connect::CONNECT_WITHIN;
-use super::dial::Dial;
+use super::client::RedisClient;
 use super::error::StoreError;
 use super::fallback::{ASK_AGAIN_AFTER, Fallback};
+use super::node::Node;
 use super::operands::{short_name, suffixes};
-use super::settings::{RedisSettings, RedisSettingsError};
+use super::settings::RedisSettingsError;
 use crate::limiter::rule::Rule;
 use crate::limiter::store::memory::MemoryStore;
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -64,8 +65,9 @@ pub struct LockedStore {
 }
 
 struct Shared {
-    pool: Pool<Manager>,
-    timeout: Duration,
+    client: Arc<RedisClient>,
+    node: Arc<Node>,
+    pool: Pool<Opener>,
     lock: LockSettings,
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
@@ -110,33 +112,29 @@ impl Default for LockSettings {
 // === impl LockedStore ===
 
 impl LockedStore {
-    /// A store in the Redis of `settings`, of which it uses URL and timeout, or in `local` where `on_store_failure` says
-    /// so. `hash_keys` hides key ids that are secrets. It connects when it is first asked.
+    /// A store in the Redis of `client`, with connections of its own, or in `local` where `on_store_failure` says so.
+    /// `hash_keys` hides key ids that are secrets. It connects when it is first asked.
     ///
     /// # Errors
-    /// A URL or a timeout that cannot work.
+    /// A cluster, or a pool that cannot be made.
     pub fn new(
-        settings: &RedisSettings,
+        client: Arc<RedisClient>,
         lock: LockSettings,
         local: Arc<MemoryStore>,
         on_store_failure: OnStoreFailure,
         hash_keys: bool,
     ) -> Result<Self, RedisSettingsError> {
-        let bad = |error: &dyn std::fmt::Display| RedisSettingsError::Url { reason: error.to_string() };
-        // Calls have a deadline of their own.
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_WITHIN)).set_response_timeout(None);
-        let (_, one) = Dial::new(settings)?;
-        let one = one.ok_or_else(|| RedisSettingsError::Unusable("`atomicity: lock` needs one server".into()))?;
-        let manager = Manager::new_with_config(one, config).map_err(|error| bad(&error))?;
-        let pool = Pool::builder(manager)
+        let one = client.shared().topology.only().cloned();
+        let node = one.ok_or_else(|| RedisSettingsError::Unusable("`atomicity: lock` needs one server".into()))?;
+        let pool = Pool::builder(Opener::new(&client, Arc::clone(&node)))
             .max_size(lock.connections.get())
             .runtime(Runtime::Tokio1)
             .build()
-            .map_err(|error| bad(&error))?;
+            .map_err(|error| RedisSettingsError::Unusable(error.to_string()))?;
         let shared = Shared {
+            client,
+            node,
             pool,
-            timeout: settings.timeout,
             lock,
             local,
             on_store_failure,
@@ -235,7 +233,7 @@ impl Store for LockedStore {
 
 impl Shared {
     async fn run(&self, job: &Job) -> Result<Vec<Answer>, Failure> {
-        let result = self.tries(job, Instant::now() + self.timeout).await;
+        let result = self.tries(job, self.client.deadline()).await;
         match &result {
             // Redis answers: that others are faster is not its fault.
             Ok(_) | Err(Failure::Exhausted) => self.breaker.succeeded(),
@@ -250,16 +248,23 @@ impl Shared {
             let number = self.tries.fetch_add(1, Ordering::Relaxed);
             let owner = format!("{}-{number}", self.owner);
             // Handed back before the pause, for those who want other keys.
-            let mut connection = self.connection(deadline).await?;
-            match timeout_at(deadline, attempt(&mut *connection, job, &owner)).await {
+            let mut held = self.connection(deadline).await?;
+            match timeout_at(deadline, attempt(&mut held.connection, job, &owner)).await {
                 Ok(Ok(Outcomes::Decided(answers))) => return Ok(answers),
                 Ok(Ok(Outcomes::Contended)) => self.contended.fetch_add(1, Ordering::Relaxed),
                 Ok(Ok(Outcomes::Nonsense)) => return Err(Failure::Store(StoreError::Other)),
-                Ok(Err(error)) => return Err(Failure::Store(StoreError::of(&error))),
+                Ok(Err(error)) => {
+                    let kind = StoreError::of(&error);
+                    if matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+                        drop(Object::take(held));
+                        self.node.doubt();
+                    }
+                    return Err(Failure::Store(kind));
+                }
                 // It may have been decided: never tried again.
                 Err(_) => return Err(Failure::Store(StoreError::Timeout)),
             };
-            drop(connection);
+            drop(held);
             // A pause takes at most half of the time that is left, so that the budget is used and not waited away.
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lock.retry.pause(n) {
@@ -270,7 +275,7 @@ impl Shared {
         Err(Failure::Exhausted)
     }
 
-    async fn connection(&self, deadline: Instant) -> Result<Object<Manager>, Failure> {
+    async fn connection(&self, deadline: Instant) -> Result<Object<Opener>, Failure> {
         let left = Some(deadline.saturating_duration_since(Instant::now()));
         match self.pool.timeout_get(&Timeouts { wait: left, create: left, recycle: left }).await {
             Ok(connection) => Ok(connection),
@@ -283,11 +288,13 @@ impl Shared {
     }
 
     fn count(&self, failure: &Failure) {
-        let counter = match failure {
-            Failure::Exhausted => &self.exhausted,
-            Failure::Store(kind) => &self.failures[kind.index()],
+        match failure {
+            Failure::Exhausted => self.exhausted.fetch_add(1, Ordering::Relaxed),
+            Failure::Store(kind) => {
+                self.client.shared().degraded(&self.node.name, *kind);
+                self.failures[kind.index()].fetch_add(1, Ordering::Relaxed)
+            }
         };
-        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
