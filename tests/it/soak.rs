@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate_test_support::{ERRORS, Fault, FaultProxy};
+use tollgate_test_support::{ERRORS, Fault, FaultProxy, Metronome};
 
 use crate::outage::PATHS;
 use crate::support::eventually;
@@ -104,6 +104,7 @@ fn random_faults_pass_no_limit_make_nobody_wait_and_leave_nothing_behind() {
     load.more(100);
     let before = Held::by(&gateway, &redis);
 
+    let metronome = Metronome::start();
     let (start, mut slowest, mut faults) = (Instant::now(), Duration::ZERO, 0);
     while start.elapsed() < lasting {
         let what = strike(&mut random, &mut redis, &proxy);
@@ -122,15 +123,16 @@ fn random_faults_pass_no_limit_make_nobody_wait_and_leave_nothing_behind() {
     });
     let after = Held::by(&gateway, &redis);
     let exchanges = load.stop();
-    let longest = exchanges.iter().map(|exchange| exchange.took).max().unwrap();
+    let longest = exchanges.iter().max_by_key(|exchange| exchange.took).unwrap();
+    let (took, machine) = (longest.took, metronome.latest());
     let degraded = exchanges.iter().filter(|exchange| is_degraded(exchange)).count();
     println!(
-        "{faults} faults, {} requests, {degraded} without redis, longest {longest:?}, slowest return {slowest:?}\n\
-         {before:?}\n{after:?}",
+        "{faults} faults, {} requests, {degraded} without redis, longest {took:?} (the machine's {machine:?}), slowest \
+         return {slowest:?}\n{before:?}\n{after:?}",
         exchanges.len()
     );
     assert!(after.kilobytes < before.kilobytes + 30_000, "{before:?} {after:?}");
-    assert!(longest < MOST, "{longest:?}, seed {seed}");
+    assert!(took < MOST + machine, "{longest:?} after {:?}, seed {seed}", longest.sent - start);
     assert!(degraded > 0);
     for path in PATHS {
         let to_path: Vec<&Exchange> = exchanges.iter().filter(|exchange| exchange.path == *path).collect();

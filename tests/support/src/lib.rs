@@ -7,12 +7,14 @@
 //! | [`Sentinels`] | a primary, two replicas, and three sentinels that watch them |
 //! | [`Certificates`] | an authority of the test's own, with what a server and a client show each other |
 //! | [`FaultProxy`] | stands before a Redis and fails as told |
+//! | [`Metronome`] | tells how late this machine runs its threads |
 //!
 //! Processes end with their handles. Whatever does not come about within [`PATIENCE`] is a panic, which fails the test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // how a test fails
 
 mod cluster;
+mod metronome;
 mod ports;
 mod proxy;
 mod redis_server;
@@ -23,6 +25,7 @@ mod tls;
 use std::time::{Duration, Instant};
 
 pub use cluster::Cluster;
+pub use metronome::Metronome;
 pub use ports::{Port, free_address};
 pub use proxy::{ERRORS, Fault, FaultProxy};
 pub use redis_server::RedisServer;

@@ -23,10 +23,6 @@ fn kind(error: &str) -> Option<StoreError> {
     }
 }
 
-fn count(stage: &Stage, kind: StoreError) -> u64 {
-    stage.client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_error_is_borne_and_passes() {
     let stage = Stage::start().await;
@@ -34,7 +30,7 @@ async fn every_error_is_borne_and_passes() {
     load.more(60).await;
     for error in ERRORS {
         let (failures, accepted) = (stage.failures(), stage.proxy.accepted());
-        let named = kind(error).map(|kind| (kind, count(&stage, kind)));
+        let named = kind(error).map(|kind| (kind, stage.failures_of(kind)));
         stage.proxy.set(Fault::error(error));
         eventually("it is felt", async || stage.failures() >= failures + 40 && stage.proxy.struck() >= 3).await;
         stage.proxy.set(Fault::Pass);
@@ -44,7 +40,7 @@ async fn every_error_is_borne_and_passes() {
         assert!(back < SOON, "{error}: {back:?}");
         assert!(connects <= 10, "{error}: {connects} connections");
         if let Some((kind, before)) = named {
-            assert!(count(&stage, kind) > before, "{error} is not counted as {kind:?}");
+            assert!(stage.failures_of(kind) > before, "{error} is not counted as {kind:?}");
         }
     }
     let worst = load.stop().await.assert_bearable();

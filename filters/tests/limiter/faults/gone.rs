@@ -7,7 +7,7 @@ use tollgate_filters::limiter::store::redis::{BreakerState, RedisClient, RedisSe
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Fault, FaultProxy};
 
-use super::{LONG, Load, SOON, Stage, decide};
+use super::{BUDGET, LONG, Load, SOON, Stage, decide};
 use crate::support::{RedisServer, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,5 +73,39 @@ async fn a_redis_that_was_refused_from_the_start_is_found() {
     stage.proxy.set(Fault::Pass);
     let back = stage.recovery().await;
     println!("refused from the start: redis after {back:?}");
+    assert!(back < SOON, "{back:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_loads_its_data_is_asked_when_it_has() {
+    let slowly = ["--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"];
+    let mut stage = Stage::before(RedisServer::start_with(&slowly), BUDGET).await;
+    let fill = "for i = 1, 1000 do redis.call('SET', 'k' .. i, string.rep('x', 100)) end";
+    stage.server.query::<()>(&["EVAL", fill, "0"]).unwrap();
+    let load = Load::start(&stage);
+    load.more(60).await;
+    stage.proxy.set(Fault::Refuse);
+    eventually("nobody asks", async || stage.proxy.live() == 0).await;
+    stage.proxy.set(Fault::Pass);
+    tokio::task::block_in_place(|| stage.server.restart_with_data());
+    let back = stage.recovery().await;
+    let worst = load.stop().await.assert_bearable();
+    println!("loading: longest {worst:?}, redis {back:?} after it was ready");
+    assert!(stage.client.status().last_error().is_none() && back < SOON, "{back:?}");
+}
+
+#[tokio::test]
+async fn a_redis_with_no_room_for_another_client_is_asked_when_it_has() {
+    let stage = Stage::start().await;
+    let mut other = stage.server.connection();
+    let mut room_for =
+        |clients: u32| redis::cmd("CONFIG").arg(&["SET", "maxclients"]).arg(clients).exec(&mut other).unwrap();
+    room_for(1);
+    stage.proxy.reset_connections();
+    eventually("it says so", async || stage.client.status().last_error().is_some()).await;
+    assert_eq!(decide(&stage.store(OnStoreFailure::Local), "k").await, Source::Fallback);
+    room_for(100);
+    let back = stage.recovery().await;
+    println!("no room: redis again after {back:?}");
     assert!(back < SOON, "{back:?}");
 }

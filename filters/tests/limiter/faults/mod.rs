@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, RedisStore, StoreError};
 use tollgate_filters::limiter::store::{OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Fault, FaultProxy, PATIENCE};
@@ -59,7 +59,10 @@ impl Stage {
     }
 
     async fn with_budget(timeout: Duration) -> Self {
-        let server = RedisServer::start();
+        Self::before(RedisServer::start(), timeout).await
+    }
+
+    async fn before(server: RedisServer, timeout: Duration) -> Self {
         let proxy = FaultProxy::start(server.address);
         let client = RedisClient::start(&RedisSettings { timeout, ..RedisSettings::new(proxy.url()) }).unwrap();
         assert!(client.wait_connected(PATIENCE).await);
@@ -74,6 +77,11 @@ impl Stage {
     /// Decisions that Redis did not make, for whatever reason.
     fn failures(&self) -> u64 {
         self.client.status().failures.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The same for one reason.
+    fn failures_of(&self, kind: StoreError) -> u64 {
+        self.client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
     /// Connections to the proxy that the client keeps open, as the system knows them.

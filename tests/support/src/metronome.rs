@@ -1,0 +1,43 @@
+//! How late this machine runs its threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+const BEAT: Duration = Duration::from_millis(5);
+
+/// A thread that only wakes up again and again, and remembers how late it was: so late anybody else may have been
+/// through no fault of theirs. Ends with its handle.
+#[derive(Debug)]
+pub struct Metronome {
+    latest_ns: Arc<AtomicU64>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Metronome {
+    /// Starts it.
+    pub fn start() -> Self {
+        let metronome = Self { latest_ns: Arc::default(), ended: Arc::default() };
+        let (latest_ns, ended) = (Arc::clone(&metronome.latest_ns), Arc::clone(&metronome.ended));
+        std::thread::spawn(move || {
+            while !ended.load(SeqCst) {
+                let start = Instant::now();
+                std::thread::sleep(BEAT);
+                let late = start.elapsed().saturating_sub(BEAT);
+                latest_ns.fetch_max(u64::try_from(late.as_nanos()).unwrap(), SeqCst);
+            }
+        });
+        metronome
+    }
+
+    /// The latest that it was.
+    pub fn latest(&self) -> Duration {
+        Duration::from_nanos(self.latest_ns.load(SeqCst))
+    }
+}
+
+impl Drop for Metronome {
+    fn drop(&mut self) {
+        self.ended.store(true, SeqCst);
+    }
+}
