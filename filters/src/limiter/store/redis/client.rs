@@ -76,7 +76,9 @@ impl RedisClient {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
         let (dial, one) = Dial::new(settings)?;
         let topology = match (&settings.servers, one) {
-            (Servers::Cluster(seeds), _) => Topology::Cluster(Box::new(Cluster::new(seeds, dial, settings, breakers))),
+            (Servers::Cluster(seeds), _) => {
+                Topology::Cluster(Box::new(Cluster::new(seeds, dial, settings, breakers, &runtime)))
+            }
             (_, Some(info)) => {
                 let name = info.addr().to_string();
                 let breaker = breakers.of(&name);
