@@ -9,7 +9,7 @@ use tollgate_filters::limiter::store::{Check, Store};
 use tollgate_filters::limiter::verdict::{Source, Verdict};
 use tollgate_test_support::Cluster;
 
-use super::{PATIENT, USUAL, all_failures, connected, ids_on, one_key, store, two_keys};
+use super::{PATIENT, USUAL, all_failures, clients, connected, ids_on, one_key, store, two_keys};
 use crate::model::answer;
 use crate::support::{ask, eventually};
 
@@ -77,6 +77,7 @@ async fn a_failover_in_order_is_followed_without_a_failure_and_with_every_count(
     let serving = cluster.nodes[replica].address.to_string();
     eventually("the map knows", async || client.status().nodes.iter().any(|node| node.name == serving)).await;
     assert_eq!(client.status().nodes.len(), 3);
+    eventually("the old one is left", async || clients(&cluster.nodes[primary]) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

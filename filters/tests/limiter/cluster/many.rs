@@ -1,4 +1,4 @@
-//! Many keys at once: leases that are renewed, counts that are flushed, stocks that are taken from.
+//! Beside decisions: leases that are renewed, counts that are flushed, stocks that are taken from, plans that are read.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::quota::NotTaken;
 use tollgate_filters::limiter::rule::Quota;
 use tollgate_filters::limiter::store::OnStoreFailure;
-use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings, Servers};
+use tollgate_filters::limiter::store::redis::{RedisClient, RedisPlans, RedisSettings, Servers};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_filters::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
+use tollgate_filters::request_rate_limiter::{PlanLookup, PlanSource};
 use tollgate_test_support::Cluster;
 
 use super::{PATIENT, all_failures, connected, ids_on, seeds, slot, store};
@@ -151,5 +152,26 @@ async fn many_stocks_are_taken_from_on_every_node() {
         }
     }
     assert_eq!(store.stock_left(key(&ids[3]), &rule).await.unwrap(), 9);
+    assert_eq!(all_failures(&client), 0);
+}
+
+#[tokio::test]
+async fn a_plan_is_read_where_its_hash_went() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let plans = RedisPlans::new(Arc::clone(&client), "plans".into(), Duration::ZERO);
+    let hash = cluster.slot("plans");
+    let keeper = cluster.primary_of(hash);
+    cluster.nodes[keeper].query::<()>(&["HSET", "plans", "alice", "gold"]).unwrap();
+    let plan = async || match plans.plan(b"alice") {
+        PlanLookup::Ready(plan) => plan,
+        PlanLookup::Pending(plan) => plan.await,
+    };
+    assert_eq!(plan().await.as_deref(), Some("gold"));
+    let moving = cluster.begin_move(hash, (keeper + 1) % 3);
+    moving.move_keys();
+    assert_eq!(plan().await.as_deref(), Some("gold"));
+    moving.finish();
+    assert_eq!(plan().await.as_deref(), Some("gold"));
     assert_eq!(all_failures(&client), 0);
 }

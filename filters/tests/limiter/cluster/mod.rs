@@ -68,6 +68,11 @@ fn one_key(burst: u64) -> Rule {
     Rule::Gcra(hourly(burst))
 }
 
+/// How many clients a node has, beside the one that asks it.
+fn clients(node: &RedisServer) -> usize {
+    node.query::<String>(&["CLIENT", "LIST", "TYPE", "normal"]).unwrap().lines().count() - 1
+}
+
 fn failures(client: &RedisClient, kind: StoreError) -> u64 {
     client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
 }

@@ -6,7 +6,9 @@ use tollgate_filters::limiter::store::redis::HostPort;
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Cluster, PATIENCE, RedisServer, free_address};
 
-use super::{PATIENT, USUAL, all_failures, client_of, connected, ids_on, one_key, seeds, slot, store, two_keys};
+use super::{
+    PATIENT, USUAL, all_failures, client_of, clients, connected, ids_on, one_key, seeds, slot, store, two_keys,
+};
 use crate::support::{ask, eventually};
 
 #[tokio::test]
@@ -111,9 +113,10 @@ async fn a_server_that_is_no_cluster_is_told() {
 async fn a_client_that_was_shut_down_leaves_no_connection() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
+    assert!(cluster.nodes.iter().all(|node| clients(node) == 1));
     client.shutdown();
     assert_eq!(ask(&store(&client), "a", &one_key(1)).await.source, Source::Fallback);
     for node in &cluster.nodes {
-        eventually("it is closed", async || !node.cli(&["CLIENT", "LIST"]).contains("lib-name=tollgate")).await;
+        eventually("it is closed", async || clients(node) == 0).await;
     }
 }

@@ -84,7 +84,7 @@ impl RedisClient {
         };
         let topology = match (&settings.servers, one_info) {
             (Servers::Cluster(seeds), _) => {
-                Topology::Cluster(Box::new(Cluster::new(seeds, Arc::clone(&dial), settings, breakers)))
+                Topology::Cluster(Box::new(Cluster::new(seeds, Arc::clone(&dial), settings, breakers, &runtime)))
             }
             (Servers::Sentinel(sentinel), _) => {
                 one(sentinel.master.clone(), Address::Primary(Primary::new(settings, sentinel)?))

@@ -65,7 +65,14 @@ struct Changing {
 }
 
 impl Cluster {
-    pub(super) fn new(seeds: &[HostPort], dial: Arc<Dial>, settings: &RedisSettings, breakers: &Breakers) -> Self {
+    /// The cluster that `seeds` are nodes of, whose connections are kept in tasks of `runtime`.
+    pub(super) fn new(
+        seeds: &[HostPort],
+        dial: Arc<Dial>,
+        settings: &RedisSettings,
+        breakers: &Breakers,
+        runtime: &Handle,
+    ) -> Self {
         Self {
             map: ArcSwap::from_pointee(Map::empty()),
             changing: Mutex::default(),
@@ -73,7 +80,7 @@ impl Cluster {
             dial,
             links: settings.connections.get(),
             breakers: breakers.clone(),
-            runtime: Handle::current(),
+            runtime: runtime.clone(),
             outdated: Notify::new(),
             last_error: Mutex::default(),
         }

@@ -94,6 +94,9 @@ impl RedisClient {
                 sleep(TRY_AGAIN_AFTER).await;
             }
         }
+        if !waiting.is_empty() {
+            self.shared().degraded("cluster", StoreError::ClusterDown);
+        }
         answers
     }
 

@@ -21,8 +21,8 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How often while a node cannot be asked: whoever takes its place is known as much later at most.
 const WHILE_UNWELL: Duration = Duration::from_millis(300);
 
-/// The least time between two looks, however many ask for one.
-const BETWEEN: Duration = Duration::from_millis(100);
+/// About the least time between two looks, however many ask for one.
+const BETWEEN: Duration = Duration::from_millis(200);
 
 /// The longest time in which a node must answer, a connection to it included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             Ok(view) => cluster.adopt(&shared, view),
             Err((kind, reason)) => cluster.not_learnt(&shared, kind, reason),
         }
-        sleep(jittered(BETWEEN * 2)).await;
+        sleep(jittered(BETWEEN)).await;
         let pause = if cluster.is_well() { EVERY } else { jittered(WHILE_UNWELL) };
         let _ = timeout(pause, cluster.outdated.notified()).await;
     }
