@@ -3,6 +3,7 @@
 mod configs;
 mod documents;
 mod limiters;
+mod redis;
 mod replay;
 
 use std::path::{Path, PathBuf};
