@@ -5,6 +5,7 @@ mod documents;
 mod limiters;
 mod redis;
 mod replay;
+mod topologies;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
