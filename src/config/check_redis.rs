@@ -14,7 +14,7 @@ use tollgate_filters::limiter::store::redis::{Login, RedisSettings};
 use self::servers::Found;
 use super::check::Nodes;
 use super::model::Redis;
-use super::problem::Sink;
+use super::problem::{Sink, reasons};
 use super::raw_server::{RawProtocol, RawRedis};
 use super::spot::Spot;
 
@@ -41,6 +41,10 @@ pub(crate) fn check(raw: &Spot<RawRedis>, nodes: &Nodes<'_>, sink: &mut Sink) ->
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
         ..RedisSettings::of(servers)
     };
+    if let Err(error) = settings.check() {
+        sink.error(raw.origin.key(), reasons(&error));
+        return None;
+    }
     Some(Redis { settings, hash_keys: redis.hash_keys.unwrap_or(false) })
 }
 

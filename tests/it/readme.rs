@@ -3,7 +3,9 @@
 mod configs;
 mod documents;
 mod limiters;
+mod redis;
 mod replay;
+mod topologies;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

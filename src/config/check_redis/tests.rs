@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tollgate_filters::limiter::store::redis::{HostPort, Login, RedisSettings, Sentinel, Servers, Tls};
+use tollgate_test_support::Certificates;
 
 use crate::config::{Loaded, parse};
 
@@ -37,16 +38,11 @@ fn password(login: &Login) -> Option<&str> {
     login.password.as_deref()
 }
 
-/// A folder with files that look like a certificate and a key.
-fn files() -> (tempfile::TempDir, PathBuf, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, what: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, format!("-----BEGIN {what}-----\nAA==\n-----END {what}-----\n")).unwrap();
-        path
-    };
-    let (cert, key) = (file("cert.pem", "CERTIFICATE"), file("key.pem", "EC PRIVATE KEY"));
-    (folder, cert, key)
+/// Certificates, and the paths of one with its key.
+fn files() -> (Certificates, PathBuf, PathBuf) {
+    let certificates = Certificates::new();
+    let (cert, key) = (certificates.client(), certificates.client_key());
+    (certificates, cert, key)
 }
 
 fn shown(path: &Path) -> String {
@@ -124,9 +120,18 @@ fn tls_names_files_that_are_there() {
 }
 
 #[test]
+fn a_key_of_another_certificate_is_refused_by_its_file() {
+    let (certificates, cert, _) = files();
+    let yaml =
+        format!("redis: {{tls: {{cert: {}, key: {}}}}}\n{ROUTES}", shown(&cert), shown(&certificates.server_key()));
+    let problems = parse("test.yaml", &yaml, &|_| None).unwrap_err().to_string();
+    assert!(problems.contains("`redis.tls.key`: cannot use") && problems.contains("does not fit"), "{problems}");
+}
+
+#[test]
 fn an_encrypted_key_is_told_from_a_missing_one() {
     let (folder, cert, _) = files();
-    let key = folder.path().join("locked.pem");
+    let key = folder.folder().join("locked.pem");
     std::fs::write(&key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
     let yaml = format!("redis: {{tls: {{cert: {}, key: {}}}}}\n{ROUTES}", shown(&cert), shown(&key));
     let problems = parse("test.yaml", &yaml, &|_| None).unwrap_err().to_string();

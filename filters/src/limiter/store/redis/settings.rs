@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::dial::Dial;
+
 /// How to reach Redis. Its `Debug` form hides what may hold a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisSettings {
@@ -105,6 +107,14 @@ impl RedisSettings {
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self::of(Servers::One(url.into()))
+    }
+
+    /// Finds what no client could start with, as far as it shows without a server: the URL, and TLS with its files.
+    ///
+    /// # Errors
+    /// As [`RedisClient::start`](super::RedisClient::start).
+    pub fn check(&self) -> Result<(), RedisSettingsError> {
+        Dial::new(self).map(drop)
     }
 
     /// Settings for `servers` with the defaults of the rest.

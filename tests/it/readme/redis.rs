@@ -1,0 +1,43 @@
+//! What docs/redis.md says can be done is enough.
+
+use tollgate_filters::limiter::store::redis::StoreError;
+
+use super::replay::shell;
+use super::{blocks, file};
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+#[test]
+fn every_kind_of_failure_is_explained_and_has_a_way_out() {
+    let page = file("docs/redis.md");
+    let (table, runbook) = page.split_once("## Runbook").unwrap();
+    for kind in StoreError::ALL.into_iter().filter(|kind| *kind != StoreError::BreakerOpen) {
+        let kind = kind.as_str();
+        // A clock that is wrong is no failure of Redis.
+        assert!(table.contains(&format!("`{kind}`")) || kind == "clocks", "{kind}: no row of the table");
+        assert!(runbook.contains(&format!("| kind `{kind}` |")) || kind == "other", "{kind}: not in the runbook");
+    }
+}
+
+#[test]
+fn the_rights_that_the_page_gives_a_user_are_enough() {
+    let redis = Redis::start();
+    let (_, command) = blocks(&file("docs/redis.md"), "sh").remove(0);
+    assert!(command.starts_with("redis-cli ACL SETUSER gateway "));
+    let port = format!("redis-cli -p {} ", redis.address.port());
+    assert_eq!(shell(&command.replacen("redis-cli ", &port, 1)).0, ["OK"]);
+    let yaml = format!(
+        "redis: {{url: '{}', username: gateway, password: PASSWORD, timeout: 20s}}
+routes:
+  - id: a
+    uri: 'echo:'
+    predicates: [Path=/**]
+    filters: [{{name: RequestRateLimiter, args: {{replenish-rate: 1, period: 1h, burst-capacity: 2, key-resolver: ip}}}}]
+",
+        redis.url()
+    );
+    let gateway = Gateway::start(&yaml);
+    assert_eq!([(); 3].map(|()| gateway.get("/").status), [200, 200, 429]);
+    assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"fallback\""]), 0.0);
+    assert_eq!(gateway.metric("tollgate_redis_errors_total", &[]), 0.0);
+}

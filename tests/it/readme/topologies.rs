@@ -1,0 +1,55 @@
+//! The files in config/ for each topology, on servers of that topology.
+
+use tollgate_test_support::{Certificates, Cluster, MASTER, Sentinels};
+
+use super::file;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+/// Starts a gateway on `config`, and finds that Redis decides, as the file says: ten at once.
+fn counts(config: &str, environment: &[(&str, &str)]) -> Gateway {
+    // A busy machine may be slow to answer; that is not what is shown here.
+    let yaml = file(config)
+        .replace("timeout: 100ms", "timeout: 20s")
+        .replace("replenish-rate: 5", "replenish-rate: 1\n          period: 1h");
+    let gateway = Gateway::start_with(&yaml, environment);
+    eventually("Redis is connected", || gateway.metric("tollgate_redis_connections", &[]) > 0.0);
+    let statuses: Vec<u16> = (0..11).map(|_| gateway.get("/orders/1").status).collect();
+    assert_eq!(statuses, [[200; 10].as_slice(), &[429]].concat(), "{config}");
+    assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"fallback\""]), 0.0, "{config}");
+    assert!(gateway.metric("tollgate_limiter_decisions_total", &["source=\"redis\""]) >= 11.0, "{config}");
+    gateway
+}
+
+#[test]
+fn a_cluster_counts() {
+    let cluster = Cluster::start_with(0, &["--requirepass", "secret"]);
+    let nodes = cluster.addresses().join(",");
+    counts("config/redis-cluster.yaml", &[("REDIS_NODES", &nodes), ("REDIS_PASSWORD", "secret")]);
+}
+
+#[test]
+fn the_primary_that_sentinels_name_counts() {
+    let sentinels = Sentinels::start();
+    let nodes = sentinels.addresses().join(",");
+    counts("config/redis-sentinel.yaml", &[("REDIS_MASTER", MASTER), ("REDIS_SENTINELS", &nodes)]);
+}
+
+#[test]
+fn a_server_that_wants_certificates_counts() {
+    let certificates = Certificates::new();
+    let redis = Redis::start_tls(&certificates, true, &["--user", "gateway", "on", ">secret", "~*", "&*", "+@all"]);
+    let path = |path: std::path::PathBuf| path.display().to_string();
+    let (ca, cert, key) = (path(certificates.ca()), path(certificates.client()), path(certificates.client_key()));
+    let environment = [
+        ("REDIS_URL", redis.tls_url()),
+        ("REDIS_CA", ca),
+        ("REDIS_CERT", cert),
+        ("REDIS_KEY", key),
+        ("REDIS_USERNAME", "gateway".into()),
+        ("REDIS_PASSWORD", "secret".into()),
+    ];
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    counts("config/redis-tls.yaml", &environment);
+}
