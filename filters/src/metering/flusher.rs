@@ -106,7 +106,7 @@ impl Flusher {
     pub fn send_to(&mut self, redis: Option<&RedisSettings>) -> Result<(), RedisSettingsError> {
         let client = redis.map(|settings| {
             let settings = RedisSettings { timeout: self.settings.timeout, ..settings.clone() };
-            RedisClient::start_for("usage waits until redis takes it", &settings, &Breakers::default())
+            RedisClient::start_for("usage waits until redis takes it", &settings, &Breakers::silent(), Arc::default())
         });
         self.client = client.transpose()?;
         self.pause = None;

@@ -25,4 +25,5 @@ mod spring;
 mod store;
 mod support;
 mod trace;
+mod watching;
 mod windows;

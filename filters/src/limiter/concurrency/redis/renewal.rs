@@ -11,7 +11,7 @@ use super::Shared;
 use super::call::{self, Operation};
 use crate::limiter::concurrency::leases::Step;
 use crate::limiter::concurrency::{Owner, Renewal};
-use crate::limiter::store::redis::HashSlot;
+use crate::limiter::store::redis::{HashSlot, Operation as Purpose};
 
 /// Leases in one write. Their answers must come within the deadline of a single decision.
 const AT_ONCE: usize = 512;
@@ -99,7 +99,7 @@ impl Shared {
     /// Renews `leases` in one write; `None` if Redis did not answer.
     async fn renew(&self, leases: &[Due]) -> Option<()> {
         let (_, first) = leases.first()?;
-        let ticket = self.client.ticket(|| HashSlot::of(first)).ok()?;
+        let ticket = self.client.ticket_for(Purpose::Lease, || HashSlot::of(first)).ok()?;
         let mut pipeline = redis::pipe();
         // Redis may have forgotten the script, and a pipeline finds that out too late.
         pipeline.add_command(call::SCRIPT.load());

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
-use super::breaker::Breakers;
+use super::breaker::{BreakerState, Breakers};
 use super::dial::Dial;
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::link::Link;
 use super::node::{Address, Node};
 use super::settings::{RedisSettings, RedisSettingsError};
-use super::status::{Counters, NodeStatus, RedisStatus};
+use super::stats::{Operation, RedisStats};
+use super::status::{NodeStatus, RedisStatus};
 use super::supervisor;
 use super::ticket::Ticket;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
@@ -28,7 +29,7 @@ pub struct RedisClient {
 /// What calls and supervisors share.
 pub(super) struct Shared {
     pub(super) node: Arc<Node>,
-    pub(super) counters: Counters,
+    pub(super) stats: Arc<RedisStats>,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
     timeout: Duration,
@@ -55,7 +56,19 @@ impl RedisClient {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_for("deciding without redis", settings, breakers)
+        Self::start_counting(settings, breakers, Arc::default())
+    }
+
+    /// The same, and counts in `stats`, which outlive it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_counting(
+        settings: &RedisSettings,
+        breakers: &Breakers,
+        stats: Arc<RedisStats>,
+    ) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breakers, stats)
     }
 
     /// The same for whoever says `outage` in the log when a call fails.
@@ -63,6 +76,7 @@ impl RedisClient {
         outage: &'static str,
         settings: &RedisSettings,
         breakers: &Breakers,
+        stats: Arc<RedisStats>,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
         let (_dial, one) = Dial::new(settings)?;
@@ -74,7 +88,7 @@ impl RedisClient {
         let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
         let shared = Arc::new(Shared {
             node: Arc::new(node),
-            counters: Counters::default(),
+            stats,
             live: watch::Sender::new(0),
             timeout: settings.timeout,
             outage,
@@ -108,9 +122,9 @@ impl RedisClient {
         let nodes = shared.nodes();
         RedisStatus {
             nodes: nodes.iter().map(|node| NodeStatus::of(node)).collect(),
-            failures: shared.counters.failures(),
-            script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
-            connects: shared.counters.connects.load(Ordering::Relaxed),
+            failures: shared.stats.failures(),
+            script_misses: shared.stats.script_misses(),
+            connects: shared.stats.connects(),
         }
     }
 
@@ -123,26 +137,38 @@ impl RedisClient {
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
     /// `slot` says which slot of a cluster the keys of the call are in; it is asked only where there is a cluster.
     pub(crate) fn ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
-        self.leave(slot, true)
+        self.ticket_for(Operation::Decide, slot)
     }
 
-    /// The same for a command that is no script.
-    pub(super) fn plain_ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
-        self.leave(slot, false)
-    }
-
-    fn leave(&self, slot: impl FnOnce() -> HashSlot, runs_script: bool) -> Result<Ticket, StoreError> {
+    /// The same for another operation than a decision.
+    pub(crate) fn ticket_for(
+        &self,
+        operation: Operation,
+        slot: impl FnOnce() -> HashSlot,
+    ) -> Result<Ticket, StoreError> {
         let node = self.shared.route(slot);
+        let lacks_scripts = operation.runs_script() && node.no_scripts.load(Ordering::Relaxed);
         let leave = match node.find_live() {
             None => Err(StoreError::Disconnected),
             // The breaker stays out of it: others may call.
-            Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
+            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
             Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
             Some(live) => Ok(live),
         };
-        let (link, live) = leave.inspect_err(|&kind| self.shared.degraded(node, kind))?;
-        let deadline = Instant::now() + self.shared.timeout;
-        Ok(Ticket::new(Arc::clone(&self.shared), Arc::clone(node), link, live, deadline))
+        let (link, live) = leave.inspect_err(|&kind| self.shared.degraded(operation, node, kind))?;
+        Ok(Ticket::new(Arc::clone(&self.shared), Arc::clone(node), (link, live), operation, self.shared.timeout))
+    }
+
+    /// The servers that are in no trouble, as far as is known.
+    pub(super) fn healthy_nodes(&self) -> Vec<Arc<Node>> {
+        let closed = |node: &&Arc<Node>| node.breaker.state() == BreakerState::Closed;
+        self.shared.nodes().iter().filter(closed).map(Arc::clone).collect()
+    }
+
+    /// Leave to ask a certain server about itself, if it is reached.
+    pub(super) fn ticket_to_look_at(&self, node: &Arc<Node>) -> Option<Ticket> {
+        let (shared, live) = (Arc::clone(&self.shared), node.find_live()?);
+        Some(Ticket::new(shared, Arc::clone(node), live, Operation::Info, self.shared.timeout))
     }
 }
 
@@ -176,7 +202,7 @@ impl Shared {
         if link.drop_connection(number) {
             self.recount();
             if node.live_connections() == 0 {
-                node.breaker.open();
+                node.breaker.open(StoreError::Disconnected);
             }
         }
     }
@@ -186,10 +212,13 @@ impl Shared {
         self.live.send_modify(|live| *live = self.nodes().iter().map(|node| node.live_connections()).sum());
     }
 
-    /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
+    /// Counts an operation for requests that Redis did not do, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
-    pub(super) fn degraded(&self, node: &Node, kind: StoreError) {
-        self.counters.failed(kind);
+    pub(super) fn degraded(&self, operation: Operation, node: &Node, kind: StoreError) {
+        if !operation.serves_requests() {
+            return;
+        }
+        self.stats.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
                 tracing::error!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);

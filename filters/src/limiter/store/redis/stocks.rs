@@ -3,6 +3,7 @@
 use super::call::{self, StockAction};
 use super::error::StoreError;
 use super::operands::slot_of;
+use super::stats::Operation;
 use super::store::RedisStore;
 use crate::limiter::key::BucketKey;
 use crate::limiter::quota::{self, NotTaken, Taken};
@@ -73,7 +74,7 @@ impl RedisStore {
         operations: &[(BucketKey<'_>, StockAction, i64)],
     ) -> Result<Vec<Answer>, StoreError> {
         let Some(&(first, ..)) = operations.first() else { return Ok(Vec::new()) };
-        let ticket = self.client.ticket(|| slot_of(first, self.style.hash_ids))?;
+        let ticket = self.client.ticket_for(Operation::Stock, || slot_of(first, self.style.hash_ids))?;
         let replies = ticket.pipeline(&call::stocks(rule, operations, &self.style)).await?;
         let answers = replies.iter().skip(1).map(|reply| call::answers(reply, 1)?.pop());
         answers.collect::<Option<_>>().ok_or(StoreError::Other)

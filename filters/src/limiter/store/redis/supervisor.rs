@@ -78,7 +78,7 @@ fn describe(error: &RedisError) -> String {
 impl Shared {
     fn connected(&self, node: &Node, runs_scripts: bool) {
         node.no_scripts.store(!runs_scripts, Ordering::Relaxed);
-        self.counters.connects.fetch_add(1, Ordering::Relaxed);
+        self.stats.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         node.breaker.probe_now();
         if node.last_error.lock().take().is_some() {
@@ -96,7 +96,7 @@ impl Shared {
         };
         self.recount();
         if node.live_connections() == 0 {
-            node.breaker.open();
+            node.breaker.open(kind);
         }
         if news {
             let hint =

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::client::Shared;
 use super::error::StoreError;
 use super::link::Live;
 use super::node::Node;
 use super::script::Script;
+use super::stats::Operation;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 pub(crate) struct Ticket {
@@ -18,12 +19,22 @@ pub(crate) struct Ticket {
     node: Arc<Node>,
     link: usize,
     live: Live,
+    operation: Operation,
+    started: Instant,
     deadline: Instant,
 }
 
 impl Ticket {
-    pub(super) fn new(shared: Arc<Shared>, node: Arc<Node>, link: usize, live: Live, deadline: Instant) -> Self {
-        Self { shared, node, link, live, deadline }
+    /// Leave that ends `timeout` from now.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        node: Arc<Node>,
+        (link, live): (usize, Live),
+        operation: Operation,
+        timeout: Duration,
+    ) -> Self {
+        let started = Instant::now();
+        Self { shared, node, link, live, operation, started, deadline: started + timeout }
     }
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
@@ -63,12 +74,34 @@ impl Ticket {
         self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
+    /// Asks the server about itself: an error that it answers with is an answer, and the breaker only hears of silence.
+    pub(super) async fn look(mut self, cmd: &Cmd) -> Option<Result<Value, StoreError>> {
+        let call = async { self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error) };
+        let reply = timeout_at(self.deadline, call).await;
+        self.shared.stats.latencies(self.operation).observe(self.started.elapsed());
+        match reply {
+            Ok(Ok(value)) => Some(Ok(value)),
+            Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::of(&error))),
+            Ok(Err(_)) => {
+                self.shared.lose(&self.node, &self.node.links[self.link], self.live.number);
+                None
+            }
+            Err(_) => {
+                if self.node.links[self.link].timed_out(self.live.number) {
+                    self.shared.lose(&self.node, &self.node.links[self.link], self.live.number);
+                }
+                self.node.breaker.failed(StoreError::Timeout);
+                None
+            }
+        }
+    }
+
     async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {
         let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
         match reply {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
-                self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
+                self.shared.stats.script_misses.fetch_add(1, Ordering::Relaxed);
                 self.live.connection.send_packed_command(&script.load()).await?.extract_error()?;
                 self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
             }
@@ -80,6 +113,7 @@ impl Ticket {
     /// an answer that makes sense or does not.
     fn conclude<T>(self, result: Option<Result<Option<T>, RedisError>>) -> Result<T, StoreError> {
         let (node, link) = (&self.node, &self.node.links[self.link]);
+        self.shared.stats.latencies(self.operation).observe(self.started.elapsed());
         let kind = match result {
             Some(Ok(Some(answer))) => {
                 link.answered();
@@ -101,13 +135,13 @@ impl Ticket {
                 if matches!(kind, StoreError::Other | StoreError::Clocks) && error.code().is_some() {
                     // Redis answers: what one script makes of one key must not send all others elsewhere.
                     node.breaker.succeeded();
-                    self.shared.degraded(node, kind);
+                    self.shared.degraded(self.operation, node, kind);
                     return Err(kind);
                 }
                 if kind == StoreError::NoScripts {
                     // No outage: whoever needs no scripts may go on.
                     node.no_scripts.store(true, Ordering::Relaxed);
-                    self.shared.degraded(node, kind);
+                    self.shared.degraded(self.operation, node, kind);
                     return Err(kind);
                 }
                 kind
@@ -120,8 +154,8 @@ impl Ticket {
                 StoreError::Timeout
             }
         };
-        node.breaker.failed();
-        self.shared.degraded(node, kind);
+        node.breaker.failed(kind);
+        self.shared.degraded(self.operation, node, kind);
         Err(kind)
     }
 }

@@ -15,7 +15,7 @@ mod attempt;
 mod retry;
 mod window;
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,6 +33,7 @@ use super::connect::CONNECT_WITHIN;
 use super::dial::Dial;
 use super::error::StoreError;
 use super::fallback::{ASK_AGAIN_AFTER, Fallback};
+use super::heartbeat::Gateways;
 use super::operands::{short_name, suffixes};
 use super::settings::{RedisSettings, RedisSettingsError};
 use crate::limiter::rule::Rule;
@@ -60,7 +61,7 @@ pub struct LockSettings {
 #[derive(Clone)]
 pub struct LockedStore {
     shared: Arc<Shared>,
-    gateways: NonZeroU32,
+    gateways: Gateways,
 }
 
 struct Shared {
@@ -148,13 +149,13 @@ impl LockedStore {
             failures: Default::default(),
             exhausted: AtomicU64::new(0),
         };
-        Ok(Self { shared: Arc::new(shared), gateways: NonZeroU32::MIN })
+        Ok(Self { shared: Arc::new(shared), gateways: Gateways::default() })
     }
 
     /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
     #[must_use]
-    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
-        self.gateways = gateways;
+    pub fn gateways(mut self, gateways: impl Into<Gateways>) -> Self {
+        self.gateways = gateways.into();
         self
     }
 
@@ -193,7 +194,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways.get());
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {
@@ -239,7 +240,7 @@ impl Shared {
         match &result {
             // Redis answers: that others are faster is not its fault.
             Ok(_) | Err(Failure::Exhausted) => self.breaker.succeeded(),
-            Err(Failure::Store(_)) => self.breaker.failed(),
+            Err(Failure::Store(kind)) => self.breaker.failed(*kind),
         }
         result.inspect_err(|failure| self.count(failure))
     }
@@ -292,7 +293,7 @@ impl Shared {
 }
 
 /// 128 random bits, from the operating system's generator by way of the standard library.
-fn random_name() -> String {
+pub(super) fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
 
     let half = || RandomState::new().build_hasher().finish();
