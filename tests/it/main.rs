@@ -25,6 +25,7 @@ mod pacing;
 mod paths;
 mod policies;
 mod readme;
+mod redis_watch;
 mod reload;
 mod shares;
 mod startup;

@@ -23,7 +23,7 @@ use super::batch::{Batch, Delta};
 use super::ledger::Ledger;
 use super::script::{self, Fate, RESEND_FOR};
 use crate::limiter::store::redis::{
-    Breakers, HashSlot, RedisClient, RedisSettings, RedisSettingsError, StoreError, jittered,
+    Breakers, HashSlot, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, jittered,
 };
 
 /// Hashes in one pipeline. More go in several, so that one is answered in a fraction of its timeout.
@@ -56,6 +56,7 @@ pub struct Flusher {
     /// What tells this run of this process from all others.
     sender: String,
     client: Option<Arc<RedisClient>>,
+    stats: Arc<RedisStats>,
     queue: VecDeque<Batch>,
     next_number: u64,
     pause: Option<Duration>,
@@ -90,11 +91,19 @@ impl Flusher {
             settings,
             sender,
             client: None,
+            stats: Arc::default(),
             queue: VecDeque::new(),
             next_number: 1,
             pause: None,
             overflowed: (0, None),
         })
+    }
+
+    /// Counts its calls of Redis in `stats`.
+    #[must_use]
+    pub fn counting(mut self, stats: Arc<RedisStats>) -> Self {
+        self.stats = stats;
+        self
     }
 
     /// Sends to that Redis from now on, within a timeout of its own; without one counts stay in memory. What waits to land goes along.
@@ -106,7 +115,12 @@ impl Flusher {
     pub fn send_to(&mut self, redis: Option<&RedisSettings>) -> Result<(), RedisSettingsError> {
         let client = redis.map(|settings| {
             let settings = RedisSettings { timeout: self.settings.timeout, ..settings.clone() };
-            RedisClient::start_for("usage waits until redis takes it", &settings, &Breakers::silent(), Arc::default())
+            RedisClient::start_for(
+                "usage waits until redis takes it",
+                &settings,
+                &Breakers::silent(),
+                Arc::clone(&self.stats),
+            )
         });
         self.client = client.transpose()?;
         self.pause = None;
@@ -196,7 +210,7 @@ impl Flusher {
             while !batch.deltas.is_empty() {
                 let some = &batch.deltas[..batch.deltas.len().min(PIPELINE)];
                 let pipeline = script::pipeline(&self.sender, batch.number, some);
-                let ticket = client.ticket(|| HashSlot::of(&[]))?;
+                let ticket = client.ticket_for(Operation::Metering, || HashSlot::of(&[]))?;
                 let first = *batch.sent_at.get_or_insert_with(Instant::now);
                 let sent = ticket.pipeline(&pipeline).await;
                 let fates = sent.and_then(|replies| script::fates(&replies, some.len()).ok_or(StoreError::Other));

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Connection;
+use tollgate_filters::limiter::rule::{
+    Align, FixedWindow, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::limiter::store::redis::{
-    Breakers, GatewayCount, Heartbeat, Operation, RedisClient, RedisSettings, RedisStats, StoreError,
+    Breakers, GatewayCount, Gateways, Heartbeat, Operation, RedisClient, RedisSettings, RedisStats, StoreError,
 };
 use tollgate_filters::limiter::verdict::Source;
 
@@ -93,6 +96,40 @@ async fn without_redis_the_last_count_stands() {
     server.launch();
     eventually("it is told again", async || gateways[0].beat(&client).await.is_ok()).await;
     assert_eq!(count.get().get(), 2, "an empty Redis is not believed at once");
+}
+
+#[tokio::test]
+async fn the_parts_of_gateways_that_counted_each_other_are_no_more_than_the_limit() {
+    const LIMIT: u64 = 50;
+    let hour = Duration::from_secs(3_600);
+    let rules = [
+        Rule::TokenBucket(TokenBucket::new(1, hour, LIMIT).unwrap()),
+        Rule::Gcra(TokenBucket::new(1, hour, LIMIT).unwrap()),
+        Rule::FixedWindow(FixedWindow::new(LIMIT, hour, Align::First).unwrap()),
+        Rule::SlidingWindowLog(SlidingWindowLog::new(LIMIT, hour).unwrap()),
+        Rule::SlidingWindowCounter(SlidingWindowCounter::new(LIMIT, hour).unwrap()),
+        Rule::Quota(Quota::new(LIMIT).unwrap()),
+    ];
+    let mut server = RedisServer::start();
+    let client = server.connected_client().await;
+    let counts = [(); 3].map(|()| GatewayCount::default());
+    let mut gateways = counts.clone().map(Heartbeat::new);
+    for gateway in [0, 1, 2, 0, 1] {
+        gateways[gateway].beat(&client).await.unwrap();
+    }
+    assert!(counts.iter().all(|count| count.get().get() == 3));
+    server.kill();
+    eventually("it is gone", async || client.status().live_connections() == 0).await;
+    for rule in &rules {
+        let mut admitted = 0;
+        for count in &counts {
+            let store = store(&client, OnStoreFailure::Local).gateways(Gateways::Counted(count.clone()));
+            for _ in 0..LIMIT {
+                admitted += u64::from(ask(&store, "a", rule).await.is_allowed());
+            }
+        }
+        assert!((1..=LIMIT).contains(&admitted), "{admitted} under {rule:?}");
+    }
 }
 
 fn gateways(redis: &mut Connection, what: &str, id: &str, now_us: u64) -> i64 {

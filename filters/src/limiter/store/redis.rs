@@ -38,7 +38,7 @@ pub use self::error::StoreError;
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::heartbeat::{GatewayCount, Gateways, Heartbeat};
 pub use self::info::ServerInfo;
-pub use self::locked::{LockSettings, LockedStatus, LockedStore, Retry};
+pub use self::locked::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
 pub use self::plans::RedisPlans;
 pub(crate) use self::script::Script;
 pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};

@@ -38,7 +38,7 @@ pub enum Gateways {
 }
 
 /// How many gateways were counted last; clones share it. 1 until somebody has counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GatewayCount(Arc<AtomicU32>);
 
 /// One gateway's word that it lives.
@@ -80,13 +80,18 @@ impl GatewayCount {
     /// How many there are.
     #[must_use]
     pub fn get(&self) -> NonZeroU32 {
-        NonZeroU32::new(self.0.load(Ordering::Relaxed)).unwrap_or(NonZeroU32::MIN)
+        self.counted().unwrap_or(NonZeroU32::MIN)
     }
-}
 
-impl Default for GatewayCount {
-    fn default() -> Self {
-        Self(Arc::new(AtomicU32::new(1)))
+    /// The same; `None` if nobody has counted.
+    #[must_use]
+    pub fn counted(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Nobody counts any more.
+    pub fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 

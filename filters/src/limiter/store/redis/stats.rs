@@ -18,6 +18,8 @@ pub enum Operation {
     Plan,
     /// Takes from stocks, fills or sets them.
     Stock,
+    /// Brings counts of use.
+    Metering,
     /// Says that a gateway lives, and asks how many do.
     Heartbeat,
     /// Reads a server's figures.
@@ -47,8 +49,8 @@ pub struct RedisStats {
 
 impl Operation {
     /// Every operation, in the order in which they are declared.
-    pub const ALL: [Self; 7] =
-        [Self::Decide, Self::Settle, Self::Lease, Self::Plan, Self::Stock, Self::Heartbeat, Self::Info];
+    pub const ALL: [Self; 8] =
+        [Self::Decide, Self::Settle, Self::Lease, Self::Plan, Self::Stock, Self::Metering, Self::Heartbeat, Self::Info];
 
     /// The word for it in metrics.
     #[must_use]
@@ -59,6 +61,7 @@ impl Operation {
             Self::Lease => "lease",
             Self::Plan => "plan",
             Self::Stock => "stock",
+            Self::Metering => "metering",
             Self::Heartbeat => "heartbeat",
             Self::Info => "info",
         }

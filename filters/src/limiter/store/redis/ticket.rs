@@ -132,6 +132,10 @@ impl Ticket {
                 } else {
                     link.answered();
                 }
+                if !self.operation.serves_requests() && error.code().is_some() {
+                    // What this user may not do here says nothing of decisions.
+                    return Err(kind);
+                }
                 if matches!(kind, StoreError::Other | StoreError::Clocks) && error.code().is_some() {
                     // Redis answers: what one script makes of one key must not send all others elsewhere.
                     node.breaker.succeeded();

@@ -13,6 +13,7 @@
 
 mod attempt;
 mod retry;
+mod stats;
 mod window;
 
 use std::num::NonZeroUsize;
@@ -27,6 +28,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::attempt::{Job, Outcomes, Part, attempt};
 pub use self::retry::Retry;
+pub use self::stats::{LockStats, LockedStatus};
 use self::window::Ask;
 use super::breaker::Breaker;
 use super::connect::CONNECT_WITHIN;
@@ -75,22 +77,7 @@ struct Shared {
     /// Tells this store's locks from those of all others.
     owner: String,
     tries: AtomicU64,
-    contended: AtomicU64,
-    failures: [AtomicU64; StoreError::ALL.len()],
-    exhausted: AtomicU64,
-}
-
-/// What a [`LockedStore`] counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockedStatus {
-    /// Tries to decide under a lock.
-    pub tries: u64,
-    /// Tries that met somebody else's lock, or lost their own.
-    pub contended: u64,
-    /// Decisions that ran out of tries, of time for another, or of connections.
-    pub exhausted: u64,
-    /// Decisions that failed otherwise, by the reason.
-    pub failures: [(StoreError, u64); StoreError::ALL.len()],
+    stats: Arc<LockStats>,
 }
 
 /// Why Redis did not decide.
@@ -145,11 +132,18 @@ impl LockedStore {
             breaker: Breaker::default(),
             owner: random_name(),
             tries: AtomicU64::new(0),
-            contended: AtomicU64::new(0),
-            failures: Default::default(),
-            exhausted: AtomicU64::new(0),
+            stats: Arc::default(),
         };
         Ok(Self { shared: Arc::new(shared), gateways: Gateways::default() })
+    }
+
+    /// Counts in `stats`, which outlive it. To be said before the first decision.
+    #[must_use]
+    pub fn counting(mut self, stats: Arc<LockStats>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.stats = stats;
+        }
+        self
     }
 
     /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
@@ -169,14 +163,7 @@ impl LockedStore {
     /// What it counted.
     #[must_use]
     pub fn status(&self) -> LockedStatus {
-        let shared = &*self.shared;
-        let failures = std::array::from_fn(|at| (StoreError::ALL[at], shared.failures[at].load(Ordering::Relaxed)));
-        LockedStatus {
-            tries: shared.tries.load(Ordering::Relaxed),
-            contended: shared.contended.load(Ordering::Relaxed),
-            exhausted: shared.exhausted.load(Ordering::Relaxed),
-            failures,
-        }
+        self.shared.stats.status()
     }
 
     /// `None` if one of the rules needs scripts.
@@ -249,12 +236,13 @@ impl Shared {
     async fn tries(&self, job: &Job, deadline: Instant) -> Result<Vec<Answer>, Failure> {
         for n in 0.. {
             let number = self.tries.fetch_add(1, Ordering::Relaxed);
+            self.stats.tries.fetch_add(1, Ordering::Relaxed);
             let owner = format!("{}-{number}", self.owner);
             // Handed back before the pause, for those who want other keys.
             let mut connection = self.connection(deadline).await?;
             match timeout_at(deadline, attempt(&mut *connection, job, &owner)).await {
                 Ok(Ok(Outcomes::Decided(answers))) => return Ok(answers),
-                Ok(Ok(Outcomes::Contended)) => self.contended.fetch_add(1, Ordering::Relaxed),
+                Ok(Ok(Outcomes::Contended)) => self.stats.contended.fetch_add(1, Ordering::Relaxed),
                 Ok(Ok(Outcomes::Nonsense)) => return Err(Failure::Store(StoreError::Other)),
                 Ok(Err(error)) => return Err(Failure::Store(StoreError::of(&error))),
                 // It may have been decided: never tried again.
@@ -285,8 +273,8 @@ impl Shared {
 
     fn count(&self, failure: &Failure) {
         let counter = match failure {
-            Failure::Exhausted => &self.exhausted,
-            Failure::Store(kind) => &self.failures[kind.index()],
+            Failure::Exhausted => &self.stats.exhausted,
+            Failure::Store(kind) => self.stats.failures(*kind),
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
