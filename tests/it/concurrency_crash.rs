@@ -108,7 +108,7 @@ fn without_redis_each_gateway_holds_to_the_limit_by_itself() {
     let gateways = [Gateway::start(&yaml), Gateway::start(&yaml)];
     let in_redis = hold(&gateways[0]);
     assert_eq!(quick(&gateways[1]).status, 429);
-    redis.stop();
+    redis.kill();
     let here = gateways.each_ref().map(|gateway| {
         eventually("the loss is noticed", || gateway.metric("tollgate_redis_connections", &[]) == 0.0);
         let client = hold(gateway);

@@ -97,7 +97,7 @@ fn what_two_gateways_serve_while_redis_stops_and_dies_is_counted_exactly() {
         redis.freeze();
         load.more(200);
         redis.thaw();
-        redis.stop();
+        redis.kill();
         load.more(200);
         redis.restart();
     }
@@ -162,7 +162,7 @@ fn a_counter_outside_of_a_limiter_counts_what_was_asked_and_one_inside_what_pass
 fn an_end_without_redis_takes_a_few_seconds_and_says_what_is_lost() {
     let mut redis = Redis::start();
     let mut gateway = Gateway::start(&yaml(&redis, "echo:", "}\nmetering: {flush-every: 10ms}", ""));
-    redis.stop();
+    redis.kill();
     for _ in 0..3 {
         gateway.connect().request("GET", "/a", &[("x-key", "k")], b"");
     }

@@ -72,7 +72,7 @@ fn a_redis_killed_under_load_costs_no_5xx_and_is_back_within_a_second() {
     let load = Load::start(&[gateway.address], 9, PATHS);
     load.more(500);
     let begin = Instant::now();
-    redis.stop();
+    redis.kill();
     load.more(500);
     gateway.logged("cannot connect to redis");
     load.more(500);
@@ -143,7 +143,7 @@ fn without_redis_a_limit_holds_locally_or_not_at_all_or_refuses_and_says_so() {
 #[test]
 fn a_redis_that_comes_after_the_gateway_is_found() {
     let mut redis = Redis::start();
-    redis.stop();
+    redis.kill();
     let gateway = Gateway::start(&yaml(&redis.url(), 1000));
     gateway.logged("cannot connect to redis");
     assert!(is_degraded(&ask(&gateway, "/local")));
@@ -177,7 +177,7 @@ fn a_redis_that_hangs_holds_up_a_start_for_a_moment_only() {
 #[test]
 fn readiness_can_be_made_to_need_redis() {
     let mut redis = Redis::start();
-    redis.stop();
+    redis.kill();
     let more = "management: {readiness: {redis: true}}\n";
     let gateway = Gateway::start(&(yaml(&redis.url(), 1000) + more));
     eventually("it says why it is not ready", || {

@@ -65,7 +65,7 @@ fn the_log_says_when_a_server_is_no_longer_asked_and_when_it_is_again() {
         yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 1000") + "server: {address: 127.0.0.1, workers: 2}\n";
     let gateway = Gateway::start(&yaml);
     assert_eq!(ask(&gateway, "k"), 200);
-    redis.stop();
+    redis.kill();
     eventually("requests find out", || {
         ask(&gateway, "k");
         gateway.metric("tollgate_breaker_state", &[&redis.address.to_string()]) == 1.0
@@ -97,7 +97,7 @@ fn gateways_that_counted_each_other_divide_a_limit_when_redis_is_gone() {
     assert!(gateways[2].wait().success());
     all_count(&gateways[..2], 2.0);
 
-    redis.stop();
+    redis.kill();
     let admitted = gateways[..2].iter().map(|gateway| {
         let mut client = gateway.connect();
         (0..60).filter(|_| client.request("GET", "/a", &[("x-key", "k")], b"").status == 200).count()

@@ -3,7 +3,8 @@
 //! One batch after the other, each under a number above the last one's. What is late or fails is sent again, with the
 //! same number, until it lands: the script adds nothing to a hash that has seen the number. Behind a batch that waits,
 //! others queue; when the queue is full, or takes room that the ledger needs, what is counted stays there and goes along
-//! later. So an outage of any length costs no count, and no attribution as long as half of `max_cells` is enough for the
+//! later. (In a cluster what belongs to other nodes lands, and only what belongs to the lost one waits: but all later
+//! batches wait with it.) So an outage of any length costs no count, and no attribution as long as half of `max_cells` is enough for the
 //! names.
 //!
 //! Lost are: what is in memory when the process is killed, or cannot be flushed when it ends; a batch of which nobody
@@ -17,13 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use redis::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::batch::{Batch, Delta};
 use super::ledger::Ledger;
-use super::script::{self, Fate, RESEND_FOR};
+use super::script::{self, Fate, REQUEST_COUNTER, RESEND_FOR};
 use crate::limiter::store::redis::{
-    Breakers, HashSlot, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, jittered,
+    Breakers, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, Unanswered, jittered,
 };
 
 /// Hashes in one pipeline. More go in several, so that one is answered in a fraction of its timeout.
@@ -209,18 +211,18 @@ impl Flusher {
             }
             while !batch.deltas.is_empty() {
                 let some = &batch.deltas[..batch.deltas.len().min(PIPELINE)];
-                let pipeline = script::pipeline(&self.sender, batch.number, some);
-                let ticket = client.ticket_for(Operation::Metering, || HashSlot::of(&[]))?;
-                let first = *batch.sent_at.get_or_insert_with(Instant::now);
-                let sent = ticket.pipeline(&pipeline).await;
-                let fates = sent.and_then(|replies| script::fates(&replies, some.len()).ok_or(StoreError::Other));
-                if fates.is_err() {
-                    tally.failed_sends.fetch_add(1, Relaxed);
+                let calls = script::calls(&self.sender, batch.number, some);
+                // Noted before, since this may be cancelled.
+                let before = batch.sent_at.replace(batch.sent_at.unwrap_or_else(Instant::now));
+                let sent = client.run_all(Operation::Metering, &REQUEST_COUNTER, &calls).await;
+                if !sent.iter().any(|reply| reply.as_ref().is_err_and(|unanswered| unanswered.may_have_run)) {
+                    batch.sent_at = before;
                 }
-                let fates = fates?;
-                let landed: Vec<Delta> = batch.deltas.drain(..fates.len()).collect();
-                conclude(&self.ledger, &landed, &fates);
-                batch.sent_at = (!batch.deltas.is_empty()).then_some(first);
+                let failure = conclude(&self.ledger, &mut batch.deltas, sent);
+                if let Some(failure) = failure {
+                    tally.failed_sends.fetch_add(1, Relaxed);
+                    return Err(failure);
+                }
             }
             self.queue.pop_front();
             tally.waiting.store(self.queue.len(), Relaxed);
@@ -244,25 +246,36 @@ impl Flusher {
     }
 }
 
-/// Counts what became of `deltas` and gives their room back.
-fn conclude(ledger: &Ledger, deltas: &[Delta], fates: &[Fate]) {
-    let (mut landed, mut refused, mut example) = (0, 0, None);
-    for (delta, fate) in deltas.iter().zip(fates) {
-        match fate {
-            Fate::Landed => landed += delta.requests(),
-            Fate::Refused => {
+/// Counts what became of the first of `deltas`, takes those out whose fate is known, and gives their room back. Returns
+/// why it is not known of the others.
+fn conclude(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Value, Unanswered>>) -> Option<StoreError> {
+    let (mut landed, mut refused, mut room, mut example, mut failure) = (0, 0, 0, None, None);
+    let mut sent = sent.into_iter();
+    deltas.retain(|delta| {
+        let Some(reply) = sent.next() else { return true };
+        let fate = reply.map_err(|unanswered| unanswered.kind);
+        match fate.and_then(|reply| script::fate(&reply).ok_or(StoreError::Other)) {
+            Ok(Fate::Landed) => landed += delta.requests(),
+            Ok(Fate::Refused) => {
                 refused += delta.requests();
-                example = example.or(Some(&delta.name));
+                example.get_or_insert_with(|| delta.name.clone());
+            }
+            Err(kind) => {
+                failure = failure.or(Some(kind));
+                return true;
             }
         }
-    }
-    ledger.release(deltas.iter().map(|delta| delta.cells).sum());
+        room += delta.cells;
+        false
+    });
+    ledger.release(room);
     ledger.tally.flushed.fetch_add(landed, Relaxed);
     if let Some(example) = example {
         ledger.tally.lost.fetch_add(refused, Relaxed);
-        let key = String::from_utf8_lossy(example);
+        let key = String::from_utf8_lossy(&example);
         tracing::error!(requests = refused, %key, "usage cannot be added in redis: something else is stored there");
     }
+    failure
 }
 
 impl fmt::Debug for Flusher {

@@ -3,12 +3,14 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, Value};
+use redis::{Cmd, Value};
 
 use super::batch::Delta;
-use crate::limiter::store::redis::Script;
+use crate::limiter::store::redis::{HashSlot, Script};
 
-static REQUEST_COUNTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../../lua/request_counter.lua")));
+/// The script of all calls.
+pub(super) static REQUEST_COUNTER: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../lua/request_counter.lua")));
 
 /// How long Redis remembers the number of a sender's last batch. No batch is sent again for as long
 /// ([`RESEND_FOR`]); a sender is one run of a process, and its numbers stay this long after it.
@@ -29,15 +31,9 @@ pub(super) enum Fate {
     Refused,
 }
 
-/// Adds `deltas` to their hashes as `sender`'s batch `number`. The script goes first: two kilobytes a tick, and none of
-/// the calls behind it can find it missing.
-pub(super) fn pipeline(sender: &str, number: u64, deltas: &[Delta]) -> Pipeline {
-    let mut pipeline = Pipeline::with_capacity(deltas.len() + 1);
-    pipeline.add_command(REQUEST_COUNTER.load());
-    for delta in deltas {
-        pipeline.add_command(add(sender, number, delta));
-    }
-    pipeline
+/// The calls that add `deltas` to their hashes as `sender`'s batch `number`, each with the slot of its keys.
+pub(super) fn calls(sender: &str, number: u64, deltas: &[Delta]) -> Vec<(HashSlot, Cmd)> {
+    deltas.iter().map(|delta| (HashSlot::of(&delta.name), add(sender, number, delta))).collect()
 }
 
 fn add(sender: &str, number: u64, delta: &Delta) -> Cmd {
@@ -55,15 +51,11 @@ fn add(sender: &str, number: u64, delta: &Delta) -> Cmd {
     cmd
 }
 
-/// What became of `deltas` deltas, in order; `None` when the answers make no sense.
-pub(super) fn fates(replies: &[Value], deltas: usize) -> Option<Vec<Fate>> {
-    let fate = |reply: &Value| match reply {
+/// What became of a delta; `None` when the answer makes no sense.
+pub(super) fn fate(reply: &Value) -> Option<Fate> {
+    match reply {
         Value::Int(0 | 1) => Some(Fate::Landed),
         Value::Int(-1) => Some(Fate::Refused),
-        _ => None,
-    };
-    match replies.split_first() {
-        Some((_, replies)) if replies.len() == deltas => replies.iter().map(fate).collect(),
         _ => None,
     }
 }
@@ -93,13 +85,8 @@ mod tests {
 
     #[test]
     fn replies_become_fates() {
-        let replies = |numbers: &[i64]| -> Vec<Value> {
-            std::iter::once(Value::Okay).chain(numbers.iter().copied().map(Value::Int)).collect()
-        };
-        assert_eq!(fates(&replies(&[1, 0, -1]), 3).unwrap(), [Fate::Landed, Fate::Landed, Fate::Refused]);
-        for (replies, deltas) in [(replies(&[1]), 2), (replies(&[1, 2]), 2), (Vec::new(), 0)] {
-            assert_eq!(fates(&replies, deltas), None);
-        }
-        assert_eq!(fates(&[Value::Okay, Value::Nil], 1), None);
+        let fates = [1, 0, -1].map(|number| fate(&Value::Int(number)).unwrap());
+        assert_eq!(fates, [Fate::Landed, Fate::Landed, Fate::Refused]);
+        assert_eq!([Value::Int(2), Value::Nil].map(|reply| fate(&reply)), [None, None]);
     }
 }

@@ -11,8 +11,9 @@ use tollgate_filters::limiter::key::BucketKey;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::limiter::store::redis::{RedisClient, RedisSettings};
 use tollgate_filters::limiter::verdict::{Outcome, Source};
+use tollgate_test_support::{Fault, FaultProxy};
 
-use crate::support::{Proxy, RedisServer, eventually};
+use crate::support::{RedisServer, eventually};
 
 const KEY: &str = "concurrency_limiter.{r.k}.leases";
 
@@ -232,17 +233,18 @@ async fn an_answer_that_comes_too_late_leaves_no_lease_behind() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
     let server = RedisServer::start();
-    let proxy = Proxy::start(server.port, b"$5\r\nrenew\r\n");
+    let proxy = FaultProxy::start(server.address);
+    proxy.set(Fault::HoldCommands(b"$5\r\nrenew\r\n"));
     let settings = RedisSettings { connections: 2.try_into().unwrap(), ..RedisSettings::new(proxy.url()) };
     let client = RedisClient::start(&RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
     eventually("both connections", async || client.status().live_connections() == 2).await;
     let gateway = gateway(&client, 1, 300, OnStoreFailure::Deny);
     let held = gateway.hold().await;
-    eventually("the renewal is on its way", async || proxy.holds_back()).await;
+    eventually("the renewal is on its way", async || proxy.struck() > 0).await;
     let redis = &mut server.connection();
     drop(held);
     eventually("given back over the other connection", async || owners(redis).is_empty()).await;
-    proxy.let_go();
+    proxy.set(Fault::Pass);
     eventually("the renewal arrives", async || gateway.stats.renewals(Renewal::Retaken) == 1).await;
     gateway.releases.settled(Duration::from_secs(10)).await;
     eventually("and is undone", async || owners(redis).is_empty()).await;

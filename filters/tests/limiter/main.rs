@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calendar;
+mod cluster;
 mod concurrency;
 mod concurrency_script;
 mod conservation;

@@ -56,7 +56,7 @@ fn plans_in_redis_are_read_there_and_a_change_takes_effect() {
     redis.cli(&["DEL", "plans"]);
     redis.cli(&["SET", "plans", "not a hash"]);
     eventually("without a plan the default holds", || passed(&mut client, &[("x-key", "carl")]) == 0);
-    redis.stop();
+    redis.kill();
     eventually("without redis the default plan holds", || {
         let key = format!("key-{:?}", std::time::Instant::now());
         passed(&mut client, &[("x-key", &key)]) == 2

@@ -7,9 +7,11 @@
 //!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
+mod apart;
 mod breaker;
 mod call;
 mod client;
+mod cluster;
 mod compose;
 mod connect;
 mod dial;
@@ -20,9 +22,11 @@ mod heartbeat;
 mod info;
 mod link;
 mod locked;
+mod many;
 mod node;
 mod operands;
 mod plans;
+mod redirect;
 mod script;
 mod settings;
 mod stats;
@@ -39,6 +43,7 @@ pub(crate) use self::hash_slot::HashSlot;
 pub use self::heartbeat::{GatewayCount, Gateways, Heartbeat};
 pub use self::info::ServerInfo;
 pub use self::locked::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
+pub(crate) use self::many::Unanswered;
 pub use self::plans::RedisPlans;
 pub(crate) use self::script::Script;
 pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};

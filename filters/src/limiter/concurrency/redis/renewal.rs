@@ -83,8 +83,9 @@ async fn run(shared: Arc<Shared>) {
         let Some(due) = shared.registry.due() else { return };
         pause = shared.rule.renew_every();
         for leases in due.chunks(AT_ONCE) {
-            if shared.renew(leases).await.is_none() {
-                shared.stats.renewed(Renewal::Failed, leases.len());
+            let failed = shared.renew(leases).await;
+            if failed > 0 {
+                shared.stats.renewed(Renewal::Failed, failed);
                 pause = pause.min(TRY_AGAIN_AFTER);
             }
             // A request that ended meanwhile sent its release perhaps over another connection, and before the renewal.
@@ -96,19 +97,19 @@ async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Renews `leases` in one write; `None` if Redis did not answer.
-    async fn renew(&self, leases: &[Due]) -> Option<()> {
-        let (_, first) = leases.first()?;
-        let ticket = self.client.ticket_for(Purpose::Lease, || HashSlot::of(first)).ok()?;
-        let mut pipeline = redis::pipe();
-        // Redis may have forgotten the script, and a pipeline finds that out too late.
-        pipeline.add_command(call::SCRIPT.load());
-        for (owner, name) in leases {
-            pipeline.add_command(call::command(Operation::Renew, name, *owner, &self.rule));
-        }
-        let values = ticket.pipeline(&pipeline).await.ok()?;
-        let replies: Vec<_> = values.iter().skip(1).map(call::reply).collect::<Option<_>>()?;
-        for (&(owner, _), reply) in leases.iter().zip(replies) {
+    /// Renews `leases` in one write to each server; returns for how many Redis did not.
+    async fn renew(&self, leases: &[Due]) -> usize {
+        let renewal =
+            |(owner, name): &Due| (HashSlot::of(name), call::command(Operation::Renew, name, *owner, &self.rule));
+        let renewals: Vec<_> = leases.iter().map(renewal).collect();
+        let mut failed = 0;
+        for (&(owner, _), answer) in
+            leases.iter().zip(self.client.run_all(Purpose::Lease, &call::SCRIPT, &renewals).await)
+        {
+            let Some(reply) = answer.ok().as_ref().and_then(call::reply) else {
+                failed += 1;
+                continue;
+            };
             let outcome = match reply.step {
                 Step::Done => Renewal::Renewed,
                 Step::Retaken => Renewal::Retaken,
@@ -119,6 +120,6 @@ impl Shared {
                 self.stats.overran();
             }
         }
-        Some(())
+        failed
     }
 }

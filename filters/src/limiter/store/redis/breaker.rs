@@ -36,10 +36,10 @@ struct Told {
     open: bool,
 }
 
-/// The breakers of several servers, by their names.
-#[derive(Debug, Default)]
+/// The breakers of several servers, by their names; clones share them.
+#[derive(Clone, Debug, Default)]
 pub struct Breakers {
-    by_name: Mutex<HashMap<String, Weak<Breaker>>>,
+    by_name: Arc<Mutex<HashMap<String, Weak<Breaker>>>>,
     silent: bool,
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, Value};
+use redis::{Cmd, Value};
 
 use super::compose::Part;
+use super::hash_slot::HashSlot;
 use super::operands::{Operands, Style, suffixes};
 use super::script::Script;
-use crate::limiter::key::BucketKey;
+use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, MOST, Quota};
 use crate::limiter::store::Check;
 use crate::limiter::verdict::{Answer, Outcome};
@@ -33,27 +34,35 @@ impl Call {
 /// The call that decides all of `checks`.
 pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
     if let [only] = checks
-        && place_in_pack(only).is_none()
+        && let (algorithm, place) = (only.rule.algorithm(), Place::of(only.key, only.rule.algorithm()))
+        && !place.packs
     {
         let mut all = Operands::new(style);
-        all.key(only.key, suffixes(only.rule.algorithm()));
+        all.key(place.key, place.name, suffixes(algorithm));
         all.rule(only.rule, cost_of(only).into_bytes());
-        return Call::new(Script::single(only.rule.algorithm()), &all);
+        return Call::new(Script::single(algorithm), &all);
     }
-    list(checks.iter().map(|check| (check, cost_of(check), None)), style)
+    list(checks.iter().map(|check| (check, cost_of(check), None)), true, style)
+}
+
+/// The call that says what [`decide`] would, and takes nothing.
+pub(super) fn look(checks: &[Check<'_>], style: &Style) -> Call {
+    list(checks.iter().map(|check| (check, cost_of(check), None)), false, style)
 }
 
 /// The call that corrects what a request took.
 pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &Style) -> Call {
     let cost = format!("{:+}", more.clamp(-(MOST as i64), MOST as i64));
-    if place_in_pack(check).is_some() {
-        return list(std::iter::once((check, cost, Some(counted_at_us))), style);
+    let algorithm = check.rule.algorithm();
+    let place = Place::of(check.key, algorithm);
+    if place.packs {
+        return list(std::iter::once((check, cost, Some(counted_at_us))), true, style);
     }
     let mut all = Operands::new(style);
-    all.key(check.key, suffixes(check.rule.algorithm()));
+    all.key(place.key, place.name, suffixes(algorithm));
     all.rule(check.rule, cost.into_bytes());
     all.counted_at(check.rule, counted_at_us);
-    Call::new(Script::single(check.rule.algorithm()), &all)
+    Call::new(Script::single(algorithm), &all)
 }
 
 /// What is done with a stock.
@@ -64,24 +73,27 @@ pub(super) enum StockAction {
     Set,
 }
 
-/// The calls that do something with each of many stocks; the first reply is none of theirs.
-pub(super) fn stocks(rule: &Quota, operations: &[(BucketKey<'_>, StockAction, i64)], style: &Style) -> Pipeline {
+/// The calls that do something with each of many stocks, each with the slot of its keys, and their script.
+pub(super) fn stocks(
+    rule: &Quota,
+    operations: &[(BucketKey<'_>, StockAction, i64)],
+    style: &Style,
+) -> (Arc<Script>, Vec<(HashSlot, Cmd)>) {
     let script = Script::single(Algorithm::Quota);
-    // In front, since some of the calls might have run by the time when one finds that Redis forgot it.
-    let mut pipeline = Pipeline::with_capacity(operations.len() + 1);
-    pipeline.add_command(script.load());
-    for &(key, action, amount) in operations {
+    let call = |&(key, action, amount): &(BucketKey<'_>, StockAction, i64)| {
         let action = match action {
             StockAction::Take => "take",
             StockAction::Grant => "grant",
             StockAction::Set => "set",
         };
+        let place = Place::of(key, Algorithm::Quota);
         let mut all = Operands::new(style);
-        all.key(key, suffixes(Algorithm::Quota));
+        all.key(place.key, place.name, suffixes(Algorithm::Quota));
         all.stock(rule, action, amount.to_string().into_bytes());
-        pipeline.add_command(Call::new(Arc::clone(&script), &all).cmd);
-    }
-    pipeline
+        (slot_of(key, Algorithm::Quota, style), Call::new(Arc::clone(&script), &all).cmd)
+    };
+    let calls = operations.iter().map(call).collect();
+    (script, calls)
 }
 
 /// What a request costs, in a number that scripts can count with: a client may have named it.
@@ -90,18 +102,19 @@ fn cost_of(check: &Check<'_>) -> String {
 }
 
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
-fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, style: &Style) -> Call {
+fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, takes: bool, style: &Style) -> Call {
     let mut all = Operands::new(style);
     let mut parts = Vec::new();
     for (check, cost, counted_at_us) in checks {
         let own = check.rule.algorithm();
-        let (algorithm, key, packed_as) = match place_in_pack(check) {
-            Some((key, name)) => {
+        let place = Place::of(check.key, own);
+        let (algorithm, key, packed_as) = match place.name {
+            Some(name) if place.packs => {
                 // One name may stand for rules of different algorithms, in different plans: none reads the other's state.
                 let kind = packed(own).as_str();
-                (packed(own), all.key(key, &[b"rules"]), Some(format!("{kind}_{name}").into()))
+                (packed(own), all.key(place.key, None, &[b"rules"]), Some(format!("{kind}_{name}").into()))
             }
-            None => (own, all.key(check.key, suffixes(own)), None),
+            name => (own, all.key(place.key, name, suffixes(own)), None),
         };
         let arg = all.count();
         all.rule(check.rule, cost.into_bytes());
@@ -110,7 +123,7 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
         }
         parts.push(Part { algorithm, packed_as, key, arg, args: all.count() - arg });
     }
-    Call::new(Script::list(&parts), &all)
+    Call::new(Script::list(&parts, takes), &all)
 }
 
 /// By which script a rule of a list is decided. Spring knows no lists, so a token bucket in one is kept as GCRA keeps it,
@@ -122,15 +135,40 @@ fn packed(algorithm: Algorithm) -> Algorithm {
     }
 }
 
-/// The key of the string that holds the states of all rules of a list, and this rule's name in it: `limiter#name`. What
-/// limiters share (`#name`) has a key of its own, where each of them finds it, and so has a limiter's only rule.
-fn place_in_pack<'a>(check: &Check<'a>) -> Option<(BucketKey<'a>, &'a str)> {
-    let (scope, name) = check.key.scope.rsplit_once('#')?;
-    let names_a_rule = !scope.is_empty()
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
-    let packs = names_a_rule && Script::is_packable(packed(check.rule.algorithm()));
-    packs.then_some((BucketKey { scope, ..check.key }, name))
+/// Where the state of a rule is kept.
+struct Place<'a> {
+    /// What its key is named after, and what the slot depends on: all rules of a limiter that count one key id have it
+    /// in common.
+    key: BucketKey<'a>,
+    /// What tells it from the other rules of its limiter (`limiter#name`). What limiters share (`#name`) has a key of its
+    /// own, where each of them finds it, and so has a limiter's only rule.
+    name: Option<&'a str>,
+    /// Whether it is in one string with others.
+    packs: bool,
+}
+
+impl<'a> Place<'a> {
+    fn of(key: BucketKey<'a>, algorithm: Algorithm) -> Self {
+        let parts = key.scope.rsplit_once('#').filter(|(scope, name)| {
+            !scope.is_empty()
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        });
+        match parts {
+            Some((scope, name)) => {
+                let packs = Script::is_packable(packed(algorithm));
+                Self { key: BucketKey { scope, ..key }, name: Some(name), packs }
+            }
+            None => Self { key, name: None, packs: false },
+        }
+    }
+}
+
+/// The slot of all keys of a rule.
+pub(super) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, style: &Style) -> HashSlot {
+    let mut name = Vec::with_capacity(96);
+    redis_text::write(Place::of(key, algorithm).key, style.hash_ids, &mut name);
+    HashSlot::of(&name)
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::breaker::{BreakerState, Breakers};
+use super::cluster::Cluster;
 use super::dial::Dial;
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::link::Link;
 use super::node::{Address, Node};
-use super::settings::{RedisSettings, RedisSettingsError};
+use super::settings::{RedisSettings, RedisSettingsError, Servers};
 use super::stats::{Operation, RedisStats};
 use super::status::{NodeStatus, RedisStatus};
 use super::supervisor;
@@ -28,7 +29,7 @@ pub struct RedisClient {
 
 /// What calls and supervisors share.
 pub(super) struct Shared {
-    pub(super) node: Arc<Node>,
+    pub(super) topology: Topology,
     pub(super) stats: Arc<RedisStats>,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
@@ -37,6 +38,14 @@ pub(super) struct Shared {
     clock: MonotonicClock,
     warned_at_us: AtomicU64,
     warned_of_scripts: AtomicBool,
+}
+
+/// The servers among which keys are shared out.
+pub(super) enum Topology {
+    /// One keeps them all.
+    One(Arc<Node>),
+    /// Each keeps some.
+    Cluster(Box<Cluster>),
 }
 
 // === impl RedisClient ===
@@ -79,15 +88,19 @@ impl RedisClient {
         stats: Arc<RedisStats>,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
-        let (_dial, one) = Dial::new(settings)?;
-        let Some(info) = one else {
-            return Err(RedisSettingsError::Unusable("only one server is supported".into()));
+        let (dial, one) = Dial::new(settings)?;
+        let topology = match (&settings.servers, one) {
+            (Servers::Cluster(seeds), _) => Topology::Cluster(Box::new(Cluster::new(seeds, dial, settings, breakers))),
+            (_, Some(info)) => {
+                let name = info.addr().to_string();
+                let breaker = breakers.of(&name);
+                let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
+                Topology::One(Arc::new(node))
+            }
+            _ => return Err(RedisSettingsError::Unusable("Sentinel is not supported".into())),
         };
-        let name = info.addr().to_string();
-        let breaker = breakers.of(&name);
-        let node = Node::new(name, Address::Fixed(Box::new(info)), settings.connections.get(), breaker);
         let shared = Arc::new(Shared {
-            node: Arc::new(node),
+            topology,
             stats,
             live: watch::Sender::new(0),
             timeout: settings.timeout,
@@ -96,22 +109,25 @@ impl RedisClient {
             warned_at_us: AtomicU64::new(0),
             warned_of_scripts: AtomicBool::new(false),
         });
-        supervisor::start(&shared, &shared.node, &runtime);
+        match &shared.topology {
+            Topology::One(node) => supervisor::start(&shared, node, &runtime),
+            Topology::Cluster(cluster) => cluster.start(&shared),
+        }
         Ok(Arc::new(Self { shared }))
     }
 
-    /// Waits until a connection is live, `at_most` so long; returns whether one is.
+    /// Waits until a connection to each server is live, `at_most` so long; returns whether that is so.
     pub async fn wait_connected(&self, at_most: Duration) -> bool {
         let mut live = self.shared.live.subscribe();
-        tokio::time::timeout(at_most, live.wait_for(|&live| live > 0)).await.is_ok_and(|found| found.is_ok())
+        let connected = live.wait_for(|_| self.shared.topology.is_connected());
+        tokio::time::timeout(at_most, connected).await.is_ok_and(|found| found.is_ok())
     }
 
     /// Waits until the first attempt to connect has succeeded or failed, `at_most` so long: who decides before that
     /// guesses without need.
     pub async fn wait_attempted(&self, at_most: Duration) {
         let mut live = self.shared.live.subscribe();
-        let attempted =
-            live.wait_for(|&live| live > 0 || self.shared.nodes().iter().any(|node| node.last_error.lock().is_some()));
+        let attempted = live.wait_for(|_| self.shared.topology.was_attempted());
         let _ = tokio::time::timeout(at_most, attempted).await;
     }
 
@@ -119,9 +135,8 @@ impl RedisClient {
     #[must_use]
     pub fn status(&self) -> RedisStatus {
         let shared = &*self.shared;
-        let nodes = shared.nodes();
         RedisStatus {
-            nodes: nodes.iter().map(|node| NodeStatus::of(node)).collect(),
+            nodes: shared.topology.status(),
             failures: shared.stats.failures(),
             script_misses: shared.stats.script_misses(),
             connects: shared.stats.connects(),
@@ -130,7 +145,7 @@ impl RedisClient {
 
     /// Closes the connections and makes no more; calls fail from now on.
     pub fn shutdown(&self) {
-        self.shared.nodes().iter().for_each(|node| node.shutdown());
+        self.shared.topology.shutdown();
         self.shared.recount();
     }
 
@@ -146,29 +161,41 @@ impl RedisClient {
         operation: Operation,
         slot: impl FnOnce() -> HashSlot,
     ) -> Result<Ticket, StoreError> {
-        let node = self.shared.route(slot);
-        let lacks_scripts = operation.runs_script() && node.no_scripts.load(Ordering::Relaxed);
-        let leave = match node.find_live() {
-            None => Err(StoreError::Disconnected),
-            // The breaker stays out of it: others may call.
-            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
-            Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
-            Some(live) => Ok(live),
-        };
-        let (link, live) = leave.inspect_err(|&kind| self.shared.degraded(operation, node, kind))?;
-        Ok(Ticket::new(Arc::clone(&self.shared), Arc::clone(node), (link, live), operation, self.shared.timeout))
+        let node = self.shared.route(operation, slot)?;
+        Shared::leave(&self.shared, node, operation, self.deadline())
+    }
+
+    /// A call must have its answer by then if it is made now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.timeout
+    }
+
+    /// Leave to decide by a script on keys of `slot` until `deadline`, or at once the reason why not.
+    pub(super) fn ticket_until(&self, slot: HashSlot, deadline: Instant) -> Result<Ticket, StoreError> {
+        let node = self.shared.route(Operation::Decide, || slot)?;
+        Shared::leave(&self.shared, node, Operation::Decide, deadline)
     }
 
     /// The servers that are in no trouble, as far as is known.
     pub(super) fn healthy_nodes(&self) -> Vec<Arc<Node>> {
-        let closed = |node: &&Arc<Node>| node.breaker.state() == BreakerState::Closed;
-        self.shared.nodes().iter().filter(closed).map(Arc::clone).collect()
+        let mut nodes = self.shared.topology.nodes();
+        nodes.retain(|node| node.breaker.state() == BreakerState::Closed);
+        nodes
     }
 
     /// Leave to ask a certain server about itself, if it is reached.
     pub(super) fn ticket_to_look_at(&self, node: &Arc<Node>) -> Option<Ticket> {
         let (shared, live) = (Arc::clone(&self.shared), node.find_live()?);
-        Some(Ticket::new(shared, Arc::clone(node), live, Operation::Info, self.shared.timeout))
+        Some(Ticket::new(shared, Arc::clone(node), Some(live), Operation::Info, self.deadline()))
+    }
+
+    /// Whether keys are shared out among several servers, by their slots.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.shared.topology, Topology::Cluster(_))
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -187,14 +214,47 @@ impl fmt::Debug for RedisClient {
 // === impl Shared ===
 
 impl Shared {
-    /// The servers that are known.
-    pub(super) fn nodes(&self) -> &[Arc<Node>] {
-        std::slice::from_ref(&self.node)
+    /// The server that keeps the keys of a slot.
+    pub(super) fn route(&self, operation: Operation, slot: impl FnOnce() -> HashSlot) -> Result<Arc<Node>, StoreError> {
+        match &self.topology {
+            Topology::One(node) => Ok(Arc::clone(node)),
+            Topology::Cluster(cluster) => cluster.node(slot()).ok_or(StoreError::ClusterDown).inspect_err(|&kind| {
+                self.degraded(operation, "cluster", kind);
+            }),
+        }
     }
 
-    /// The server that keeps the keys of a slot.
-    fn route(&self, _slot: impl FnOnce() -> HashSlot) -> &Arc<Node> {
-        &self.node
+    /// Leave to ask `node` until `deadline`, or at once the reason why not.
+    pub(super) fn leave(
+        shared: &Arc<Self>,
+        node: Arc<Node>,
+        operation: Operation,
+        deadline: Instant,
+    ) -> Result<Ticket, StoreError> {
+        let lacks_scripts = operation.runs_script() && node.no_scripts.load(Ordering::Relaxed);
+        let leave = match node.find_live() {
+            // A node that joined a moment ago is being connected to.
+            None if shared.is_new(&node) => Ok(None),
+            None => Err(StoreError::Disconnected),
+            // The breaker stays out of it: others may call.
+            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
+            Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
+            live => Ok(live),
+        };
+        let at = leave.inspect_err(|&kind| shared.degraded(operation, &node.name, kind))?;
+        Ok(Ticket::new(Arc::clone(shared), node, at, operation, deadline))
+    }
+
+    /// Whether `node` is of a cluster and nobody knows yet whether it can be reached.
+    pub(super) fn is_new(&self, node: &Node) -> bool {
+        matches!(self.topology, Topology::Cluster(_)) && !node.was_attempted()
+    }
+
+    /// Something happened that makes it doubtful which server keeps what.
+    pub(super) fn doubt(&self) {
+        if let Topology::Cluster(cluster) = &self.topology {
+            cluster.refresh_soon();
+        }
     }
 
     /// Gives up a connection. Without any, the breaker need not find out by itself.
@@ -203,32 +263,71 @@ impl Shared {
             self.recount();
             if node.live_connections() == 0 {
                 node.breaker.open(StoreError::Disconnected);
+                self.doubt();
             }
         }
     }
 
     /// Tells whoever waits how many connections are live. Counted anew each time: one may be lost while it is put in.
     pub(super) fn recount(&self) {
-        self.live.send_modify(|live| *live = self.nodes().iter().map(|node| node.live_connections()).sum());
+        self.live.send_modify(|live| *live = self.topology.nodes().iter().map(|node| node.live_connections()).sum());
     }
 
     /// Counts an operation for requests that Redis did not do, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
-    pub(super) fn degraded(&self, operation: Operation, node: &Node, kind: StoreError) {
+    pub(super) fn degraded(&self, operation: Operation, node: &str, kind: StoreError) {
         if !operation.serves_requests() {
             return;
         }
         self.stats.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
-                tracing::error!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);
+                tracing::error!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);
             }
             return;
         }
         let (now, last) = (self.clock.now_us(), self.warned_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= 1_000_000;
         if due && self.warned_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(redis = %node.name, kind = kind.as_str(), "{}: {kind}", self.outage);
+            tracing::warn!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);
+        }
+    }
+}
+
+// === impl Topology ===
+
+impl Topology {
+    /// The servers that are known.
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        match self {
+            Self::One(node) => vec![Arc::clone(node)],
+            Self::Cluster(cluster) => cluster.nodes(),
+        }
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        match self {
+            Self::One(node) => vec![NodeStatus::of(node)],
+            Self::Cluster(cluster) => cluster.status(),
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        let nodes = self.nodes();
+        !nodes.is_empty() && nodes.iter().all(|node| node.live_connections() > 0)
+    }
+
+    fn was_attempted(&self) -> bool {
+        match self {
+            Self::One(node) => node.was_attempted(),
+            Self::Cluster(cluster) => cluster.was_attempted(),
+        }
+    }
+
+    fn shutdown(&self) {
+        match self {
+            Self::One(node) => node.shutdown(),
+            Self::Cluster(cluster) => cluster.shutdown(),
         }
     }
 }

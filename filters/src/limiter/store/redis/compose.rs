@@ -63,12 +63,13 @@ pub(super) fn is_packable(text: &str) -> bool {
         && text.contains(WRITES)
 }
 
-/// The script for `parts`; `text` has an algorithm's own.
-pub(super) fn compose(parts: &[Part], text: impl Fn(Algorithm) -> &'static str) -> String {
-    let mut script = String::from(
+/// The script for `parts`; `text` has an algorithm's own. Unless it `takes`, it says what would become of a request
+/// and takes nothing.
+pub(super) fn compose(parts: &[Part], takes: bool, text: impl Fn(Algorithm) -> &'static str) -> String {
+    let mut script = format!(
         "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
          local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
-         local all, out = true, {}\n",
+         local all, out = {takes}, {{}}\n",
     );
     if let Some(first) = parts.first() {
         script += &first.in_place(Sections::of(text(first.algorithm)).time);

@@ -42,6 +42,9 @@ pub enum StoreError {
          `sliding-window-counter`, or `store: memory`"
     )]
     NoScripts,
+    /// No node of a cluster keeps the key at the moment.
+    #[error("no node of the redis cluster keeps the key at the moment")]
+    ClusterDown,
     /// Redis' time is in none of the windows that this machine's time is near.
     #[error("the clocks of redis and of this machine differ by more than a window")]
     Clocks,
@@ -63,7 +66,7 @@ const NESTED: [(&str, StoreError); 6] = [
 
 impl StoreError {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Timeout,
         Self::Disconnected,
         Self::BreakerOpen,
@@ -74,6 +77,7 @@ impl StoreError {
         Self::ReadOnly,
         Self::Auth,
         Self::NoScripts,
+        Self::ClusterDown,
         Self::Clocks,
         Self::Other,
     ];
@@ -92,6 +96,7 @@ impl StoreError {
             Self::ReadOnly => "readonly",
             Self::Auth => "auth",
             Self::NoScripts => "no_scripts",
+            Self::ClusterDown => "cluster_down",
             Self::Clocks => "clocks",
             Self::Other => "other",
         }
@@ -108,6 +113,13 @@ impl StoreError {
             ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Auth,
             ErrorKind::Server(ServerErrorKind::BusyLoading) => Self::Loading,
             ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => Self::ReadOnly,
+            // Redirections that lead nowhere.
+            ErrorKind::Server(
+                ServerErrorKind::ClusterDown
+                | ServerErrorKind::Moved
+                | ServerErrorKind::Ask
+                | ServerErrorKind::TryAgain,
+            ) => Self::ClusterDown,
             ErrorKind::Io | ErrorKind::Parse => Self::Disconnected,
             _ => Self::of_code(error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
         }
@@ -160,6 +172,8 @@ mod tests {
             ("MISCONF Redis is configured to save RDB snapshots", StoreError::Misconf),
             ("READONLY You can't write against a read only replica.", StoreError::ReadOnly),
             ("MASTERDOWN Link with MASTER is down", StoreError::ReadOnly),
+            ("CLUSTERDOWN Hash slot not served", StoreError::ClusterDown),
+            ("MOVED 1 127.0.0.1:1", StoreError::ClusterDown),
             ("NOPERM this user has no permissions", StoreError::Auth),
             ("NOAUTH Authentication required.", StoreError::Auth),
             ("ERR Error running script: @user_script:98: -OOM command not allowed", StoreError::Oom),

@@ -12,6 +12,11 @@ impl HashSlot {
     /// How many there are.
     pub(crate) const COUNT: u16 = 16_384;
 
+    /// The slot of that number, if there is one.
+    pub(crate) fn new(number: u16) -> Option<Self> {
+        (number < Self::COUNT).then_some(Self(number))
+    }
+
     /// The slot of `key`: of what is within its first braces, unless that is nothing (Redis Cluster specification,
     /// "Hash tags").
     pub(crate) fn of(key: &[u8]) -> Self {

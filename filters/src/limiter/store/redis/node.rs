@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use redis::ConnectionInfo;
+use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::task::AbortHandle;
 
 use super::breaker::Breaker;
@@ -21,6 +21,8 @@ pub(super) struct Node {
     pub(super) breaker: Arc<Breaker>,
     /// It runs no scripts, as far as is known.
     pub(super) no_scripts: AtomicBool,
+    /// Somebody has tried to connect.
+    pub(super) attempted: AtomicBool,
     pub(super) last_error: Mutex<Option<(StoreError, String)>>,
     next_link: AtomicUsize,
     supervisors: Mutex<Vec<AbortHandle>>,
@@ -40,9 +42,24 @@ impl Node {
             links: (0..links).map(|_| Link::default()).collect(),
             breaker,
             no_scripts: AtomicBool::new(false),
+            attempted: AtomicBool::new(false),
             last_error: Mutex::default(),
             next_link: AtomicUsize::new(0),
             supervisors: Mutex::default(),
+        }
+    }
+
+    /// Whether the first attempt to connect has succeeded or failed.
+    pub(super) fn was_attempted(&self) -> bool {
+        self.attempted.load(Ordering::Relaxed)
+    }
+
+    /// The host that it is reached at.
+    pub(super) fn host(&self) -> Option<&str> {
+        let Address::Fixed(info) = &self.address;
+        match info.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
+            _ => None,
         }
     }
 

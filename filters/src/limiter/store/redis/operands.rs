@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::hash_slot::HashSlot;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
 use crate::limiter::store::memory::Clock;
@@ -50,13 +49,6 @@ pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<
     [what, b".", tag].concat()
 }
 
-/// The slot of all keys of the buckets of `key`.
-pub(super) fn slot_of(key: BucketKey<'_>, hash_id: bool) -> HashSlot {
-    let mut name = Vec::with_capacity(96);
-    redis_text::write(key, hash_id, &mut name);
-    HashSlot::of(&name)
-}
-
 impl Operands {
     pub(super) fn new(style: &Style) -> Self {
         let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
@@ -66,10 +58,19 @@ impl Operands {
         Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
     }
 
-    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first.
-    pub(super) fn key(&mut self, key: BucketKey<'_>, suffixes: &[&[u8]]) -> usize {
+    /// Adds the keys that belong to `key`, unless they are there; returns the position of the first. `rule` tells the
+    /// keys of a limiter's rules apart, behind the hash tag, since one call wants them all in one slot:
+    /// `quota.{orders.10.0.0.1}.daily`.
+    pub(super) fn key(&mut self, key: BucketKey<'_>, rule: Option<&str>, suffixes: &[&[u8]]) -> usize {
         let mut names = match suffixes {
-            [only] => vec![short_name(key, self.hash_ids, only)],
+            [only] => {
+                let mut name = short_name(key, self.hash_ids, only);
+                if let Some(rule) = rule {
+                    name.push(b'.');
+                    name.extend_from_slice(rule.as_bytes());
+                }
+                vec![name]
+            }
             all => {
                 let mut name = Vec::with_capacity(96);
                 redis_text::write(key, self.hash_ids, &mut name);

@@ -38,8 +38,8 @@ static SINGLE: LazyLock<Vec<Arc<Script>>> =
 static PACKABLE: LazyLock<Vec<bool>> =
     LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| compose::is_packable(text(*algorithm))).collect());
 
-/// Scripts for several rules that were asked for so far.
-static LISTS: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
+/// Scripts for several rules that were asked for so far: those that only look, and those that take.
+static LISTS: LazyLock<[RwLock<Lists>; 2]> = LazyLock::new(Default::default);
 
 type Lists = HashMap<Box<[Part]>, Arc<Script>>;
 
@@ -72,13 +72,19 @@ impl Script {
         SINGLE.iter().map(|script| &**script)
     }
 
-    /// The script that decides under several rules.
-    pub(super) fn list(parts: &[Part]) -> Arc<Self> {
-        if let Some(known) = LISTS.read().get(parts) {
+    /// Whether it reads two strings, and takes text that is no number for a missing one.
+    pub(super) fn reads_two_strings(&self) -> bool {
+        self.sha1 == SINGLE[position(Algorithm::TokenBucket)].sha1
+    }
+
+    /// The script that decides under several rules, and takes what is asked for unless it only looks.
+    pub(super) fn list(parts: &[Part], takes: bool) -> Arc<Self> {
+        let lists = &LISTS[usize::from(takes)];
+        if let Some(known) = lists.read().get(parts) {
             return Arc::clone(known);
         }
-        let script = Arc::new(Self::new(compose(parts, text)));
-        Arc::clone(LISTS.write().entry(parts.into()).or_insert(script))
+        let script = Arc::new(Self::new(compose(parts, takes, text)));
+        Arc::clone(lists.write().entry(parts.into()).or_insert(script))
     }
 
     /// Its SHA-1 in hexadecimal, for `EVALSHA`.
@@ -103,7 +109,9 @@ mod tests {
     #[test]
     fn a_list_is_made_once() {
         let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
-        assert!(Arc::ptr_eq(&Script::list(&[part(0), part(4)]), &Script::list(&[part(0), part(4)])));
-        assert_ne!(Script::list(&[part(0)]).sha1(), Script::list(&[part(0), part(4)]).sha1());
+        let list = |parts: &[Part]| Script::list(parts, true);
+        assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));
+        assert_ne!(list(&[part(0)]).sha1(), list(&[part(0), part(4)]).sha1());
+        assert_ne!(list(&[part(0)]).sha1(), Script::list(&[part(0)], false).sha1());
     }
 }

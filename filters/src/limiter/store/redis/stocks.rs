@@ -1,8 +1,10 @@
 //! Prepaid stocks, beyond decisions: straight from Redis or not at all.
 
+use redis::Value;
+
 use super::call::{self, StockAction};
 use super::error::StoreError;
-use super::operands::slot_of;
+use super::many::Unanswered;
 use super::stats::Operation;
 use super::store::RedisStore;
 use crate::limiter::key::BucketKey;
@@ -37,7 +39,7 @@ impl RedisStore {
     }
 
     /// Takes from each of many stocks what is asked of it, or nothing from that one; in their order, each on its own, in
-    /// one pipeline.
+    /// one pipeline to each server.
     ///
     /// # Errors
     /// Redis did not answer in time; some or all of it may have been taken.
@@ -73,10 +75,12 @@ impl RedisStore {
         rule: &Quota,
         operations: &[(BucketKey<'_>, StockAction, i64)],
     ) -> Result<Vec<Answer>, StoreError> {
-        let Some(&(first, ..)) = operations.first() else { return Ok(Vec::new()) };
-        let ticket = self.client.ticket_for(Operation::Stock, || slot_of(first, self.style.hash_ids))?;
-        let replies = ticket.pipeline(&call::stocks(rule, operations, &self.style)).await?;
-        let answers = replies.iter().skip(1).map(|reply| call::answers(reply, 1)?.pop());
-        answers.collect::<Option<_>>().ok_or(StoreError::Other)
+        let (script, calls) = call::stocks(rule, operations, &self.style);
+        let replies = self.client.run_all(Operation::Stock, &script, &calls).await.into_iter();
+        let answer = |reply: Result<Value, Unanswered>| {
+            let reply = reply.map_err(|unanswered| unanswered.kind)?;
+            call::answers(&reply, 1).and_then(|mut only| only.pop()).ok_or(StoreError::Other)
+        };
+        replies.map(answer).collect()
     }
 }

@@ -7,7 +7,7 @@ use super::client::RedisClient;
 use super::fallback::Fallback;
 use super::hash_slot::HashSlot;
 use super::heartbeat::Gateways;
-use super::operands::{Style, slot_of};
+use super::operands::Style;
 use super::stats::Operation;
 use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -68,8 +68,8 @@ impl RedisStore {
         }
     }
 
-    fn slot(&self, check: &Check<'_>) -> HashSlot {
-        slot_of(check.key, self.style.hash_ids)
+    pub(super) fn slot(&self, check: &Check<'_>) -> HashSlot {
+        call::slot_of(check.key, check.rule.algorithm(), &self.style)
     }
 }
 
@@ -77,6 +77,9 @@ impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
         let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let Some(first) = checks.first() else { return Decision::Ready(fallback.decide()) };
+        if let Some(slots) = self.slots(checks) {
+            return self.decide_apart(checks, slots, fallback);
+        }
         let Ok(ticket) = self.client.ticket(|| self.slot(first)) else { return Decision::Ready(fallback.decide()) };
         let call = call::decide(checks, &self.style);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();

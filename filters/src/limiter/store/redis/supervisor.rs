@@ -68,7 +68,7 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
 }
 
 /// What Redis or the system said. The driver puts no credentials into it.
-fn describe(error: &RedisError) -> String {
+pub(super) fn describe(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
@@ -78,6 +78,7 @@ fn describe(error: &RedisError) -> String {
 impl Shared {
     fn connected(&self, node: &Node, runs_scripts: bool) {
         node.no_scripts.store(!runs_scripts, Ordering::Relaxed);
+        node.attempted.store(true, Ordering::Relaxed);
         self.stats.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         node.breaker.probe_now();
@@ -94,6 +95,7 @@ impl Shared {
             *last = Some((kind, reason.to_owned()));
             news
         };
+        node.attempted.store(true, Ordering::Relaxed);
         self.recount();
         if node.live_connections() == 0 {
             node.breaker.open(kind);

@@ -1,40 +1,63 @@
 //! One call of Redis, within a deadline.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
-use tokio::time::{Duration, Instant, timeout_at};
+use redis::aio::MultiplexedConnection;
+use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
+use tokio::time::{Duration, Instant, sleep, timeout_at};
 
-use super::client::Shared;
+use super::client::{Shared, Topology};
 use super::error::StoreError;
 use super::link::Live;
 use super::node::Node;
+use super::redirect::Redirect;
 use super::script::Script;
 use super::stats::Operation;
+
+/// How often a call is sent on to another node of a cluster: from a map that is out of date to the new node, from there
+/// on, and once more for a slot that is being moved. More is a loop.
+pub(super) const HOPS: usize = 4;
+
+/// The first pause before a call is sent again of which only some keys were moved yet; each next one is twice as long.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+
+/// How long an empty string stands for a key that is about to be written: longer than a call may take.
+const PREPARED_FOR_MS: u64 = 2_000;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
     node: Arc<Node>,
-    link: usize,
-    live: Live,
+    /// `None` while the node is being connected to.
+    at: Option<(usize, Live)>,
     operation: Operation,
-    started: Instant,
     deadline: Instant,
 }
 
+/// Why there is no answer.
+enum Failure {
+    /// The node answered with an error, or the connection broke.
+    Redis(RedisError),
+    /// The node that it should have been sent to cannot be asked.
+    NotAsked(StoreError),
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        Self::Redis(error)
+    }
+}
+
 impl Ticket {
-    /// Leave that ends `timeout` from now.
     pub(super) fn new(
         shared: Arc<Shared>,
         node: Arc<Node>,
-        (link, live): (usize, Live),
+        at: Option<(usize, Live)>,
         operation: Operation,
-        timeout: Duration,
+        deadline: Instant,
     ) -> Self {
-        let started = Instant::now();
-        Self { shared, node, link, live, operation, started, deadline: started + timeout }
+        Self { shared, node, at, operation, deadline }
     }
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
@@ -44,19 +67,9 @@ impl Ticket {
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
-        let reply = timeout_at(self.deadline, self.send(script, cmd)).await;
-        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
-    }
-
-    /// Sends all of `pipeline` in one write and waits until the deadline for all answers, in order; an error among
-    /// them is an error of the whole.
-    pub(crate) async fn pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let (offset, count) = (0, pipeline.len());
-        let sent = timeout_at(self.deadline, self.live.connection.send_packed_commands(pipeline, offset, count)).await;
-        self.conclude(sent.ok().map(|replies| {
-            let replies = replies?.into_iter().map(Value::extract_error).collect::<Result<Vec<_>, _>>()?;
-            Ok(Some(replies))
-        }))
+        let started = Instant::now();
+        let reply = timeout_at(self.deadline, self.send(Some(script), cmd)).await;
+        self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
     /// The same for a command that is no script. A key that holds something else is no failure of Redis: it reads as
@@ -66,29 +79,31 @@ impl Ticket {
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
-        let call = async { self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error) };
-        let reply = match timeout_at(self.deadline, call).await {
-            Ok(Err(error)) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
+        let started = Instant::now();
+        let reply = match timeout_at(self.deadline, self.send(None, cmd)).await {
+            Ok(Err(Failure::Redis(error))) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
             reply => reply,
         };
-        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+        self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
     /// Asks the server about itself: an error that it answers with is an answer, and the breaker only hears of silence.
     pub(super) async fn look(mut self, cmd: &Cmd) -> Option<Result<Value, StoreError>> {
-        let call = async { self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error) };
-        let reply = timeout_at(self.deadline, call).await;
-        self.shared.stats.latencies(self.operation).observe(self.started.elapsed());
+        let started = Instant::now();
+        let (link, live) = self.at.as_mut()?;
+        let (link, number) = (&self.node.links[*link], live.number);
+        let reply = timeout_at(self.deadline, write(&mut live.connection, cmd, false)).await;
+        self.shared.stats.latencies(self.operation).observe(started.elapsed());
         match reply {
             Ok(Ok(value)) => Some(Ok(value)),
             Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::of(&error))),
             Ok(Err(_)) => {
-                self.shared.lose(&self.node, &self.node.links[self.link], self.live.number);
+                self.shared.lose(&self.node, link, number);
                 None
             }
             Err(_) => {
-                if self.node.links[self.link].timed_out(self.live.number) {
-                    self.shared.lose(&self.node, &self.node.links[self.link], self.live.number);
+                if link.timed_out(number) {
+                    self.shared.lose(&self.node, link, number);
                 }
                 self.node.breaker.failed(StoreError::Timeout);
                 None
@@ -96,70 +111,225 @@ impl Ticket {
         }
     }
 
-    async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {
-        let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
-        match reply {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
-                self.shared.stats.script_misses.fetch_add(1, Ordering::Relaxed);
-                self.live.connection.send_packed_command(&script.load()).await?.extract_error()?;
-                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
+    /// Sends all of `pipeline` to this node in one write and waits until the deadline for all answers, in order, errors
+    /// among them: those are not followed elsewhere.
+    pub(super) async fn pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let (started, deadline) = (Instant::now(), self.deadline);
+        let call = async {
+            let live = self.reach().await?;
+            Ok::<_, Failure>(live.connection.send_packed_commands(pipeline, 0, pipeline.len()).await?)
+        };
+        match timeout_at(deadline, call).await {
+            Ok(Ok(replies)) => {
+                let host = self.node.host();
+                let errors = replies.iter().filter(|reply| matches!(reply, Value::ServerError(_)));
+                let mut errors = errors.filter_map(|reply| reply.clone().extract_error().err());
+                // One error speaks for all: the node is the same. A redirection is none.
+                let _ = match errors.find(|error| Redirect::of(error, host).is_none()) {
+                    Some(error) => self.conclude::<()>(started, Some(Err(error.into()))),
+                    None => self.conclude(started, Some(Ok(Some(())))),
+                };
+                Ok(replies)
             }
-            reply => reply,
+            Ok(Err(failure)) => self.conclude(started, Some(Err(failure))),
+            Err(_) => self.conclude(started, None),
         }
+    }
+
+    /// Sends `cmd` to the node, and on to where that says the keys are. Nothing is sent twice that may have run.
+    async fn send(&mut self, script: Option<&Script>, cmd: &Cmd) -> Result<Value, Failure> {
+        let (mut hops, mut pause, mut asking, mut prepared) = (0, TRY_AGAIN_AFTER, false, false);
+        loop {
+            self.reach().await?;
+            let Some((_, live)) = &mut self.at else { return Err(Failure::NotAsked(StoreError::Disconnected)) };
+            let misses = &self.shared.stats.script_misses;
+            let error = match exchange(&mut live.connection, misses, script, cmd, asking).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            match Redirect::of(&error, self.node.host()) {
+                Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_two_strings) => {
+                    prepared = true;
+                    prepare(&mut live.connection, cmd).await?;
+                }
+                Some(Redirect::TryAgain) if Instant::now() + pause < self.deadline => {
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+                Some(redirect) if hops < HOPS && redirect != Redirect::TryAgain => {
+                    hops += 1;
+                    asking = matches!(redirect, Redirect::Ask(_));
+                    self.answered();
+                    let Some(node) = Shared::follow(&self.shared, &redirect) else { return Err(error.into()) };
+                    self.turn_to(node)?;
+                }
+                _ => return Err(error.into()),
+            }
+        }
+    }
+
+    /// From now on it is about that node.
+    fn turn_to(&mut self, node: Arc<Node>) -> Result<(), Failure> {
+        self.node = node;
+        self.at = None;
+        if !self.node.breaker.admits() {
+            return Err(Failure::NotAsked(StoreError::BreakerOpen));
+        }
+        self.at = self.node.find_live();
+        Ok(())
+    }
+
+    /// A connection to the node. One that is new is waited for, until the first attempt is over.
+    async fn reach(&mut self) -> Result<&mut Live, Failure> {
+        if self.at.is_none() {
+            let mut changes = self.shared.live.subscribe();
+            loop {
+                let waits = self.shared.is_new(&self.node);
+                self.at = self.node.find_live();
+                if self.at.is_some() || !waits || changes.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+        let live = self.at.as_mut().map(|(_, live)| live);
+        live.ok_or(Failure::NotAsked(StoreError::Disconnected))
+    }
+
+    fn answered(&self) {
+        if let Some((link, _)) = self.at {
+            self.node.links[link].answered();
+        }
+        self.node.breaker.succeeded();
     }
 
     /// Counts for or against connection and breaker what came of a call: nothing by the deadline (`None`), an error, or
     /// an answer that makes sense or does not.
-    fn conclude<T>(self, result: Option<Result<Option<T>, RedisError>>) -> Result<T, StoreError> {
-        let (node, link) = (&self.node, &self.node.links[self.link]);
-        self.shared.stats.latencies(self.operation).observe(self.started.elapsed());
+    fn conclude<T>(self, started: Instant, result: Option<Result<Option<T>, Failure>>) -> Result<T, StoreError> {
+        let node = &self.node;
+        self.shared.stats.latencies(self.operation).observe(started.elapsed());
+        let Some((link, live)) = &self.at else {
+            let kind = match result {
+                Some(Err(Failure::NotAsked(kind))) => kind,
+                _ => StoreError::Disconnected,
+            };
+            self.shared.degraded(self.operation, &node.name, kind);
+            return Err(kind);
+        };
+        let link = &node.links[*link];
         let kind = match result {
             Some(Ok(Some(answer))) => {
-                link.answered();
-                node.breaker.succeeded();
+                self.answered();
                 return Ok(answer);
             }
             // Whatever speaks there is not the script: start over.
             Some(Ok(None)) => {
-                self.shared.lose(node, link, self.live.number);
+                self.shared.lose(node, link, live.number);
                 StoreError::Other
             }
-            Some(Err(error)) => {
+            Some(Err(Failure::NotAsked(kind))) => kind,
+            Some(Err(Failure::Redis(error))) => {
                 let kind = StoreError::of(&error);
                 if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
-                    self.shared.lose(node, link, self.live.number);
+                    self.shared.lose(node, link, live.number);
                 } else {
                     link.answered();
+                }
+                if matches!(kind, StoreError::ReadOnly | StoreError::ClusterDown) {
+                    self.shared.doubt();
                 }
                 if !self.operation.serves_requests() && error.code().is_some() {
                     // What this user may not do here says nothing of decisions.
                     return Err(kind);
                 }
-                if matches!(kind, StoreError::Other | StoreError::Clocks) && error.code().is_some() {
-                    // Redis answers: what one script makes of one key must not send all others elsewhere.
+                let spares_others = matches!(kind, StoreError::Other | StoreError::Clocks | StoreError::ClusterDown);
+                if spares_others && error.code().is_some() {
+                    // Redis answers: what it makes of one key must not send all others elsewhere.
                     node.breaker.succeeded();
-                    self.shared.degraded(self.operation, node, kind);
+                    self.shared.degraded(self.operation, &node.name, kind);
                     return Err(kind);
                 }
                 if kind == StoreError::NoScripts {
                     // No outage: whoever needs no scripts may go on.
                     node.no_scripts.store(true, Ordering::Relaxed);
-                    self.shared.degraded(self.operation, node, kind);
+                    self.shared.degraded(self.operation, &node.name, kind);
                     return Err(kind);
                 }
                 kind
             }
             // It may have been decided: never sent again.
             None => {
-                if link.timed_out(self.live.number) {
-                    self.shared.lose(node, link, self.live.number);
+                if link.timed_out(live.number) {
+                    self.shared.lose(node, link, live.number);
                 }
+                self.shared.doubt();
                 StoreError::Timeout
             }
         };
         node.breaker.failed(kind);
-        self.shared.degraded(self.operation, node, kind);
+        self.shared.degraded(self.operation, &node.name, kind);
         Err(kind)
+    }
+}
+
+/// Sends `cmd` over `connection`; if it is an `EVALSHA` of a `script` that the node does not know, once more after that.
+async fn exchange(
+    connection: &mut MultiplexedConnection,
+    misses: &AtomicU64,
+    script: Option<&Script>,
+    cmd: &Cmd,
+    asking: bool,
+) -> Result<Value, RedisError> {
+    let reply = write(connection, cmd, asking).await;
+    match (script, reply) {
+        (Some(script), Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            // Redis was restarted behind a proxy, a replica took over, or scripts were flushed. Nothing has run yet.
+            misses.fetch_add(1, Ordering::Relaxed);
+            connection.send_packed_command(&script.load()).await?.extract_error()?;
+            write(connection, cmd, asking).await
+        }
+        (_, reply) => reply,
+    }
+}
+
+/// Sends `cmd`. `asking` goes along in the same write, since the connection is shared and the word holds for the command
+/// behind it.
+async fn write(connection: &mut MultiplexedConnection, cmd: &Cmd, asking: bool) -> Result<Value, RedisError> {
+    if !asking {
+        return connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+    }
+    let mut pipeline = Pipeline::with_capacity(2);
+    pipeline.add_command(redis::cmd("ASKING")).add_command(cmd.clone());
+    let replies = connection.send_packed_commands(&pipeline, 0, 2).await?;
+    replies.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
+}
+
+/// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.
+///
+/// Such a node runs nothing on two keys unless it has both, so that a new bucket of two keys could not arise as long as
+/// its slot is being moved. The node that the slot comes from has said that it has neither, and makes no new ones.
+async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<(), RedisError> {
+    let simple = cmd.args_iter().filter_map(|arg| match arg {
+        Arg::Simple(arg) => Some(arg),
+        _ => None,
+    });
+    let mut pipeline = redis::pipe();
+    for key in simple.skip(3).take(2) {
+        pipeline.add_command(redis::cmd("ASKING"));
+        pipeline.cmd("SET").arg(key).arg("").arg("NX").arg("PX").arg(PREPARED_FOR_MS);
+    }
+    // What does not work shows when the call is sent again.
+    connection.send_packed_commands(&pipeline, 0, pipeline.len()).await.map(drop)
+}
+
+impl Shared {
+    /// The node that `redirect` names, which everybody is sent to from now on if it was moved there. `None` where that is
+    /// nowhere.
+    pub(super) fn follow(shared: &Arc<Self>, redirect: &Redirect) -> Option<Arc<Node>> {
+        let Topology::Cluster(cluster) = &shared.topology else { return None };
+        match redirect {
+            Redirect::Moved(slot, at) => cluster.moved(shared, *slot, at),
+            Redirect::Ask(at) => cluster.guest(shared, at),
+            Redirect::TryAgain => None,
+        }
     }
 }

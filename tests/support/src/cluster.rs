@@ -1,0 +1,227 @@
+//! A Redis Cluster.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use redis::FromRedisValue;
+
+use crate::ports::Port;
+use crate::{RedisServer, SlotMove, eventually};
+
+/// Primaries in a cluster of these tests.
+const PRIMARIES: usize = 3;
+
+/// Three primaries that share the slots, with a replica each or without. One that is silent for two seconds is thought
+/// dead; ranges that nobody serves do not stop the others.
+#[derive(Debug)]
+pub struct Cluster {
+    /// All nodes. Who is a primary changes with a failover.
+    pub nodes: Vec<RedisServer>,
+}
+
+/// What `CLUSTER NODES` says of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Role {
+    port: u16,
+    id: String,
+    flags: String,
+    follows: String,
+    slots: Vec<(u16, u16)>,
+}
+
+impl Cluster {
+    /// Three primaries and a replica of each, on free ports.
+    pub fn start() -> Self {
+        Self::start_with(1, &[])
+    }
+
+    /// The primaries alone, which come up sooner.
+    pub fn primaries() -> Self {
+        Self::start_with(0, &[])
+    }
+
+    /// Three primaries, each with `replicas`, and further arguments for each node, such as
+    /// `--cluster-require-full-coverage yes`.
+    pub fn start_with(replicas: usize, arguments: &[&str]) -> Self {
+        let own = [
+            "--cluster-enabled yes --cluster-node-timeout 2000 --cluster-replica-validity-factor 0",
+            "--cluster-require-full-coverage no --repl-diskless-sync-delay 0",
+        ];
+        let own = own.iter().flat_map(|line| line.split(' '));
+        let arguments: Vec<&str> = own.chain(arguments.iter().copied()).collect();
+        let start = |_| {
+            let mut node = RedisServer::stopped_on(Port::claim_with_bus(), &arguments);
+            node.launch();
+            node
+        };
+        let cluster = Self { nodes: (0..PRIMARIES * (1 + replicas)).map(start).collect() };
+        let created = Command::new("redis-cli")
+            .args(["--cluster", "create"])
+            .args(cluster.addresses())
+            .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
+            .args(cluster.nodes[0].password().iter().flat_map(|password| ["--no-auth-warning", "-a", password]))
+            .stdin(Stdio::null())
+            .output()
+            .expect("redis-cli is installed");
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stdout));
+        cluster.wait_complete();
+        cluster
+    }
+
+    /// Where the nodes listen.
+    pub fn addresses(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.address.to_string()).collect()
+    }
+
+    /// The slot of a key.
+    pub fn slot(&self, key: &str) -> u16 {
+        self.ask(&["CLUSTER", "KEYSLOT", key])
+    }
+
+    /// The first of `prefix`0, `prefix`1, … whose slot a node serves, as a hash tag makes it.
+    pub fn key_on(&self, node: usize, prefix: &str) -> String {
+        let keys = (0..).map(|number| format!("{prefix}{number}"));
+        keys.filter(|key| self.primary_of(self.slot(key)) == node).take(1).collect()
+    }
+
+    /// The place in `nodes` of the primary that serves a slot.
+    pub fn primary_of(&self, slot: u16) -> usize {
+        let roles = self.roles(self.up());
+        let serves = |role: &&Role| role.slots.iter().any(|&(first, last)| (first..=last).contains(&slot));
+        let role = roles.iter().find(serves).unwrap_or_else(|| panic!("nobody serves slot {slot}"));
+        self.place(role.port)
+    }
+
+    /// The place in `nodes` of a replica of `nodes[primary]`.
+    pub fn replica_of(&self, primary: usize) -> usize {
+        let roles = self.roles(self.up());
+        let id = &roles.iter().find(|role| role.port == self.nodes[primary].port).unwrap().id;
+        let replica = roles.iter().find(|role| role.follows == *id && !role.flags.contains("fail"));
+        self.place(replica.expect("it has a replica").port)
+    }
+
+    /// The places in `nodes` of all that serve slots.
+    pub fn serving(&self) -> Vec<usize> {
+        let roles = self.roles(self.up());
+        roles.iter().filter(|role| !role.slots.is_empty()).map(|role| self.place(role.port)).collect()
+    }
+
+    /// Makes `nodes[replica]` the primary of what its primary serves, with everything in order, and waits until all know.
+    pub fn failover(&self, replica: usize) {
+        self.nodes[replica].query::<()>(&["CLUSTER", "FAILOVER"]).unwrap();
+        self.wait_serving(replica);
+    }
+
+    /// Waits until every node that is up knows that `nodes[node]` serves slots; returns how long that took. After a
+    /// primary was killed or frozen, that is its failover.
+    pub fn wait_serving(&self, node: usize) -> Duration {
+        eventually("a replica has become a primary", || {
+            let port = self.nodes[node].port;
+            let serves = |role: &Role| role.port == port && !role.slots.is_empty();
+            let mut up = self.nodes.iter().filter(|node| node.is_up());
+            self.nodes[node].is_up() && up.all(|asked| self.roles(asked).iter().any(serves)) && self.is_ok()
+        })
+    }
+
+    /// Begins to move a slot to `nodes[to]`; see [`SlotMove`] for the steps.
+    pub fn begin_move(&self, slot: u16, to: usize) -> SlotMove<'_> {
+        SlotMove::begin(self, slot, self.primary_of(slot), to)
+    }
+
+    /// Moves a slot to `nodes[to]`, with its keys.
+    pub fn move_slot(&self, slot: u16, to: usize) {
+        let moving = self.begin_move(slot, to);
+        moving.move_keys();
+        moving.finish();
+    }
+
+    /// The name by which the cluster knows `nodes[node]`.
+    pub(crate) fn id(&self, node: usize) -> String {
+        self.nodes[node].query(&["CLUSTER", "MYID"]).unwrap()
+    }
+
+    /// Waits until all nodes that are up agree that all is well, and each replica follows; returns how long that took.
+    pub fn wait_complete(&self) -> Duration {
+        eventually("the cluster is complete", || {
+            self.is_ok()
+                && self.nodes.iter().filter(|node| node.is_up()).all(|node| {
+                    let roles = self.roles(node);
+                    let follows = || node.info("role") == "master" || node.info("master_link_status") == "up";
+                    let complete = roles.len() == self.nodes.len() && roles.iter().all(Role::is_settled);
+                    complete && follows() && agree(&roles, &self.roles(self.up()))
+                })
+        })
+    }
+
+    /// Whether every node that is up says `cluster_state:ok`.
+    fn is_ok(&self) -> bool {
+        self.nodes
+            .iter()
+            .filter(|node| node.is_up())
+            .all(|node| node.query::<String>(&["CLUSTER", "INFO"]).is_ok_and(|info| info.contains("cluster_state:ok")))
+    }
+
+    fn place(&self, port: u16) -> usize {
+        self.nodes.iter().position(|node| node.port == port).expect("one of the nodes")
+    }
+
+    fn up(&self) -> &RedisServer {
+        self.nodes.iter().find(|node| node.is_up()).expect("a node is up")
+    }
+
+    fn ask<T: FromRedisValue>(&self, command: &[&str]) -> T {
+        self.up().query(command).unwrap()
+    }
+
+    fn roles(&self, asked: &RedisServer) -> Vec<Role> {
+        let text: String = asked.query(&["CLUSTER", "NODES"]).unwrap_or_default();
+        text.lines().map(Role::parse).collect()
+    }
+}
+
+/// Whether two nodes tell the same of who follows whom and serves what.
+fn agree(some: &[Role], others: &[Role]) -> bool {
+    some.iter().all(|role| {
+        let same = |other: &Role| (role.port, &role.follows, &role.slots) == (other.port, &other.follows, &other.slots);
+        others.iter().any(same)
+    })
+}
+
+impl Role {
+    /// `id host:port@bus flags primary ping pong epoch link first-last …`; slots on the move stand in brackets.
+    fn parse(line: &str) -> Self {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let port = fields[1].split('@').next().unwrap().rsplit(':').next().unwrap();
+        let range = |text: &&str| {
+            let (first, last) = text.split_once('-').unwrap_or((*text, *text));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        Self {
+            port: port.parse().unwrap(),
+            id: fields[0].to_owned(),
+            flags: fields[2].to_owned(),
+            follows: fields[3].to_owned(),
+            slots: fields[8..].iter().filter_map(range).collect(),
+        }
+    }
+
+    /// Whether it has a place in a cluster where all is well: slots or somebody to follow.
+    fn is_settled(&self) -> bool {
+        let is_known = !["fail", "handshake", "noaddr"].iter().any(|flag| self.flags.contains(flag));
+        is_known && (!self.slots.is_empty() || self.follows != "-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_cluster_nodes_is_read() {
+        let line = "07c3 127.0.0.1:12001@22001,host myself,master - 0 1 2 connected 0-5 7 9-12 [93->-292f]";
+        let role = Role::parse(line);
+        assert_eq!((role.port, role.id.as_str(), role.follows.as_str()), (12_001, "07c3", "-"));
+        assert_eq!(role.slots, [(0, 5), (7, 7), (9, 12)]);
+        assert!(role.is_settled() && !Role::parse("a :0@0 slave,fail,noaddr 07c3 0 0 0 disconnected").is_settled());
+    }
+}

@@ -1,0 +1,243 @@
+//! One redis-server process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use redis::{Connection, FromRedisValue, RedisResult};
+use tempfile::TempDir;
+
+use crate::ports::Port;
+use crate::tls::Certificates;
+
+/// How long a look behind the limiter's back may take; one at a frozen server fails after it.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a sentinel of these tests has its configuration in.
+const SENTINEL_CONF: &str = "sentinel.conf";
+
+/// A redis-server in a folder of its own, which keeps nothing on disk unless its arguments say so; killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    /// Where it listens without TLS.
+    pub port: u16,
+    /// The same, with the host.
+    pub address: SocketAddr,
+    process: Option<Child>,
+    frozen: AtomicBool,
+    arguments: Vec<String>,
+    password: Option<String>,
+    folder: TempDir,
+    tls: Option<Port>,
+    _port: Port,
+}
+
+impl RedisServer {
+    /// Starts one and waits until it is ready.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments, such as `--requirepass secret` or
+    /// `--user name on >password ~pattern +@all`.
+    pub fn start_with(arguments: &[&str]) -> Self {
+        let mut server = Self::stopped(arguments);
+        server.launch();
+        server
+    }
+
+    /// The same with a TLS port as well, [`tls_url`](Self::tls_url). With `clients_must_show_theirs`, it lets nobody in
+    /// over TLS without a certificate of that authority.
+    pub fn start_tls(certificates: &Certificates, clients_must_show_theirs: bool, arguments: &[&str]) -> Self {
+        let mut server = Self::stopped(arguments);
+        let port = Port::claim();
+        server.arguments.extend(["--tls-port".to_owned(), port.number.to_string()]);
+        server.arguments.extend(certificates.server_arguments(clients_must_show_theirs));
+        server.tls = Some(port);
+        server.launch();
+        server
+    }
+
+    /// One that is not running yet.
+    pub fn stopped(arguments: &[&str]) -> Self {
+        Self::stopped_on(Port::claim(), arguments)
+    }
+
+    /// The same on a port that was claimed before.
+    pub(crate) fn stopped_on(port: Port, arguments: &[&str]) -> Self {
+        let password = arguments.iter().position(|&argument| argument == "--requirepass");
+        Self {
+            port: port.number,
+            address: port.address(),
+            process: None,
+            frozen: AtomicBool::new(false),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            password: password.map(|at| arguments[at + 1].to_owned()),
+            folder: tempfile::tempdir().unwrap(),
+            tls: None,
+            _port: port,
+        }
+    }
+
+    /// A sentinel with these lines of configuration, running.
+    pub(crate) fn sentinel(configuration: &str, password: Option<&str>) -> Self {
+        let mut sentinel = Self::stopped_on(Port::claim(), &[]);
+        let folder = sentinel.folder.path();
+        let head = format!("port {}\nbind 127.0.0.1\ndir {}\n", sentinel.port, folder.display());
+        std::fs::write(folder.join(SENTINEL_CONF), head + configuration).unwrap();
+        sentinel.arguments = vec![SENTINEL_CONF.to_owned(), "--sentinel".to_owned()];
+        sentinel.password = password.map(str::to_owned);
+        sentinel.launch();
+        sentinel
+    }
+
+    /// Starts it on its port, with what it left in its folder, and waits until it is ready.
+    pub fn launch(&mut self) {
+        let mut command = Command::new("redis-server");
+        if self.arguments.first().is_none_or(|first| first != SENTINEL_CONF) {
+            command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--unixsocket", "redis.sock"]);
+            command.args(["--save", "", "--appendonly", "no"]);
+        }
+        let mut process = command
+            .args(&self.arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| {
+            let ready = line.contains("Ready to accept connections") || line.contains("Sentinel ID is");
+            said.push(line);
+            ready
+        });
+        self.process = Some(process);
+        assert!(ready, "redis-server did not come up on port {}:\n{}", self.port, said.join("\n"));
+        std::thread::spawn(move || lines.for_each(drop));
+        self.frozen.store(false, SeqCst);
+    }
+
+    /// Kills it: what it has not written to disk is lost. Its connections end with it.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// Kills it and starts it on the same port, with what its arguments make it keep: nothing, unless told otherwise.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.launch();
+    }
+
+    /// Kills it and starts it on the same port with all of its keys.
+    pub fn restart_with_data(&mut self) {
+        self.query::<()>(&["SAVE"]).unwrap();
+        self.restart();
+        std::fs::remove_file(self.folder.path().join("dump.rdb")).unwrap();
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        match signal {
+            "STOP" => self.frozen.store(true, SeqCst),
+            "CONT" => self.frozen.store(false, SeqCst),
+            _ => {}
+        }
+    }
+
+    /// Freezes it: it keeps its sockets and answers nothing.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    /// Whether it was started, and neither killed nor frozen since.
+    pub fn is_up(&self) -> bool {
+        self.process.is_some() && !self.frozen.load(SeqCst)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("redis-server runs").id()
+    }
+
+    /// Its URL, without credentials.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    /// Its URL for TLS, without credentials.
+    pub fn tls_url(&self) -> String {
+        format!("rediss://{}", self.tls.as_ref().expect("started with TLS").address())
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+
+    /// The password that it wants.
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// The folder that it runs in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A connection to look behind the limiter's back, logged in if it wants a password.
+    pub fn connection(&self) -> Connection {
+        self.try_connection().unwrap()
+    }
+
+    fn try_connection(&self) -> RedisResult<Connection> {
+        let login = self.password.as_ref().map_or_else(String::new, |password| format!(":{password}@"));
+        let client = redis::Client::open(format!("redis://{login}{}", self.address))?;
+        let connection = client.get_connection_with_timeout(LOOK)?;
+        connection.set_read_timeout(Some(LOOK))?;
+        Ok(connection)
+    }
+
+    /// What it answers to a command, on a connection of its own.
+    ///
+    /// # Errors
+    /// As Redis has it, or no answer for two seconds.
+    pub fn query<T: FromRedisValue>(&self, command: &[&str]) -> RedisResult<T> {
+        let (name, arguments) = command.split_first().expect("a command");
+        redis::cmd(name).arg(arguments).query(&mut self.try_connection()?)
+    }
+
+    /// The value of a field of `INFO`, such as `connected_clients`.
+    pub fn info(&self, field: &str) -> String {
+        let info: String = self.query(&["INFO", "everything"]).unwrap();
+        let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value.unwrap_or_else(|| panic!("no {field} in {info}")).to_owned()
+    }
+
+    /// What redis-cli prints for a command.
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let port = self.port.to_string();
+        let output = Command::new("redis-cli").args(["-p", &port]).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

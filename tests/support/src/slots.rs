@@ -1,0 +1,75 @@
+//! A slot on its way from one node of a cluster to another.
+
+use crate::{Cluster, eventually};
+
+/// A slot on the move, which can be held at every step: while it is, the old node answers `ASK` for keys that have moved
+/// (and for new ones), and `TRYAGAIN` where some of a call's keys have moved and others not. Dropping it leaves
+/// everything as it is.
+#[derive(Debug)]
+#[must_use]
+pub struct SlotMove<'a> {
+    cluster: &'a Cluster,
+    slot: String,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> SlotMove<'a> {
+    pub(crate) fn begin(cluster: &'a Cluster, slot: u16, from: usize, to: usize) -> Self {
+        let moving = Self { cluster, slot: slot.to_string(), from, to };
+        moving.set(to, "IMPORTING", Some(from));
+        moving.set(from, "MIGRATING", Some(to));
+        moving
+    }
+
+    /// The keys of the slot that have not moved.
+    pub fn keys_left(&self) -> Vec<String> {
+        self.cluster.nodes[self.from].query(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "1000"]).unwrap()
+    }
+
+    /// Moves one key.
+    pub fn move_key(&self, key: &str) {
+        let to = &self.cluster.nodes[self.to];
+        let port = to.port.to_string();
+        let mut command = vec!["MIGRATE", "127.0.0.1", &port, key, "0", "5000"];
+        if let Some(password) = to.password() {
+            command.extend(["AUTH", password]);
+        }
+        self.cluster.nodes[self.from].query::<()>(&command).unwrap();
+    }
+
+    /// Moves all keys that are left; those of calls that come meanwhile arise at the new node.
+    pub fn move_keys(&self) {
+        loop {
+            let left = self.keys_left();
+            if left.is_empty() {
+                return;
+            }
+            left.iter().for_each(|key| self.move_key(key));
+        }
+    }
+
+    /// Gives the slot to the new node, which tells all others: `MOVED` from now on.
+    pub fn finish(self) {
+        let slot = self.slot.parse().unwrap();
+        // The new node first: the old one would otherwise send clients to it that it sends back.
+        let rest = self.cluster.serving().into_iter().filter(|&node| node != self.from && node != self.to);
+        for node in [self.to, self.from].into_iter().chain(rest) {
+            self.set(node, "NODE", Some(self.to));
+        }
+        eventually("the slot has moved", || self.cluster.primary_of(slot) == self.to);
+    }
+
+    /// Leaves the slot where it was; only while no key has moved.
+    pub fn abandon(self) {
+        self.set(self.from, "STABLE", None);
+        self.set(self.to, "STABLE", None);
+    }
+
+    fn set(&self, node: usize, state: &str, other: Option<usize>) {
+        let id = other.map(|other| self.cluster.id(other));
+        let mut command = vec!["CLUSTER", "SETSLOT", &self.slot, state];
+        command.extend(id.as_deref());
+        self.cluster.nodes[node].query::<()>(&command).unwrap();
+    }
+}
