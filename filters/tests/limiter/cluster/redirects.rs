@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use tollgate_filters::limiter::rule::Rule;
+use tollgate_filters::limiter::key::BucketKey;
+use tollgate_filters::limiter::rule::{Quota, Rule};
 use tollgate_filters::limiter::store::redis::RedisStore;
+use tollgate_filters::limiter::store::{Check, Store};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{Cluster, Port, RedisServer, eventually as wait};
 
 use super::{PATIENT, USUAL, all_failures, connected, hourly, ids_on, one_key, slot, store, two_keys};
+use crate::model::answer;
 use crate::support::ask;
 
 /// Asks, and wants Redis to say that so much is left.
@@ -47,8 +50,18 @@ async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
     assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &gcra).await], [6, 5], "it is there by now");
     // A bucket of two keys that neither node has yet.
     assert_eq!([left(&store, &id, &window).await, left(&store, &id, &window).await], [8, 7]);
+    let list = [one_key(9), Rule::Quota(Quota::new(9).unwrap())];
+    let ask_list = async || {
+        let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
+        let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
+        let verdict = answer(store.decide(&checks)).await;
+        assert_eq!(verdict.source, Source::Redis);
+        verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
+    };
+    assert_eq!([ask_list().await, ask_list().await], [[8, 8], [7, 7]]);
     moving.finish();
     assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &window).await], [4, 6]);
+    assert_eq!(ask_list().await, [6, 6]);
     assert_eq!(all_failures(&client), 0);
 }
 

@@ -3,7 +3,8 @@
 //! A request costs two calls: one that takes the slot, within [`RedisSettings::timeout`], and one that gives it back,
 //! which nobody waits for. What happens when Redis cannot be asked is the store's [`OnStoreFailure`]. Leases are renewed
 //! by one task, not one for each request: every [`Concurrency::renew_every`] it writes all of them as one
-//! pipeline (of 512 at most, so that each is answered within the deadline of a call); it ends when no lease is left.
+//! pipeline to each server (of 512 at most, so that each is answered within the deadline of a call); it ends when no
+//! lease is left.
 //!
 //! A release that Redis does not get is not repeated, and the lease ends by itself.
 //!

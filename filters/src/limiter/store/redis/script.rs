@@ -15,6 +15,8 @@ use crate::limiter::rule::Algorithm;
 pub(crate) struct Script {
     text: Cow<'static, str>,
     sha1: String,
+    /// All of its keys are strings, and it takes an empty one for one that is missing.
+    reads_strings: bool,
 }
 
 /// The text of an algorithm's script.
@@ -31,8 +33,9 @@ pub(super) fn text(algorithm: Algorithm) -> &'static str {
 }
 
 /// The scripts for one rule, in the order of [`Algorithm::ALL`].
-static SINGLE: LazyLock<Vec<Arc<Script>>> =
-    LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| Arc::new(Script::new(text(*algorithm)))).collect());
+static SINGLE: LazyLock<Vec<Arc<Script>>> = LazyLock::new(|| {
+    Algorithm::ALL.iter().map(|&algorithm| Arc::new(Script::of(text(algorithm), [algorithm]))).collect()
+});
 
 /// Whether the algorithms' scripts keep their state in one string, in the same order.
 static PACKABLE: LazyLock<Vec<bool>> =
@@ -54,7 +57,13 @@ impl Script {
     pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
         let text = text.into();
         let sha1 = redis::Script::new(&text).get_hash().to_owned();
-        Self { text, sha1 }
+        Self { text, sha1, reads_strings: false }
+    }
+
+    /// `text` as a script that reads the states of `algorithms`.
+    fn of(text: impl Into<Cow<'static, str>>, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        let reads_strings = algorithms.into_iter().all(|algorithm| algorithm != Algorithm::SlidingWindowLog);
+        Self { reads_strings, ..Self::new(text) }
     }
 
     /// The script that decides under one rule.
@@ -72,9 +81,9 @@ impl Script {
         SINGLE.iter().map(|script| &**script)
     }
 
-    /// Whether it reads two strings, and takes text that is no number for a missing one.
-    pub(super) fn reads_two_strings(&self) -> bool {
-        self.sha1 == SINGLE[position(Algorithm::TokenBucket)].sha1
+    /// Whether all of its keys are strings, and an empty one is as good as none.
+    pub(super) fn reads_strings(&self) -> bool {
+        self.reads_strings
     }
 
     /// The script that decides under several rules, and takes what is asked for unless it only looks.
@@ -83,7 +92,7 @@ impl Script {
         if let Some(known) = lists.read().get(parts) {
             return Arc::clone(known);
         }
-        let script = Arc::new(Self::new(compose(parts, takes, text)));
+        let script = Arc::new(Self::of(compose(parts, takes, text), parts.iter().map(|part| part.algorithm)));
         Arc::clone(lists.write().entry(parts.into()).or_insert(script))
     }
 

@@ -148,7 +148,7 @@ impl Ticket {
                 Err(error) => error,
             };
             match Redirect::of(&error, self.node.host()) {
-                Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_two_strings) => {
+                Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_strings) => {
                     prepared = true;
                     prepare(&mut live.connection, cmd).await?;
                 }
@@ -305,15 +305,19 @@ async fn write(connection: &mut MultiplexedConnection, cmd: &Cmd, asking: bool) 
 
 /// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.
 ///
-/// Such a node runs nothing on two keys unless it has both, so that a new bucket of two keys could not arise as long as
-/// its slot is being moved. The node that the slot comes from has said that it has neither, and makes no new ones.
+/// Such a node runs nothing on several keys unless it has all of them, so that a new bucket of two keys could not arise as
+/// long as its slot is being moved. The node that the slot comes from has said that it has none, and makes no new ones.
 async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<(), RedisError> {
-    let simple = cmd.args_iter().filter_map(|arg| match arg {
-        Arg::Simple(arg) => Some(arg),
-        _ => None,
-    });
+    let args: Vec<&[u8]> = cmd
+        .args_iter()
+        .filter_map(|arg| match arg {
+            Arg::Simple(arg) => Some(arg),
+            _ => None,
+        })
+        .collect();
+    let count = args.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());
     let mut pipeline = redis::pipe();
-    for key in simple.skip(3).take(2) {
+    for key in args.into_iter().skip(3).take(count.unwrap_or_default()) {
         pipeline.add_command(redis::cmd("ASKING"));
         pipeline.cmd("SET").arg(key).arg("").arg("NX").arg("PX").arg(PREPARED_FOR_MS);
     }

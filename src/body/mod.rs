@@ -1,6 +1,8 @@
 //! The one body type of requests and answers on their way through: streamed, never collected.
 
-use std::cell::Cell;
+mod client;
+mod upstream;
+
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,23 +13,18 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
-use tokio::time::Instant;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_rate_limiter::Metered;
 use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
-use crate::deadline::Deadline;
-use crate::server::io::{Activity, Busy};
+use self::client::ClientBody;
+pub use self::client::Upload;
+use self::upstream::UpstreamBody;
+use crate::server::io::Activity;
 use crate::telemetry::record::Record;
 use crate::upstream::pool::Lease;
-
-/// Bytes of a refused request's body that are read and thrown away so that the connection can go on, or so that the
-/// client reads the refusal before it meets a closed socket; past that the connection is closed.
-const DRAIN_BYTES: u64 = 256 * 1024;
-/// How long that may take.
-const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// A request's or an answer's body.
 #[derive(Debug, Default)]
@@ -83,15 +80,7 @@ impl Body {
         if incoming.is_end_stream() {
             return Self::default();
         }
-        let body = ClientBody {
-            incoming: Some(incoming),
-            stall: Deadline::default(),
-            patience,
-            drains,
-            upload: Rc::new(Upload::default()),
-            busy: Some(activity.busy()),
-        };
-        Kind::Client(Box::new(body)).into()
+        Kind::Client(Box::new(ClientBody::new(incoming, patience, drains, activity.busy()))).into()
     }
 
     /// An upstream's answer; `lease` goes back to its pool when the body has been read to its end.
@@ -101,7 +90,7 @@ impl Body {
             lease.give_back();
             return Self::default();
         }
-        Kind::Upstream(Box::new(UpstreamBody { incoming, lease: Some(lease), patience })).into()
+        Kind::Upstream(Box::new(UpstreamBody::new(incoming, lease, patience))).into()
     }
 
     /// Attaches the request's record, which is closed when the body has been sent or is dropped.
@@ -115,7 +104,7 @@ impl Body {
     #[must_use]
     pub fn upload(&self) -> Option<Rc<Upload>> {
         match &self.kind {
-            Kind::Client(body) => Some(Rc::clone(&body.upload)),
+            Kind::Client(body) => Some(body.upload()),
             Kind::Limited(body) => body.get_ref().upload(),
             Kind::Counted(body) => body.get_ref().upload(),
             Kind::Metered(body) => body.get_ref().upload(),
@@ -208,12 +197,12 @@ impl HttpBody for Body {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(_) => false,
-            Kind::Client(body) => body.incoming.as_ref().is_none_or(HttpBody::is_end_stream),
+            Kind::Client(body) => body.is_end_stream(),
             Kind::Limited(body) => body.is_end_stream(),
             Kind::Counted(body) => body.is_end_stream(),
             Kind::Leased(body) => body.is_end_stream(),
             Kind::Metered(body) => body.is_end_stream(),
-            Kind::Upstream(body) => body.incoming.is_end_stream(),
+            Kind::Upstream(body) => body.is_end_stream(),
         }
     }
 
@@ -221,143 +210,12 @@ impl HttpBody for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Client(body) => body.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint),
+            Kind::Client(body) => body.size_hint(),
             Kind::Limited(body) => body.size_hint(),
             Kind::Counted(body) => body.size_hint(),
             Kind::Leased(body) => body.size_hint(),
             Kind::Metered(body) => body.size_hint(),
-            Kind::Upstream(body) => body.incoming.size_hint(),
-        }
-    }
-}
-
-/// How far a client's upload has come: while it flows, an upstream that waits for its end is not late.
-#[derive(Debug, Default)]
-pub struct Upload {
-    last: Cell<Option<Instant>>,
-}
-
-impl Upload {
-    /// When the latest piece came; `None` before the first.
-    #[must_use]
-    pub fn last_progress(&self) -> Option<Instant> {
-        self.last.get()
-    }
-}
-
-#[derive(Debug)]
-struct ClientBody {
-    incoming: Option<Incoming>,
-    stall: Deadline,
-    patience: Duration,
-    drains: bool,
-    upload: Rc<Upload>,
-    busy: Option<Busy>,
-}
-
-impl ClientBody {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
-        match Pin::new(incoming).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
-                self.stall.clear();
-                self.upload.last.set(Some(Instant::now()));
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(error))) => {
-                self.ended();
-                Poll::Ready(Some(Err(BodyError::Client(error))))
-            }
-            Poll::Ready(None) => {
-                self.ended();
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                if !self.stall.is_set() {
-                    self.stall.set(Instant::now() + self.patience);
-                }
-                ready!(self.stall.poll_expired(cx));
-                self.ended();
-                Poll::Ready(Some(Err(BodyError::ClientStalled)))
-            }
-        }
-    }
-
-    fn ended(&mut self) {
-        self.incoming = None;
-        self.busy = None;
-    }
-}
-
-impl Drop for ClientBody {
-    fn drop(&mut self) {
-        if let Some(incoming) = self.incoming.take()
-            && self.drains
-            && !incoming.is_end_stream()
-        {
-            let busy = self.busy.take();
-            tokio::task::spawn_local(async move {
-                let _ = tokio::time::timeout(DRAIN_TIME, drain(incoming)).await;
-                drop(busy);
-            });
-        }
-    }
-}
-
-async fn drain(mut incoming: Incoming) {
-    let mut left = DRAIN_BYTES;
-    while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        if length > left {
-            return;
-        }
-        left -= length;
-    }
-}
-
-#[derive(Debug)]
-struct UpstreamBody {
-    incoming: Incoming,
-    lease: Option<Lease>,
-    patience: Duration,
-}
-
-impl UpstreamBody {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.incoming).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
-                // Trailers are the last frame: a server does not ask for another.
-                if self.incoming.is_end_stream() || frame.is_trailers() {
-                    self.ended();
-                } else if let Some(lease) = &mut self.lease {
-                    lease.deadline().clear();
-                }
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(error))) => {
-                self.lease = None;
-                Poll::Ready(Some(Err(BodyError::Upstream(error))))
-            }
-            Poll::Ready(None) => {
-                self.ended();
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                let Some(lease) = &mut self.lease else { return Poll::Pending };
-                let deadline = lease.deadline();
-                if !deadline.is_set() {
-                    deadline.set(Instant::now() + self.patience);
-                }
-                ready!(deadline.poll_expired(cx));
-                self.lease = None;
-                Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
-            }
-        }
-    }
-
-    fn ended(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
+            Kind::Upstream(body) => body.size_hint(),
         }
     }
 }

@@ -1,0 +1,129 @@
+//! A client's request body.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::BodyError;
+use crate::deadline::Deadline;
+use crate::server::io::Busy;
+
+/// Bytes of a refused request's body that are read and thrown away so that the connection can go on, or so that the
+/// client reads the refusal before it meets a closed socket; past that the connection is closed.
+const DRAIN_BYTES: u64 = 256 * 1024;
+/// How long that may take.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// How far a client's upload has come: while it flows, an upstream that waits for its end is not late.
+#[derive(Debug, Default)]
+pub struct Upload {
+    last: Cell<Option<Instant>>,
+}
+
+impl Upload {
+    /// When the latest piece came; `None` before the first.
+    #[must_use]
+    pub fn last_progress(&self) -> Option<Instant> {
+        self.last.get()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ClientBody {
+    incoming: Option<Incoming>,
+    stall: Deadline,
+    patience: Duration,
+    drains: bool,
+    upload: Rc<Upload>,
+    busy: Option<Busy>,
+}
+
+impl ClientBody {
+    pub(super) fn new(incoming: Incoming, patience: Duration, drains: bool, busy: Busy) -> Self {
+        Self {
+            incoming: Some(incoming),
+            stall: Deadline::default(),
+            patience,
+            drains,
+            upload: Rc::default(),
+            busy: Some(busy),
+        }
+    }
+
+    pub(super) fn upload(&self) -> Rc<Upload> {
+        Rc::clone(&self.upload)
+    }
+
+    pub(super) fn is_end_stream(&self) -> bool {
+        self.incoming.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
+        match Pin::new(incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.stall.clear();
+                self.upload.last.set(Some(Instant::now()));
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.ended();
+                Poll::Ready(Some(Err(BodyError::Client(error))))
+            }
+            Poll::Ready(None) => {
+                self.ended();
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                if !self.stall.is_set() {
+                    self.stall.set(Instant::now() + self.patience);
+                }
+                ready!(self.stall.poll_expired(cx));
+                self.ended();
+                Poll::Ready(Some(Err(BodyError::ClientStalled)))
+            }
+        }
+    }
+
+    fn ended(&mut self) {
+        self.incoming = None;
+        self.busy = None;
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        if let Some(incoming) = self.incoming.take()
+            && self.drains
+            && !incoming.is_end_stream()
+        {
+            let busy = self.busy.take();
+            tokio::task::spawn_local(async move {
+                let _ = tokio::time::timeout(DRAIN_TIME, drain(incoming)).await;
+                drop(busy);
+            });
+        }
+    }
+}
+
+async fn drain(mut incoming: Incoming) {
+    let mut left = DRAIN_BYTES;
+    while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut incoming).poll_frame(cx)).await {
+        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+        if length > left {
+            return;
+        }
+        left -= length;
+    }
+}
