@@ -25,6 +25,7 @@ pub mod jwt_keys;
 pub mod limits;
 pub mod metering;
 pub mod process;
+pub mod redis_watch;
 pub mod routing;
 pub mod server;
 pub mod telemetry;

@@ -10,12 +10,16 @@ use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable,
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::limiter::store::redis::{
-    Breakers, LockSettings, LockedStore, RedisClient, RedisPlans, RedisSettings, RedisStatus, RedisStore, Retry,
+    Breakers, GatewayCount, Gateways, LockSettings, LockStats, LockedStore, RedisClient, RedisPlans, RedisSettings,
+    RedisStats, RedisStatus, RedisStore, Retry,
 };
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 use tollgate_filters::request_rate_limiter::PlanSource;
 
-use crate::config::{Atomicity, ConcurrencyLimiter, Config, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind};
+use crate::config::{
+    Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
+};
+use crate::redis_watch::Servers;
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -28,6 +32,7 @@ const LAST_RELEASES: Duration = Duration::from_secs(1);
 pub struct Limits {
     shared: Arc<SharedLimits>,
     redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
+    stats: Arc<RedisStats>,
     releases: Arc<Releases>,
 }
 
@@ -39,6 +44,11 @@ pub struct SharedLimits {
     slots: Arc<LeaseTable>,
     breakers: Breakers,
     clients: Mutex<Vec<Weak<RedisClient>>>,
+    stats: Mutex<Vec<Arc<RedisStats>>>,
+    usage_stats: Arc<RedisStats>,
+    lock_stats: Arc<LockStats>,
+    servers: Servers,
+    gateways: GatewayCount,
 }
 
 impl SharedLimits {
@@ -51,6 +61,11 @@ impl SharedLimits {
             slots: Arc::default(),
             breakers: Breakers::default(),
             clients: Mutex::default(),
+            stats: Mutex::default(),
+            usage_stats: Arc::default(),
+            lock_stats: Arc::default(),
+            servers: Servers::default(),
+            gateways: GatewayCount::default(),
         })
     }
 
@@ -73,13 +88,51 @@ impl SharedLimits {
         clients.retain(|client| client.strong_count() > 0);
         clients.iter().filter_map(Weak::upgrade).map(|client| client.status()).collect()
     }
+
+    /// A client that a worker asks Redis with, of the latest configuration that has one.
+    #[must_use]
+    pub fn redis_client(&self) -> Option<Arc<RedisClient>> {
+        self.clients.lock().iter().rev().find_map(Weak::upgrade)
+    }
+
+    /// What each worker counts of its calls of Redis.
+    #[must_use]
+    pub fn redis_stats(&self) -> Vec<Arc<RedisStats>> {
+        self.stats.lock().clone()
+    }
+
+    /// What is counted of the calls that bring usage to Redis.
+    #[must_use]
+    pub fn usage_stats(&self) -> &Arc<RedisStats> {
+        &self.usage_stats
+    }
+
+    /// What is counted of decisions under a lock.
+    #[must_use]
+    pub fn lock_stats(&self) -> &Arc<LockStats> {
+        &self.lock_stats
+    }
+
+    /// What the servers say of themselves.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// How many gateways there are, where somebody counts them.
+    #[must_use]
+    pub fn gateways(&self) -> &GatewayCount {
+        &self.gateways
+    }
 }
 
 impl Limits {
     /// A worker's view of `shared`, without a connection yet.
     #[must_use]
     pub fn new(shared: Arc<SharedLimits>) -> Self {
-        Self { shared, redis: RefCell::default(), releases: Arc::default() }
+        let stats = Arc::<RedisStats>::default();
+        shared.stats.lock().push(Arc::clone(&stats));
+        Self { shared, redis: RefCell::default(), stats, releases: Arc::default() }
     }
 
     /// Connects to the Redis that `config` names, unless connected to it already. Returns at once: the connection is
@@ -90,7 +143,8 @@ impl Limits {
             return;
         }
         *current = config.redis.as_ref().and_then(|redis| {
-            match RedisClient::start_with(&redis_settings(redis), &self.shared.breakers) {
+            let settings = redis_settings(redis);
+            match RedisClient::start_counting(&settings, &self.shared.breakers, Arc::clone(&self.stats)) {
                 Ok(client) => {
                     self.shared.clients.lock().push(Arc::downgrade(&client));
                     Some((redis.clone(), client))
@@ -150,11 +204,18 @@ impl Limits {
             (Some(StoreKind::Memory), _) | (_, None) => memory(),
             (_, Some((redis, client))) => {
                 let local = Arc::clone(&self.shared.memory);
+                let gateways = match limiter.gateways {
+                    GatewayNumber::Fixed(count) => Gateways::Fixed(count),
+                    GatewayNumber::Auto => Gateways::Counted(self.shared.gateways.clone()),
+                };
                 if let Atomicity::Lock(retry) = &limiter.atomicity {
                     let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
                     let client = Arc::clone(client);
                     match LockedStore::new(client, lock, local, limiter.on_store_failure, redis.hash_keys) {
-                        Ok(store) => return Arc::new(store.gateways(limiter.gateways)),
+                        Ok(store) => {
+                            let stats = Arc::clone(&self.shared.lock_stats);
+                            return Arc::new(store.gateways(gateways).counting(stats));
+                        }
                         Err(error) => {
                             tracing::error!(%error, "cannot use `redis`; limits are kept in memory");
                             return memory();
@@ -162,7 +223,7 @@ impl Limits {
                     }
                 }
                 let store = RedisStore::new(Arc::clone(client), local, limiter.on_store_failure);
-                Arc::new(store.hash_keys(redis.hash_keys).gateways(limiter.gateways))
+                Arc::new(store.hash_keys(redis.hash_keys).gateways(gateways))
             }
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tollgate_filters::metering::{FlushSettings, Flusher, Ledger};
+use tollgate_filters::metering::{FlushSettings, Flusher};
 
 use crate::config::{Config, Filter};
-use crate::limits::redis_settings;
+use crate::limits::{SharedLimits, redis_settings};
 use crate::worker::Orders;
 
 /// How long the end of the process may wait for Redis: twice a flush's timeout, and a connection made anew.
@@ -23,17 +23,17 @@ pub struct Metering {
 }
 
 impl Metering {
-    /// Sends `ledger`'s counts to the Redis that `orders` name, if a route counts anything. Called within the
+    /// Sends what `limits` counted to the Redis that `orders` name, if a route counts anything. Called within the
     /// process' set of local tasks.
     ///
     /// # Errors
     /// The system has no random numbers.
-    pub fn start(ledger: Arc<Ledger>, orders: watch::Receiver<Orders>) -> io::Result<Self> {
+    pub fn start(limits: &SharedLimits, orders: watch::Receiver<Orders>) -> io::Result<Self> {
         let settings = {
             let metering = &orders.borrow().config.metering;
             FlushSettings { every: metering.flush_every, retry_queue: metering.retry_queue, ..FlushSettings::default() }
         };
-        let flusher = Flusher::new(ledger, settings)?;
+        let flusher = Flusher::new(Arc::clone(limits.ledger()), settings)?.counting(Arc::clone(limits.usage_stats()));
         let (stop, stopped) = oneshot::channel();
         Ok(Self { stop, flushing: tokio::task::spawn_local(flush(flusher, orders, stopped)) })
     }

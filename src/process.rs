@@ -19,6 +19,7 @@ use crate::descriptors;
 use crate::jwt_keys::KeyKeeper;
 use crate::limits::SharedLimits;
 use crate::metering::Metering;
+use crate::redis_watch::RedisWatch;
 use crate::routing::Predicate;
 use crate::server::listener;
 use crate::telemetry::log_writer::LogWriter;
@@ -117,7 +118,8 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     });
     let workers: Vec<JoinHandle<io::Result<usize>>> = workers.collect::<Result<_, _>>()?;
     tokio::task::spawn_local(sweep(Arc::clone(&limits)));
-    let metering = Metering::start(Arc::clone(limits.ledger()), receiver.clone())?;
+    let metering = Metering::start(&limits, receiver.clone())?;
+    let redis_watch = RedisWatch::start(&limits, receiver.clone());
     drop((receiver, starting));
     announce(address, admin_address, &config);
     let starting = Arc::clone(&state);
@@ -138,6 +140,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         tracing::info!(routes = config.routes.len(), "reloaded");
     }
     state.draining.store(true, Relaxed);
+    redis_watch.leave().await;
     let patience = orders.borrow().config.server.shutdown_timeout;
     tracing::info!(?patience, "draining; a second signal ends at once");
     orders.send_modify(|orders| orders.drain = Some(patience));

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::Response;
 use parking_lot::Mutex;
+
+use crate::limiter::verdict::{Source, Verdict};
 
 /// Facts about a request that its head does not carry. Insert it into the request's extensions before the first
 /// filter runs; a filter that finds none treats every fact as unknown.
@@ -57,6 +60,19 @@ impl LocalReply {
 /// been sent. Whoever joins the two sides puts it into the 101's extensions.
 #[derive(Clone)]
 pub struct Tunnel(Arc<Mutex<Option<Bound>>>);
+
+/// On a response whose request was decided without the store that was to decide.
+#[derive(Clone, Copy, Debug)]
+pub struct Degraded;
+
+impl Degraded {
+    /// Marks `response` if `verdict` is such a one.
+    pub(crate) fn mark<B>(verdict: &Verdict, response: &mut Response<B>) {
+        if verdict.source == Source::Fallback {
+            response.extensions_mut().insert(Self);
+        }
+    }
+}
 
 /// What lasts as long as a tunnel.
 type Bound = Vec<Box<dyn Send>>;

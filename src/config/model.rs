@@ -18,7 +18,9 @@ use tollgate_filters::limiter::store::redis::RedisSettings;
 use tollgate_filters::metering::{Dimensions, Period};
 use tollgate_filters::{concurrency_limiter, redirect_to, set_status};
 
-pub use super::limiter::{Atomicity, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
+pub use super::limiter::{
+    Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
+};
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.

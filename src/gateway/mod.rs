@@ -22,7 +22,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
-use tollgate_filters::context::{LocalReply, RequestContext};
+use tollgate_filters::context::{Degraded, LocalReply, RequestContext};
 
 use context::Upgrade;
 pub use generation::Resources;
@@ -201,9 +201,10 @@ impl Future for Answering {
 
 impl Answering {
     fn finish(&mut self, mut response: Response<Body>) -> Response<Body> {
-        let mut reason = None;
+        let (mut reason, mut is_degraded) = (None, false);
         if !response.extensions().is_empty() {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
+            is_degraded = response.extensions().get::<Degraded>().is_some();
             render(&mut response, self.as_problem);
         }
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -213,6 +214,9 @@ impl Answering {
         match self.record.take() {
             Some(mut record) => {
                 record.answered(response.status(), reason);
+                if is_degraded {
+                    record.degraded();
+                }
                 response.map(|body| body.recorded(record))
             }
             None => response,

@@ -32,6 +32,8 @@ pub struct Line {
     pub user_agent: Option<HeaderValue>,
     /// The matched route's id.
     pub route: Option<Arc<str>>,
+    /// A limit was decided without the Redis that keeps it.
+    pub is_degraded: bool,
 }
 
 impl Line {
@@ -45,6 +47,7 @@ impl Line {
             referer: headers.get(header::REFERER).cloned(),
             user_agent: headers.get(header::USER_AGENT).cloned(),
             route: None,
+            is_degraded: false,
         })
     }
 }
@@ -197,7 +200,7 @@ fn json(
             quoted(out, value);
         }
     }
-    out.push_str("}\n");
+    out.push_str(if line.is_degraded { ",\"degraded\":true}\n" } else { "}\n" });
     Ok(())
 }
 
@@ -238,6 +241,6 @@ mod tests {
         assert_eq!(value["duration_us"], 1500);
         assert_eq!(value["reason"], "rate-limited");
         assert_eq!(value["user_agent"], "a\"b\\\u{fffd}");
-        assert!(value.get("referer").is_none());
+        assert!(value.get("referer").is_none() && value.get("degraded").is_none());
     }
 }

@@ -13,7 +13,8 @@ use tollgate_filters::limiter::concurrency::{LeaseStats, Renewal};
 use tollgate_filters::limiter::verdict::{Outcome, Verdict};
 use tollgate_filters::request_rate_limiter::Finding;
 
-use super::metrics::{LimiterMetrics, Metrics};
+use super::metrics::Metrics;
+use super::verdicts::LimiterMetrics;
 
 /// One worker's slots of one `ConcurrencyLimiter`.
 #[derive(Debug)]

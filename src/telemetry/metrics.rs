@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -12,10 +11,9 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use tollgate_filters::limiter::verdict::Source;
-use tollgate_filters::request_rate_limiter::Finding;
 
 use super::concurrency::ConcurrencyMetrics;
+use super::verdicts::{self, LimiterMetrics};
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -76,9 +74,7 @@ impl Metrics {
     /// Worker `worker`'s series of the limiter `rule` on `route`.
     pub fn limiter(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<LimiterMetrics> {
         let mut limiters = self.limiters.lock();
-        if let Some((_, known)) =
-            limiters.iter().find(|(owner, known)| *owner == worker && known.route == *route && &*known.rule == rule)
-        {
+        if let Some((_, known)) = limiters.iter().find(|(owner, known)| *owner == worker && known.is_of(route, rule)) {
             return Arc::clone(known);
         }
         let metrics = Arc::new(LimiterMetrics::new(route, rule));
@@ -169,44 +165,6 @@ impl Timer {
     }
 }
 
-/// One worker's verdicts of one limiter.
-#[derive(Debug)]
-pub struct LimiterMetrics {
-    route: Arc<str>,
-    rule: Box<str>,
-    counts: [[AtomicU64; SOURCES.len()]; Finding::ALL.len()],
-}
-
-/// Who decided; nobody, where a list of keys said so.
-const SOURCES: [Option<Source>; 4] = [Some(Source::Memory), Some(Source::Redis), Some(Source::Fallback), None];
-
-impl LimiterMetrics {
-    pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
-        Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default() }
-    }
-
-    /// Shows `look` each verdict, who decided, and how often, where that is not never.
-    pub(super) fn each(&self, mut look: impl FnMut(&'static str, &'static str, u64)) {
-        for (finding, sources) in Finding::ALL.iter().zip(&self.counts) {
-            for (source, count) in SOURCES.iter().zip(sources) {
-                match count.load(Relaxed) {
-                    0 => {}
-                    count => look(finding.as_str(), source.map_or("none", Source::as_str), count),
-                }
-            }
-        }
-    }
-
-    /// Counts what was found of a request.
-    pub fn observe(&self, finding: Finding, source: Option<Source>) {
-        let which = Finding::ALL.iter().position(|known| *known == finding).unwrap_or(0);
-        let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
-        // One worker writes: a load and a store do what a locked add would.
-        let count = &self.counts[which][source];
-        count.store(count.load(Relaxed) + 1, Relaxed);
-    }
-}
-
 /// What `/metrics` shows of [`Metrics`].
 #[derive(Debug)]
 pub struct RequestCollector(pub Arc<Metrics>);
@@ -255,39 +213,7 @@ impl Collector for RequestCollector {
             let labels = [("httpMethod", method.as_str()), ("httpStatusCode", &code)];
             ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }
-        self.encode_limiters(&mut encoder)
-    }
-}
-
-impl RequestCollector {
-    fn encode_limiters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut sums: BTreeMap<(Arc<str>, Box<str>, usize, usize), u64> = BTreeMap::new();
-        for (_, limiter) in self.0.limiters.lock().iter() {
-            for (which, sources) in limiter.counts.iter().enumerate() {
-                for (source, count) in sources.iter().enumerate() {
-                    let count = count.load(Relaxed);
-                    if count > 0 {
-                        *sums.entry((limiter.route.clone(), limiter.rule.clone(), which, source)).or_default() += count;
-                    }
-                }
-            }
-        }
-        let mut family = encoder.encode_descriptor(
-            "tollgate_limiter_decisions",
-            "Verdicts by route, rule, verdict and who decided",
-            None,
-            MetricType::Counter,
-        )?;
-        for ((route, rule, which, source), count) in &sums {
-            let labels = [
-                ("route", &**route),
-                ("rule", &**rule),
-                ("verdict", Finding::ALL[*which].as_str()),
-                ("source", SOURCES[*source].map_or("none", Source::as_str)),
-            ];
-            ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        verdicts::encode(&mut encoder, self.0.limiters.lock().iter().map(|(_, limiter)| &**limiter))
     }
 }
 

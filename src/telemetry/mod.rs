@@ -6,3 +6,4 @@ pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod record;
+pub mod verdicts;

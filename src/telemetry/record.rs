@@ -99,6 +99,13 @@ impl Record {
         self.failure = reason;
     }
 
+    /// A limit was decided without the Redis that keeps it.
+    pub fn degraded(&mut self) {
+        if let Some((_, line)) = &mut self.log {
+            line.is_degraded = true;
+        }
+    }
+
     /// `bytes` of the answer's body were handed to the client's connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;

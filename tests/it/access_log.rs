@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::support::eventually;
 use crate::support::gateway::Gateway;
+use crate::support::{eventually, free_address};
 
 fn yaml(output: &str, format: &str) -> String {
     format!(
@@ -43,6 +43,23 @@ fn combined_lines_are_what_every_log_tool_reads() {
     assert_eq!(rest, format!("\"GET /a?b=c HTTP/1.1\" 200 {} \"http://example.com/\" \"-\"", answer.body.len()));
     assert!(lines[1].contains("\"GET /nowhere HTTP/1.1\" 404 "), "{}", lines[1]);
     assert!(lines[1].ends_with("\"-\" \"curl/8 \\x22x\\x22 \\x5C\""), "{}", lines[1]);
+}
+
+#[test]
+fn json_lines_tell_what_was_decided_without_redis() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let redis = format!("redis: {{url: 'redis://{}'}}\n", free_address());
+    let yaml = redis
+        + &yaml(path.to_str().unwrap(), "json")
+            .replace("burst-capacity: 2", "burst-capacity: 2, include-headers: false");
+    let gateway = Gateway::start(&yaml);
+    let mut client = gateway.connect();
+    let statuses = [(); 3].map(|()| client.request("GET", "/a", &[("x-key", "k")], b"").status);
+    client.request("GET", "/nowhere", &[], b"");
+    let lines = lines(&path, 4).into_iter().map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap());
+    let told: Vec<_> = lines.map(|line| line["degraded"].as_bool()).collect();
+    assert_eq!((statuses, told), ([200, 200, 429], vec![Some(true), Some(true), Some(true), None]));
 }
 
 #[test]

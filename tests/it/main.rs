@@ -26,6 +26,7 @@ mod pacing;
 mod paths;
 mod policies;
 mod readme;
+mod redis_watch;
 mod reload;
 mod shares;
 mod soak;

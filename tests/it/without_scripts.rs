@@ -48,6 +48,8 @@ fn two_gateways_of_64_clients_keep_to_one_limit_under_a_lock() {
         assert!(!gateway.log().contains("kind="), "nothing failed: {}", gateway.log());
         assert_eq!(gateway.admin("/health/ready").status, 200);
     }
+    let contended = gateways.each_ref().map(|gateway| gateway.metric("tollgate_redis_lock_contended_total", &[]));
+    assert!(contended.iter().sum::<f64>() > 0.0, "64 clients wanted one lock");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) ->
     let Some((limiter, Acquired { verdict, mut lease })) = held else {
         return response.map(|body| Leased::new(body, None));
     };
-    limiter.report(&verdict, response.headers_mut());
+    limiter.report(&verdict, &mut response);
     if let Some(tunnel) = response.extensions().get::<Tunnel>()
         && let Some(lease) = lease.take()
     {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 
 use super::OnVerdict;
 use super::{HeaderNames, Settings};
+use crate::context::Degraded;
 use crate::headers::{DEGRADED, add_in_front, number_value, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore};
@@ -114,15 +115,17 @@ impl Limiter {
         if let Some(wait) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, number_value(retry_after_secs(wait)));
         }
-        self.report(verdict, response.headers_mut());
+        self.report(verdict, &mut response);
         Some(response)
     }
 
     /// Puts what `verdict` says before what an inner limiter or the upstream says.
-    pub(super) fn report(&self, verdict: &Verdict, headers: &mut HeaderMap) {
+    pub(super) fn report<B>(&self, verdict: &Verdict, response: &mut Response<B>) {
+        Degraded::mark(verdict, response);
         if !self.headers.include {
             return;
         }
+        let headers = response.headers_mut();
         let remaining = verdict.remaining.map_or(HeaderValue::from_static("-1"), number_value);
         add_in_front(headers, &self.headers.remaining, remaining);
         add_in_front(headers, &self.headers.limit, self.limit.clone());

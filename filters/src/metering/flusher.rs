@@ -25,7 +25,7 @@ use super::batch::{Batch, Delta};
 use super::ledger::Ledger;
 use super::script::{self, Fate, REQUEST_COUNTER, RESEND_FOR};
 use crate::limiter::store::redis::{
-    Breakers, RedisClient, RedisSettings, RedisSettingsError, StoreError, Unanswered, jittered,
+    Breakers, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, Unanswered, jittered,
 };
 
 /// Hashes in one pipeline. More go in several, so that one is answered in a fraction of its timeout.
@@ -58,6 +58,7 @@ pub struct Flusher {
     /// What tells this run of this process from all others.
     sender: String,
     client: Option<Arc<RedisClient>>,
+    stats: Arc<RedisStats>,
     queue: VecDeque<Batch>,
     next_number: u64,
     pause: Option<Duration>,
@@ -92,11 +93,19 @@ impl Flusher {
             settings,
             sender,
             client: None,
+            stats: Arc::default(),
             queue: VecDeque::new(),
             next_number: 1,
             pause: None,
             overflowed: (0, None),
         })
+    }
+
+    /// Counts its calls of Redis in `stats`.
+    #[must_use]
+    pub fn counting(mut self, stats: Arc<RedisStats>) -> Self {
+        self.stats = stats;
+        self
     }
 
     /// Sends to that Redis from now on, within a timeout of its own; without one counts stay in memory. What waits to land goes along.
@@ -108,7 +117,12 @@ impl Flusher {
     pub fn send_to(&mut self, redis: Option<&RedisSettings>) -> Result<(), RedisSettingsError> {
         let client = redis.map(|settings| {
             let settings = RedisSettings { timeout: self.settings.timeout, ..settings.clone() };
-            RedisClient::start_for("usage waits until redis takes it", &settings, &Breakers::default())
+            RedisClient::start_for(
+                "usage waits until redis takes it",
+                &settings,
+                &Breakers::silent(),
+                Arc::clone(&self.stats),
+            )
         });
         self.client = client.transpose()?;
         self.pause = None;
@@ -200,7 +214,7 @@ impl Flusher {
                 let calls = script::calls(&self.sender, batch.number, some);
                 // Noted before, since this may be cancelled.
                 let before = batch.sent_at.replace(batch.sent_at.unwrap_or_else(Instant::now));
-                let sent = client.run_all(&REQUEST_COUNTER, &calls).await;
+                let sent = client.run_all(Operation::Metering, &REQUEST_COUNTER, &calls).await;
                 if !sent.iter().any(|reply| reply.as_ref().is_err_and(|unanswered| unanswered.may_have_run)) {
                     batch.sent_at = before;
                 }

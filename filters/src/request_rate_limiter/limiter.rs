@@ -17,11 +17,11 @@ use super::set::Set;
 use super::settlement::Charge;
 use super::turn::Wait;
 use super::{ErrorBody, OnLimit, Settings};
-use crate::context::Rerouted;
+use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
 use crate::key_resolver::KeyResolver;
 use crate::limiter::store::Store;
-use crate::limiter::verdict::{Outcome, Verdict};
+use crate::limiter::verdict::{Outcome, Source, Verdict};
 use crate::reply::Reply;
 
 /// A rate limiter without the service behind it.
@@ -190,7 +190,7 @@ impl Limiter {
             // Most requests: allowed, and nothing left to ask or to settle.
             Asking::Ready(question, verdict) if verdict.is_allowed() && !set.observes && !set.varies => {
                 self.tell_of(set, &question, Part::Enforced, &verdict);
-                let reports = set.headers.included();
+                let reports = set.headers.included() || verdict.source == Source::Fallback;
                 Answer::Passed(reports.then(|| Report { verdict: Some((question, verdict)), extra: None }))
             }
             asking => self.heed(at, Part::Enforced, asking, None, request),
@@ -235,7 +235,7 @@ impl Limiter {
         let set = &self.sets[usize::from(question.set)];
         self.tell_of(set, &question, part, &verdict);
         let at = usize::from(question.set);
-        let reports = set.headers.included();
+        let reports = set.headers.included() || verdict.source == Source::Fallback;
         match (part, verdict.outcome) {
             (_, Outcome::Allowed) => {
                 let charges = self.charges(&question, &verdict);
@@ -259,6 +259,7 @@ impl Limiter {
                 let mut response = self.unavailable.to_response(request);
                 RateLimitHeaders::set_retry_after(&verdict, response.headers_mut());
                 set.headers.append_asked(&verdict, question.asked(), response.headers_mut());
+                Degraded::mark(&verdict, &mut response);
                 Answer::Refused(response)
             }
             (Part::Enforced, _) => match &self.on_limit {

@@ -14,7 +14,7 @@ use super::set::Set;
 use super::settlement::{Charge, Meter, RequestMeter, ResponseMeter};
 use super::turn::Wait;
 use super::{Cost, OnLimit};
-use crate::context::Rerouted;
+use crate::context::{Degraded, Rerouted};
 use crate::limiter::key::BucketKey;
 use crate::limiter::store::Check;
 use crate::limiter::verdict::{Outcome, Source, Verdict};
@@ -101,6 +101,7 @@ impl Limiter {
         if let Some((question, verdict)) = &report.verdict {
             let set = &self.sets[usize::from(question.set)];
             set.headers.append_asked(verdict, question.asked(), response.headers_mut());
+            Degraded::mark(verdict, response);
         }
         let Some(extra) = report.extra else { return };
         if let Some(value) = extra.would_deny.and_then(|names| HeaderValue::try_from(&*names).ok()) {

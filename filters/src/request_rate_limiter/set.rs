@@ -9,7 +9,7 @@ use super::enforcement::Enforcement;
 use super::limit::Limit;
 use super::template::{Facts, Template};
 use super::{Cost, ErrorBody, Settings};
-use crate::context::LocalReply;
+use crate::context::{Degraded, LocalReply};
 use crate::headers::{Asked, Described, RateLimitHeaders, retry_after_secs};
 use crate::key_resolver::KeyResolver;
 use crate::limiter::rule::Rule;
@@ -108,6 +108,7 @@ impl Set {
                 };
                 let mut response = reply.to_response(request);
                 self.headers.complete(verdict, asked, response.headers_mut());
+                Degraded::mark(verdict, &mut response);
                 response
             }
             Denial::Template { status, template, route, marked } => {
@@ -129,6 +130,7 @@ impl Set {
                 *response.headers_mut() = headers;
                 RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
                 self.headers.append_asked(verdict, asked, response.headers_mut());
+                Degraded::mark(verdict, &mut response);
                 if *marked {
                     response.extensions_mut().insert(LocalReply { reason: REASON });
                 }

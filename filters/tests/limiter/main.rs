@@ -30,4 +30,5 @@ mod support;
 #[cfg(feature = "redis-tls")]
 mod tls;
 mod trace;
+mod watching;
 mod windows;

@@ -21,7 +21,7 @@ use tollgate_filters::limiter::store::redis::LockedStore;
 use tollgate_filters::metering::{Dimensions, Period};
 
 use self::args::{Entry, Section};
-pub use self::model::{Atomicity, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
+pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 pub(crate) use self::settings::families;
 use super::check_jwt::Tokens;
 use super::de::canonical;

@@ -25,9 +25,18 @@ pub struct RateLimiter {
     /// What happens when Redis cannot be asked.
     pub on_store_failure: OnStoreFailure,
     /// Gateways that share the limit; each admits its part while Redis cannot be asked.
-    pub gateways: NonZeroU32,
+    pub gateways: GatewayNumber,
     /// How decisions in Redis are kept apart.
     pub atomicity: Atomicity,
+}
+
+/// How many gateways share a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GatewayNumber {
+    /// So many.
+    Fixed(NonZeroU32),
+    /// As many as say in Redis that they live.
+    Auto,
 }
 
 /// The rules that a request is decided by.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_filters::limiter::store::OnStoreFailure;
 
 use super::args::Section;
-use super::{Atomicity, Limits, LockRetry, StoreKind};
+use super::{Atomicity, GatewayNumber, Limits, LockRetry, StoreKind};
 use crate::config::problem::Sink;
 use crate::config::units::parse_time;
 use crate::config::yaml::Origin;
@@ -17,7 +17,7 @@ pub(super) fn store(
     origin: Origin,
     limits: &Limits<'_>,
     sink: &mut Sink,
-) -> Option<(Option<StoreKind>, OnStoreFailure, NonZeroU32, Atomicity)> {
+) -> Option<(Option<StoreKind>, OnStoreFailure, GatewayNumber, Atomicity)> {
     let kind = match section.word("store", &["memory", "redis"], sink).ok()? {
         None => None,
         Some(0) => Some(StoreKind::Memory),
@@ -32,22 +32,32 @@ pub(super) fn store(
     };
     let asks_redis = limits.has_redis && kind != Some(StoreKind::Memory);
     let on_failure = on_store_failure(section, origin, asks_redis, sink)?;
-    let gateways = match section.number("gateways", sink).ok()? {
-        None => NonZeroU32::MIN,
-        Some(count) => {
-            let at = section.first("gateways").map_or(origin, |arg| arg.origin);
-            let Some(count) = u32::try_from(count).ok().and_then(NonZeroU32::new) else {
-                sink.error(at, format!("`gateways` must be from 1 to {}, got {count}", u32::MAX));
-                return None;
-            };
-            if !asks_redis || on_failure != OnStoreFailure::Local {
-                sink.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`")
-                    .help("remove it");
-            }
-            count
-        }
+    let atomicity = atomicity(section, sink)?;
+    let gateways = gateways(section, sink)?;
+    let at = section.first("gateways").map_or(origin, |arg| arg.origin);
+    if section.has("gateways") && (!asks_redis || on_failure != OnStoreFailure::Local) {
+        sink.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`")
+            .help("remove it");
+    } else if gateways == GatewayNumber::Auto && atomicity != Atomicity::Script {
+        sink.error(at, "`gateways: auto` counts by a script, which `atomicity: lock` does without")
+            .help("write how many gateways there are");
+    }
+    Some((kind, on_failure, gateways, atomicity))
+}
+
+fn gateways(section: &Section<'_>, sink: &mut Sink) -> Option<GatewayNumber> {
+    let Some(arg) = section.get("gateways", sink) else {
+        return (!section.has("gateways")).then_some(GatewayNumber::Fixed(NonZeroU32::MIN));
     };
-    Some((kind, on_failure, gateways, atomicity(section, sink)?))
+    let text = arg.value.trim();
+    if text.eq_ignore_ascii_case("auto") {
+        return Some(GatewayNumber::Auto);
+    }
+    let count = text.parse().ok().map(GatewayNumber::Fixed);
+    if count.is_none() {
+        sink.error(arg.origin, format!("`gateways` must be `auto` or from 1 to {}, got `{text}`", u32::MAX));
+    }
+    count
 }
 
 fn on_store_failure(

@@ -7,6 +7,7 @@ mod outages;
 mod redirects;
 mod resharding;
 mod routing;
+mod watching;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

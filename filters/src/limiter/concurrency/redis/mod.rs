@@ -28,7 +28,7 @@ use super::stats::LeaseStats;
 use super::{Acquired, Acquisition, Lease, LeaseStore};
 use crate::limiter::key::BucketKey;
 use crate::limiter::store::OnStoreFailure;
-use crate::limiter::store::redis::{HashSlot, RedisClient};
+use crate::limiter::store::redis::{HashSlot, Operation as Purpose, RedisClient};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
 /// When a client that was refused because of Redis should ask again: recovery takes no longer.
@@ -116,7 +116,7 @@ impl LeaseStore for RedisLeases {
             OnStoreFailure::Deny => Fallback::Deny,
         };
         let name = call::name(key, shared.hash_keys);
-        let Ok(ticket) = shared.client.ticket(|| HashSlot::of(&name)) else {
+        let Ok(ticket) = shared.client.ticket_for(Purpose::Lease, || HashSlot::of(&name)) else {
             return Acquisition::Ready(shared.without_redis(fallback));
         };
         let owner = Owner::fresh();
@@ -154,7 +154,7 @@ impl Shared {
 
     /// Gives a slot back without waiting for it, once.
     fn release(&self, name: &[u8], owner: Owner) {
-        let ticket = self.client.ticket(|| HashSlot::of(name));
+        let ticket = self.client.ticket_for(Purpose::Lease, || HashSlot::of(name));
         let (Ok(ticket), Ok(runtime)) = (ticket, tokio::runtime::Handle::try_current()) else { return };
         let cmd = call::command(Operation::Release, name, owner, &self.rule);
         let under_way = self.releases.begin();

@@ -11,7 +11,7 @@ use super::Shared;
 use super::call::{self, Operation};
 use crate::limiter::concurrency::leases::Step;
 use crate::limiter::concurrency::{Owner, Renewal};
-use crate::limiter::store::redis::HashSlot;
+use crate::limiter::store::redis::{HashSlot, Operation as Purpose};
 
 /// Leases in one write. Their answers must come within the deadline of a single decision.
 const AT_ONCE: usize = 512;
@@ -103,7 +103,9 @@ impl Shared {
             |(owner, name): &Due| (HashSlot::of(name), call::command(Operation::Renew, name, *owner, &self.rule));
         let renewals: Vec<_> = leases.iter().map(renewal).collect();
         let mut failed = 0;
-        for (&(owner, _), answer) in leases.iter().zip(self.client.run_all(&call::SCRIPT, &renewals).await) {
+        for (&(owner, _), answer) in
+            leases.iter().zip(self.client.run_all(Purpose::Lease, &call::SCRIPT, &renewals).await)
+        {
             let Some(reply) = answer.ok().as_ref().and_then(call::reply) else {
                 failed += 1;
                 continue;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::error::StoreError;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
 
 /// Failures in a row that open it.
@@ -23,11 +24,24 @@ const PROBE_EVERY_US: u64 = 200_000;
 pub(super) struct Breaker {
     clock: MonotonicClock,
     machine: Machine,
+    /// The server's name in the log; without one it says nothing there.
+    name: Option<String>,
+    told: Mutex<Told>,
+}
+
+/// What the log was told.
+#[derive(Debug, Default)]
+struct Told {
+    at_us: u64,
+    open: bool,
 }
 
 /// The breakers of several servers, by their names; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Breakers(Arc<Mutex<HashMap<String, Weak<Breaker>>>>);
+pub struct Breakers {
+    by_name: Arc<Mutex<HashMap<String, Weak<Breaker>>>>,
+    silent: bool,
+}
 
 /// Whether requests go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,17 +72,23 @@ impl Breaker {
     /// The store answered.
     #[inline]
     pub(super) fn succeeded(&self) {
-        self.machine.succeeded();
+        if self.machine.succeeded() {
+            self.tell_closed();
+        }
     }
 
     /// A request failed.
-    pub(super) fn failed(&self) {
-        self.machine.failed(self.clock.now_us());
+    pub(super) fn failed(&self, kind: StoreError) {
+        if self.machine.failed(self.clock.now_us()) {
+            self.tell_opened(kind);
+        }
     }
 
     /// The store is known to be out of reach.
-    pub(super) fn open(&self) {
-        self.machine.open(self.clock.now_us());
+    pub(super) fn open(&self, kind: StoreError) {
+        if self.machine.open(self.clock.now_us()) {
+            self.tell_opened(kind);
+        }
     }
 
     /// The store looks reachable again: the next request may probe it.
@@ -81,17 +101,40 @@ impl Breaker {
     pub(super) fn state(&self) -> BreakerState {
         if self.machine.is_closed() { BreakerState::Closed } else { BreakerState::Open }
     }
+
+    /// One that opens again and again says so once a second.
+    fn tell_opened(&self, kind: StoreError) {
+        let Some(name) = &self.name else { return };
+        let now = self.clock.now_us().max(1);
+        let mut told = self.told.lock();
+        if told.at_us == 0 || now.saturating_sub(told.at_us) >= 1_000_000 {
+            *told = Told { at_us: now, open: true };
+            tracing::warn!(redis = %name, kind = kind.as_str(), "stops asking redis: {kind}");
+        }
+    }
+
+    fn tell_closed(&self) {
+        let Some(name) = &self.name else { return };
+        if std::mem::take(&mut self.told.lock().open) {
+            tracing::info!(redis = %name, "asks redis again");
+        }
+    }
 }
 
 // === impl Breakers ===
 
 impl Breakers {
+    /// Breakers that leave it to others to say in the log that a server is not asked.
+    pub(crate) fn silent() -> Self {
+        Self { silent: true, ..Self::default() }
+    }
+
     /// The breaker of the server called `name`, for as long as anyone has it.
     pub(super) fn of(&self, name: &str) -> Arc<Breaker> {
-        let mut known = self.0.lock();
+        let mut known = self.by_name.lock();
         known.retain(|_, breaker| breaker.strong_count() > 0);
         known.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let breaker = Arc::default();
+            let breaker = Arc::new(Breaker { name: (!self.silent).then(|| name.to_owned()), ..Breaker::default() });
             known.insert(name.to_owned(), Arc::downgrade(&breaker));
             breaker
         })
@@ -128,29 +171,29 @@ impl Machine {
                 && self.probe_at_us.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok())
     }
 
+    /// Returns whether this closed it.
     #[inline]
-    fn succeeded(&self) {
+    fn succeeded(&self) -> bool {
         // Written only when there is something to change: every request comes by here.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
         }
-        if !self.is_closed() {
-            self.probe_at_us.store(0, Ordering::Relaxed);
-        }
+        !self.is_closed() && self.probe_at_us.swap(0, Ordering::Relaxed) != 0
     }
 
-    fn failed(&self, now_us: u64) {
-        if self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= OPENS_AFTER {
-            self.open(now_us);
-        }
+    /// Returns whether this opened it.
+    fn failed(&self, now_us: u64) -> bool {
+        self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= OPENS_AFTER && self.open(now_us)
     }
 
-    fn open(&self, now_us: u64) {
+    /// Returns whether it was closed.
+    fn open(&self, now_us: u64) -> bool {
         let probe_at = now_us.saturating_add(PROBE_EVERY_US);
         // One that is open already keeps its turn, or failures could put the probe off for ever.
-        let _ = self.probe_at_us.compare_exchange(0, probe_at, Ordering::Relaxed, Ordering::Relaxed);
+        let opened = self.probe_at_us.compare_exchange(0, probe_at, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         // The first success closes it again, and one failure after that is not five.
         self.failures.store(0, Ordering::Relaxed);
+        opened
     }
 
     fn probe_now(&self, now_us: u64) {
@@ -167,7 +210,9 @@ mod tests {
     use super::*;
 
     fn fail(machine: &Machine, times: u32, now_us: u64) {
-        (0..times).for_each(|_| machine.failed(now_us));
+        for _ in 0..times {
+            machine.failed(now_us);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
-use super::breaker::Breakers;
+use super::breaker::{BreakerState, Breakers};
 use super::cluster::Cluster;
 use super::dial::Dial;
 use super::error::StoreError;
@@ -17,7 +17,8 @@ use super::link::Link;
 use super::node::{Address, Node};
 use super::primary::Primary;
 use super::settings::{RedisSettings, RedisSettingsError, Servers};
-use super::status::{Counters, NodeStatus, RedisStatus};
+use super::stats::{Operation, RedisStats};
+use super::status::{NodeStatus, RedisStatus};
 use super::supervisor;
 use super::ticket::Ticket;
 use crate::limiter::store::memory::{Clock, MonotonicClock};
@@ -31,7 +32,7 @@ pub struct RedisClient {
 pub(super) struct Shared {
     pub(super) topology: Topology,
     pub(super) dial: Arc<Dial>,
-    pub(super) counters: Counters,
+    pub(super) stats: Arc<RedisStats>,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
     pub(super) timeout: Duration,
@@ -66,7 +67,19 @@ impl RedisClient {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_for("deciding without redis", settings, breakers)
+        Self::start_counting(settings, breakers, Arc::default())
+    }
+
+    /// The same, and counts in `stats`, which outlive it.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_counting(
+        settings: &RedisSettings,
+        breakers: &Breakers,
+        stats: Arc<RedisStats>,
+    ) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breakers, stats)
     }
 
     /// The same for whoever says `outage` in the log when a call fails.
@@ -74,6 +87,7 @@ impl RedisClient {
         outage: &'static str,
         settings: &RedisSettings,
         breakers: &Breakers,
+        stats: Arc<RedisStats>,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
         let (dial, one_info) = Dial::new(settings)?;
@@ -95,7 +109,7 @@ impl RedisClient {
         let shared = Arc::new(Shared {
             topology,
             dial,
-            counters: Counters::default(),
+            stats,
             live: watch::Sender::new(0),
             timeout: settings.timeout,
             outage,
@@ -131,9 +145,9 @@ impl RedisClient {
         let shared = &*self.shared;
         RedisStatus {
             nodes: shared.topology.status(),
-            failures: shared.counters.failures(),
-            script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
-            connects: shared.counters.connects.load(Ordering::Relaxed),
+            failures: shared.stats.failures(),
+            script_misses: shared.stats.script_misses(),
+            connects: shared.stats.connects(),
         }
     }
 
@@ -146,12 +160,17 @@ impl RedisClient {
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
     /// `slot` says which slot of a cluster the keys of the call are in; it is asked only where there is a cluster.
     pub(crate) fn ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
-        self.leave(slot, true)
+        self.ticket_for(Operation::Decide, slot)
     }
 
-    /// The same for a command that is no script.
-    pub(super) fn plain_ticket(&self, slot: impl FnOnce() -> HashSlot) -> Result<Ticket, StoreError> {
-        self.leave(slot, false)
+    /// The same for another operation than a decision.
+    pub(crate) fn ticket_for(
+        &self,
+        operation: Operation,
+        slot: impl FnOnce() -> HashSlot,
+    ) -> Result<Ticket, StoreError> {
+        let node = self.shared.route(operation, slot)?;
+        Shared::leave(&self.shared, node, operation, self.deadline())
     }
 
     /// A call must have its answer by then if it is made now.
@@ -159,10 +178,23 @@ impl RedisClient {
         Instant::now() + self.shared.timeout
     }
 
-    /// Leave to run a script on keys of `slot` until `deadline`, or at once the reason why not.
+    /// Leave to decide by a script on keys of `slot` until `deadline`, or at once the reason why not.
     pub(super) fn ticket_until(&self, slot: HashSlot, deadline: Instant) -> Result<Ticket, StoreError> {
-        let node = self.shared.route(|| slot)?;
-        Shared::leave(&self.shared, node, true, deadline)
+        let node = self.shared.route(Operation::Decide, || slot)?;
+        Shared::leave(&self.shared, node, Operation::Decide, deadline)
+    }
+
+    /// The servers that are in no trouble, as far as is known.
+    pub(super) fn healthy_nodes(&self) -> Vec<Arc<Node>> {
+        let mut nodes = self.shared.topology.nodes();
+        nodes.retain(|node| node.breaker.state() == BreakerState::Closed);
+        nodes
+    }
+
+    /// Leave to ask a certain server about itself, if it is reached.
+    pub(super) fn ticket_to_look_at(&self, node: &Arc<Node>) -> Option<Ticket> {
+        let (shared, live) = (Arc::clone(&self.shared), node.find_live()?);
+        Some(Ticket::new(shared, Arc::clone(node), Some(live), Operation::Info, self.deadline()))
     }
 
     /// Whether keys are shared out among several servers, by their slots.
@@ -172,11 +204,6 @@ impl RedisClient {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-
-    fn leave(&self, slot: impl FnOnce() -> HashSlot, runs_script: bool) -> Result<Ticket, StoreError> {
-        let node = self.shared.route(slot)?;
-        Shared::leave(&self.shared, node, runs_script, self.deadline())
     }
 }
 
@@ -196,11 +223,11 @@ impl fmt::Debug for RedisClient {
 
 impl Shared {
     /// The server that keeps the keys of a slot.
-    pub(super) fn route(&self, slot: impl FnOnce() -> HashSlot) -> Result<Arc<Node>, StoreError> {
+    pub(super) fn route(&self, operation: Operation, slot: impl FnOnce() -> HashSlot) -> Result<Arc<Node>, StoreError> {
         match &self.topology {
             Topology::One(node) => Ok(Arc::clone(node)),
             Topology::Cluster(cluster) => cluster.node(slot()).ok_or(StoreError::ClusterDown).inspect_err(|&kind| {
-                self.degraded("cluster", kind);
+                self.degraded(operation, "cluster", kind);
             }),
         }
     }
@@ -209,20 +236,21 @@ impl Shared {
     pub(super) fn leave(
         shared: &Arc<Self>,
         node: Arc<Node>,
-        runs_script: bool,
+        operation: Operation,
         deadline: Instant,
     ) -> Result<Ticket, StoreError> {
+        let lacks_scripts = operation.runs_script() && node.no_scripts.load(Ordering::Relaxed);
         let leave = match node.find_live() {
             // A node that joined a moment ago is being connected to.
             None if shared.is_new(&node) => Ok(None),
             None => Err(node.why_not_live()),
             // The breaker stays out of it: others may call.
-            Some(_) if runs_script && node.no_scripts.load(Ordering::Relaxed) => Err(StoreError::NoScripts),
+            Some(_) if lacks_scripts => Err(StoreError::NoScripts),
             Some(_) if !node.breaker.admits() => Err(StoreError::BreakerOpen),
             live => Ok(live),
         };
-        let at = leave.inspect_err(|&kind| shared.degraded(&node.name, kind))?;
-        Ok(Ticket::new(Arc::clone(shared), node, at, deadline))
+        let at = leave.inspect_err(|&kind| shared.degraded(operation, &node.name, kind))?;
+        Ok(Ticket::new(Arc::clone(shared), node, at, operation, deadline))
     }
 
     /// Whether `node` is of a cluster and nobody knows yet whether it can be reached.
@@ -242,7 +270,7 @@ impl Shared {
         if link.drop_connection(number) {
             self.recount();
             if node.live_connections() == 0 {
-                node.breaker.open();
+                node.breaker.open(StoreError::Disconnected);
                 self.doubt();
             }
         }
@@ -253,15 +281,18 @@ impl Shared {
         self.live.send_modify(|live| *live = self.topology.nodes().iter().map(|node| node.live_connections()).sum());
     }
 
-    /// Counts a decision that Redis did not make, and says so once a second at most; that it runs no scripts, which
+    /// Counts an operation for requests that Redis did not do, and says so once a second at most; that it runs no scripts, which
     /// stays as it is, once.
-    pub(super) fn degraded(&self, node: &str, kind: StoreError) {
-        self.degraded_because(node, kind, None);
+    pub(super) fn degraded(&self, operation: Operation, node: &str, kind: StoreError) {
+        self.degraded_because(operation, node, kind, None);
     }
 
     /// The same with what Redis said, where that says more.
-    pub(super) fn degraded_because(&self, node: &str, kind: StoreError, reason: Option<&str>) {
-        self.counters.failed(kind);
+    pub(super) fn degraded_because(&self, operation: Operation, node: &str, kind: StoreError, reason: Option<&str>) {
+        if !operation.serves_requests() {
+            return;
+        }
+        self.stats.failed(kind);
         if kind == StoreError::NoScripts {
             if !self.warned_of_scripts.swap(true, Ordering::Relaxed) {
                 tracing::error!(redis = node, kind = kind.as_str(), "{}: {kind}", self.outage);

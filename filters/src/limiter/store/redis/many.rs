@@ -12,6 +12,7 @@ use super::hash_slot::HashSlot;
 use super::node::Node;
 use super::redirect::Redirect;
 use super::script::Script;
+use super::stats::Operation;
 use super::ticket::HOPS;
 
 /// The pause before calls are sent again of which only some keys were moved yet.
@@ -46,15 +47,20 @@ impl RedisClient {
     /// Makes all `calls`, which are of `script`, each on keys of the slot beside it, within the time of one; returns their
     /// answers in their order. What goes to one server is one write; one server that fails is of no concern to
     /// calls of others. A call that a node of a cluster sends elsewhere has not run there, and is sent on.
-    pub(crate) async fn run_all(&self, script: &Script, calls: &[(HashSlot, Cmd)]) -> Vec<Result<Value, Unanswered>> {
+    pub(crate) async fn run_all(
+        &self,
+        operation: Operation,
+        script: &Script,
+        calls: &[(HashSlot, Cmd)],
+    ) -> Vec<Result<Value, Unanswered>> {
         let deadline = self.deadline();
         let mut answers: Vec<_> = calls.iter().map(|_| Err(StoreError::ClusterDown.unsent())).collect();
         let mut waiting: Vec<_> = (0..calls.len()).map(|call| (call, Target::Keeper)).collect();
         for _ in 0..=HOPS {
-            let parcels = self.parcels(calls, waiting, &mut answers);
+            let parcels = self.parcels(operation, calls, waiting, &mut answers);
             waiting = Vec::new();
             let mut pauses = false;
-            for (parcel, replies) in self.send_all(parcels, script, calls, deadline).await {
+            for (parcel, replies) in self.send_all(operation, parcels, script, calls, deadline).await {
                 match replies {
                     Err(unanswered) => parcel.calls.iter().for_each(|&call| answers[call] = Err(unanswered)),
                     Ok(replies) => {
@@ -95,7 +101,7 @@ impl RedisClient {
             }
         }
         if !waiting.is_empty() {
-            self.shared().degraded("cluster", StoreError::ClusterDown);
+            self.shared().degraded(operation, "cluster", StoreError::ClusterDown);
         }
         answers
     }
@@ -103,6 +109,7 @@ impl RedisClient {
     /// The calls by their nodes. Those that no node keeps the keys of have failed.
     fn parcels(
         &self,
+        operation: Operation,
         calls: &[(HashSlot, Cmd)],
         waiting: Vec<(usize, Target)>,
         answers: &mut [Result<Value, Unanswered>],
@@ -111,7 +118,7 @@ impl RedisClient {
         for (call, target) in waiting {
             let (node, asking) = match target {
                 Target::Guest(node) => (Ok(node), true),
-                Target::Keeper => (self.shared().route(|| calls[call].0), false),
+                Target::Keeper => (self.shared().route(operation, || calls[call].0), false),
             };
             match node {
                 Err(kind) => answers[call] = Err(kind.unsent()),
@@ -129,6 +136,7 @@ impl RedisClient {
     /// Sends all parcels at once, and waits for the answers to all, each without those that the caller did not ask for.
     async fn send_all(
         &self,
+        operation: Operation,
         parcels: Vec<Parcel>,
         script: &Script,
         calls: &[(HashSlot, Cmd)],
@@ -137,7 +145,7 @@ impl RedisClient {
         let mut sent = JoinSet::new();
         for parcel in parcels {
             let pipeline = parcel.pipeline(script, calls);
-            let ticket = Shared::leave(self.shared(), Arc::clone(&parcel.node), true, deadline);
+            let ticket = Shared::leave(self.shared(), Arc::clone(&parcel.node), operation, deadline);
             sent.spawn(async move {
                 let replies = match ticket {
                     Ok(ticket) => {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::client::RedisClient;
 use super::hash_slot::HashSlot;
+use super::stats::Operation;
 use crate::limiter::key::redis_text;
 use crate::request_rate_limiter::{PlanLookup, PlanSource};
 
@@ -55,7 +56,7 @@ impl PlanSource for RedisPlans {
         {
             return PlanLookup::Ready(plan.clone());
         }
-        let Ok(ticket) = self.client.plain_ticket(|| HashSlot::of(self.hash.as_bytes())) else {
+        let Ok(ticket) = self.client.ticket_for(Operation::Plan, || HashSlot::of(self.hash.as_bytes())) else {
             return PlanLookup::Ready(None);
         };
         let mut cmd = redis::cmd("HGET");

@@ -1,7 +1,5 @@
 //! What readiness and metrics ask of a client.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::breaker::BreakerState;
 use super::error::StoreError;
 use super::node::{Address, Node};
@@ -73,23 +71,5 @@ impl NodeStatus {
             breaker: node.breaker.state(),
             last_error: node.last_error.lock().as_ref().map(|(_, text)| text.clone()),
         }
-    }
-}
-
-/// The running counts behind a status.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    failures: [AtomicU64; StoreError::ALL.len()],
-    pub(super) script_misses: AtomicU64,
-    pub(super) connects: AtomicU64,
-}
-
-impl Counters {
-    pub(super) fn failed(&self, kind: StoreError) {
-        self.failures[kind.index()].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn failures(&self) -> [(StoreError, u64); StoreError::ALL.len()] {
-        StoreError::ALL.map(|kind| (kind, self.failures[kind.index()].load(Ordering::Relaxed)))
     }
 }

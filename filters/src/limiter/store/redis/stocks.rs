@@ -5,6 +5,7 @@ use redis::Value;
 use super::call::{self, StockAction};
 use super::error::StoreError;
 use super::many::Unanswered;
+use super::stats::Operation;
 use super::store::RedisStore;
 use crate::limiter::key::BucketKey;
 use crate::limiter::quota::{self, NotTaken, Taken};
@@ -75,7 +76,7 @@ impl RedisStore {
         operations: &[(BucketKey<'_>, StockAction, i64)],
     ) -> Result<Vec<Answer>, StoreError> {
         let (script, calls) = call::stocks(rule, operations, &self.style);
-        let replies = self.client.run_all(&script, &calls).await.into_iter();
+        let replies = self.client.run_all(Operation::Stock, &script, &calls).await.into_iter();
         let answer = |reply: Result<Value, Unanswered>| {
             let reply = reply.map_err(|unanswered| unanswered.kind)?;
             call::answers(&reply, 1).and_then(|mut only| only.pop()).ok_or(StoreError::Other)

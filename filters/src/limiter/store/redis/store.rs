@@ -1,13 +1,14 @@
 //! The store that decides in Redis, and by `on-store-failure` when it cannot.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::call;
 use super::client::RedisClient;
 use super::fallback::Fallback;
 use super::hash_slot::HashSlot;
+use super::heartbeat::Gateways;
 use super::operands::Style;
+use super::stats::Operation;
 use crate::limiter::store::memory::{Clock, MemoryStore};
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use crate::limiter::verdict::{Source, Verdict};
@@ -19,14 +20,14 @@ pub struct RedisStore {
     local: Arc<MemoryStore>,
     on_store_failure: OnStoreFailure,
     pub(super) style: Style,
-    gateways: NonZeroU32,
+    gateways: Gateways,
 }
 
 impl RedisStore {
     /// A store that asks `client`, and `local` where `on_store_failure` says so.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
-        Self { client, local, on_store_failure, style: Style::default(), gateways: NonZeroU32::MIN }
+        Self { client, local, on_store_failure, style: Style::default(), gateways: Gateways::default() }
     }
 
     /// Whether key ids are secrets: then Redis gets a hash of them.
@@ -46,8 +47,8 @@ impl RedisStore {
 
     /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
     #[must_use]
-    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
-        self.gateways = gateways;
+    pub fn gateways(mut self, gateways: impl Into<Gateways>) -> Self {
+        self.gateways = gateways.into();
         self
     }
 
@@ -59,7 +60,7 @@ impl RedisStore {
         counted_at_us: u64,
     ) -> impl Future<Output = bool> + Send + use<> {
         let call = |ticket| (ticket, call::settle(&check, check.bounded(more), counted_at_us, &self.style));
-        let call = self.client.ticket(|| self.slot(&check)).map(call);
+        let call = self.client.ticket_for(Operation::Settle, || self.slot(&check)).map(call);
         async move {
             // Lost corrections are counted with the calls that failed.
             let Ok((ticket, call)) = call else { return false };
@@ -74,7 +75,7 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways);
+        let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
         let Some(first) = checks.first() else { return Decision::Ready(fallback.decide()) };
         if let Some(slots) = self.slots(checks) {
             return self.decide_apart(checks, slots, fallback);

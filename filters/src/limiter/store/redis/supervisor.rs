@@ -117,7 +117,7 @@ impl Shared {
             // Rights may change while connected, so the calls are left to find out.
             tracing::error!(redis = %node.name, kind = kind.as_str(), reason = describe(error), "{kind}");
         }
-        self.counters.connects.fetch_add(1, Ordering::Relaxed);
+        self.stats.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         node.breaker.probe_now();
         if node.last_error.lock().take().is_some() {
@@ -136,7 +136,7 @@ impl Shared {
         node.attempted.store(true, Ordering::Relaxed);
         self.recount();
         if node.live_connections() == 0 {
-            node.breaker.open();
+            node.breaker.open(kind);
         }
         if news {
             let hint = match kind {

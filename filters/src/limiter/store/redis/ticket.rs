@@ -13,6 +13,7 @@ use super::link::Live;
 use super::node::{Address, Node};
 use super::redirect::Redirect;
 use super::script::Script;
+use super::stats::Operation;
 use super::supervisor::describe;
 
 /// How often a call is sent on to another node of a cluster: from a map that is out of date to the new node, from there
@@ -31,6 +32,7 @@ pub(crate) struct Ticket {
     node: Arc<Node>,
     /// `None` while the node is being connected to.
     at: Option<(usize, Live)>,
+    operation: Operation,
     deadline: Instant,
 }
 
@@ -49,8 +51,14 @@ impl From<RedisError> for Failure {
 }
 
 impl Ticket {
-    pub(super) fn new(shared: Arc<Shared>, node: Arc<Node>, at: Option<(usize, Live)>, deadline: Instant) -> Self {
-        Self { shared, node, at, deadline }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        node: Arc<Node>,
+        at: Option<(usize, Live)>,
+        operation: Operation,
+        deadline: Instant,
+    ) -> Self {
+        Self { shared, node, at, operation, deadline }
     }
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
@@ -60,8 +68,9 @@ impl Ticket {
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
+        let started = Instant::now();
         let reply = timeout_at(self.deadline, self.send(Some(script), cmd)).await;
-        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+        self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
     /// The same for a command that is no script. A key that holds something else is no failure of Redis: it reads as
@@ -71,17 +80,42 @@ impl Ticket {
         cmd: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, StoreError> {
+        let started = Instant::now();
         let reply = match timeout_at(self.deadline, self.send(None, cmd)).await {
             Ok(Err(Failure::Redis(error))) if error.code() == Some("WRONGTYPE") => Ok(Ok(Value::Nil)),
             reply => reply,
         };
-        self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
+        self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
+    /// Asks the server about itself: an error that it answers with is an answer, and the breaker only hears of silence.
+    pub(super) async fn look(mut self, cmd: &Cmd) -> Option<Result<Value, StoreError>> {
+        let started = Instant::now();
+        let (link, live) = self.at.as_mut()?;
+        let (link, number) = (&self.node.links[*link], live.number);
+        let reply = timeout_at(self.deadline, write(&mut live.connection, None, cmd, false)).await;
+        self.shared.stats.latencies(self.operation).observe(started.elapsed());
+        match reply {
+            Ok(Ok(value)) => Some(Ok(value)),
+            Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::of(&error))),
+            Ok(Err(_)) => {
+                self.shared.lose(&self.node, link, number);
+                None
+            }
+            Err(_) => {
+                if link.timed_out(number) {
+                    self.shared.lose(&self.node, link, number);
+                }
+                self.node.breaker.failed(StoreError::Timeout);
+                None
+            }
+        }
     }
 
     /// Sends all of `pipeline` to this node in one write and waits until the deadline for all answers, in order, errors
     /// among them: those are not followed elsewhere.
     pub(super) async fn pipeline(mut self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let deadline = self.deadline;
+        let (started, deadline) = (Instant::now(), self.deadline);
         let call = async {
             let live = self.reach().await?;
             Ok::<_, Failure>(live.connection.send_packed_commands(pipeline, 0, pipeline.len()).await?)
@@ -93,13 +127,13 @@ impl Ticket {
                 let mut errors = errors.filter_map(|reply| reply.clone().extract_error().err());
                 // One error speaks for all: the node is the same. A redirection is none.
                 let _ = match errors.find(|error| Redirect::of(error, host).is_none()) {
-                    Some(error) => self.conclude::<()>(Some(Err(error.into()))),
-                    None => self.conclude(Some(Ok(Some(())))),
+                    Some(error) => self.conclude::<()>(started, Some(Err(error.into()))),
+                    None => self.conclude(started, Some(Ok(Some(())))),
                 };
                 Ok(replies)
             }
-            Ok(Err(failure)) => self.conclude(Some(Err(failure))),
-            Err(_) => self.conclude(None),
+            Ok(Err(failure)) => self.conclude(started, Some(Err(failure))),
+            Err(_) => self.conclude(started, None),
         }
     }
 
@@ -109,7 +143,7 @@ impl Ticket {
         loop {
             self.reach().await?;
             let Some((_, live)) = &mut self.at else { return Err(Failure::NotAsked(StoreError::Disconnected)) };
-            let misses = &self.shared.counters.script_misses;
+            let misses = &self.shared.stats.script_misses;
             let error = match exchange(&mut live.connection, misses, script, cmd, asking).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -194,14 +228,15 @@ impl Ticket {
 
     /// Counts for or against connection and breaker what came of a call: nothing by the deadline (`None`), an error, or
     /// an answer that makes sense or does not.
-    fn conclude<T>(self, result: Option<Result<Option<T>, Failure>>) -> Result<T, StoreError> {
+    fn conclude<T>(self, started: Instant, result: Option<Result<Option<T>, Failure>>) -> Result<T, StoreError> {
         let node = &self.node;
+        self.shared.stats.latencies(self.operation).observe(started.elapsed());
         let Some((link, live)) = &self.at else {
             let kind = match result {
                 Some(Err(Failure::NotAsked(kind))) => kind,
                 _ => StoreError::Disconnected,
             };
-            self.shared.degraded(&node.name, kind);
+            self.shared.degraded(self.operation, &node.name, kind);
             return Err(kind);
         };
         let link = &node.links[*link];
@@ -227,17 +262,21 @@ impl Ticket {
                 if matches!(kind, StoreError::ReadOnly | StoreError::ClusterDown) {
                     self.shared.doubt();
                 }
+                if !self.operation.serves_requests() && error.code().is_some() {
+                    // What this user may not do here says nothing of decisions.
+                    return Err(kind);
+                }
                 let spares_others = matches!(kind, StoreError::Other | StoreError::Clocks | StoreError::ClusterDown);
                 if spares_others && error.code().is_some() {
                     // Redis answers: what it makes of one key must not send all others elsewhere.
                     node.breaker.succeeded();
-                    self.shared.degraded(&node.name, kind);
+                    self.shared.degraded(self.operation, &node.name, kind);
                     return Err(kind);
                 }
                 if kind == StoreError::NoScripts {
                     // No outage: whoever needs no scripts may go on.
                     node.no_scripts.store(true, Ordering::Relaxed);
-                    self.shared.degraded(&node.name, kind);
+                    self.shared.degraded(self.operation, &node.name, kind);
                     return Err(kind);
                 }
                 reason = (kind == StoreError::NoPerm).then(|| describe(&error));
@@ -252,8 +291,8 @@ impl Ticket {
                 StoreError::Timeout
             }
         };
-        node.breaker.failed();
-        self.shared.degraded_because(&node.name, kind, reason.as_deref());
+        node.breaker.failed(kind);
+        self.shared.degraded_because(self.operation, &node.name, kind, reason.as_deref());
         Err(kind)
     }
 }

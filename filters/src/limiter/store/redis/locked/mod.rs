@@ -14,9 +14,10 @@
 mod attempt;
 mod opener;
 mod retry;
+mod stats;
 mod window;
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,14 +29,17 @@ use tokio::time::{Instant, timeout_at};
 use self::attempt::{Job, Outcomes, Part, attempt};
 use self::opener::Opener;
 pub use self::retry::Retry;
+pub use self::stats::{LockStats, LockedStatus};
 use self::window::Ask;
 use super::breaker::Breaker;
 use super::client::RedisClient;
 use super::error::StoreError;
 use super::fallback::{ASK_AGAIN_AFTER, Fallback};
+use super::heartbeat::Gateways;
 use super::node::Node;
 use super::operands::{short_name, suffixes};
 use super::settings::RedisSettingsError;
+use super::stats::Operation;
 use crate::limiter::rule::Rule;
 use crate::limiter::store::memory::MemoryStore;
 use crate::limiter::store::{Check, Decision, OnStoreFailure, Store};
@@ -61,7 +65,7 @@ pub struct LockSettings {
 #[derive(Clone)]
 pub struct LockedStore {
     shared: Arc<Shared>,
-    gateways: NonZeroU32,
+    gateways: Gateways,
 }
 
 struct Shared {
@@ -76,22 +80,7 @@ struct Shared {
     /// Tells this store's locks from those of all others.
     owner: String,
     tries: AtomicU64,
-    contended: AtomicU64,
-    failures: [AtomicU64; StoreError::ALL.len()],
-    exhausted: AtomicU64,
-}
-
-/// What a [`LockedStore`] counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockedStatus {
-    /// Tries to decide under a lock.
-    pub tries: u64,
-    /// Tries that met somebody else's lock, or lost their own.
-    pub contended: u64,
-    /// Decisions that ran out of tries, of time for another, or of connections.
-    pub exhausted: u64,
-    /// Decisions that failed otherwise, by the reason.
-    pub failures: [(StoreError, u64); StoreError::ALL.len()],
+    stats: Arc<LockStats>,
 }
 
 /// Why Redis did not decide.
@@ -142,17 +131,24 @@ impl LockedStore {
             breaker: Breaker::default(),
             owner: random_name(),
             tries: AtomicU64::new(0),
-            contended: AtomicU64::new(0),
-            failures: Default::default(),
-            exhausted: AtomicU64::new(0),
+            stats: Arc::default(),
         };
-        Ok(Self { shared: Arc::new(shared), gateways: NonZeroU32::MIN })
+        Ok(Self { shared: Arc::new(shared), gateways: Gateways::default() })
+    }
+
+    /// Counts in `stats`, which outlive it. To be said before the first decision.
+    #[must_use]
+    pub fn counting(mut self, stats: Arc<LockStats>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.stats = stats;
+        }
+        self
     }
 
     /// How many gateways share a limit: while Redis cannot be asked, each admits its part of it in memory.
     #[must_use]
-    pub fn gateways(mut self, gateways: NonZeroU32) -> Self {
-        self.gateways = gateways;
+    pub fn gateways(mut self, gateways: impl Into<Gateways>) -> Self {
+        self.gateways = gateways.into();
         self
     }
 
@@ -166,14 +162,7 @@ impl LockedStore {
     /// What it counted.
     #[must_use]
     pub fn status(&self) -> LockedStatus {
-        let shared = &*self.shared;
-        let failures = std::array::from_fn(|at| (StoreError::ALL[at], shared.failures[at].load(Ordering::Relaxed)));
-        LockedStatus {
-            tries: shared.tries.load(Ordering::Relaxed),
-            contended: shared.contended.load(Ordering::Relaxed),
-            exhausted: shared.exhausted.load(Ordering::Relaxed),
-            failures,
-        }
+        self.shared.stats.status()
     }
 
     /// `None` if one of the rules needs scripts.
@@ -191,7 +180,7 @@ impl LockedStore {
 
 impl Store for LockedStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways);
+        let fallback = Fallback::new(self.shared.on_store_failure, &self.shared.local, checks, self.gateways.get());
         let parts = checks.iter().map(|check| self.part(check, Ask::Decide { cost: check.cost }));
         let Some(job) = self.job(parts.collect()) else { return Decision::Ready(fallback.decide()) };
         if !self.shared.breaker.admits() {
@@ -237,7 +226,7 @@ impl Shared {
         match &result {
             // Redis answers: that others are faster is not its fault.
             Ok(_) | Err(Failure::Exhausted) => self.breaker.succeeded(),
-            Err(Failure::Store(_)) => self.breaker.failed(),
+            Err(Failure::Store(kind)) => self.breaker.failed(*kind),
         }
         result.inspect_err(|failure| self.count(failure))
     }
@@ -246,12 +235,13 @@ impl Shared {
     async fn tries(&self, job: &Job, deadline: Instant) -> Result<Vec<Answer>, Failure> {
         for n in 0.. {
             let number = self.tries.fetch_add(1, Ordering::Relaxed);
+            self.stats.tries.fetch_add(1, Ordering::Relaxed);
             let owner = format!("{}-{number}", self.owner);
             // Handed back before the pause, for those who want other keys.
             let mut held = self.connection(deadline).await?;
             match timeout_at(deadline, attempt(&mut held.connection, job, &owner)).await {
                 Ok(Ok(Outcomes::Decided(answers))) => return Ok(answers),
-                Ok(Ok(Outcomes::Contended)) => self.contended.fetch_add(1, Ordering::Relaxed),
+                Ok(Ok(Outcomes::Contended)) => self.stats.contended.fetch_add(1, Ordering::Relaxed),
                 Ok(Ok(Outcomes::Nonsense)) => return Err(Failure::Store(StoreError::Other)),
                 Ok(Err(error)) => {
                     let kind = StoreError::of(&error);
@@ -288,18 +278,19 @@ impl Shared {
     }
 
     fn count(&self, failure: &Failure) {
-        match failure {
-            Failure::Exhausted => self.exhausted.fetch_add(1, Ordering::Relaxed),
+        let counter = match failure {
+            Failure::Exhausted => &self.stats.exhausted,
             Failure::Store(kind) => {
-                self.client.shared().degraded(&self.node.name, *kind);
-                self.failures[kind.index()].fetch_add(1, Ordering::Relaxed)
+                self.client.shared().degraded(Operation::Decide, &self.node.name, *kind);
+                self.stats.failures(*kind)
             }
         };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// 128 random bits, from the operating system's generator by way of the standard library.
-fn random_name() -> String {
+pub(super) fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
 
     let half = || RandomState::new().build_hasher().finish();

@@ -1,6 +1,7 @@
 //! `/metrics`, in the OpenMetrics text that Prometheus reads.
 
-use std::collections::BTreeMap;
+mod redis;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,8 +16,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use tollgate_filters::limiter::store::redis::BreakerState;
-
+use self::redis::RedisSnapshot;
 use super::{AdminState, reply};
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
@@ -29,6 +29,9 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(Snapshot::of(state)));
+    if let Some(redis) = RedisSnapshot::of(&state.limits) {
+        registry.register_collector(Box::new(redis));
+    }
     let mut page = String::new();
     match encode(&mut page, &registry) {
         Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
@@ -41,18 +44,12 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
 struct Snapshot {
     counters: Vec<(&'static str, &'static str, u64)>,
     gauges: Vec<(&'static str, &'static str, i64)>,
-    redis_errors: BTreeMap<&'static str, u64>,
 }
 
 impl Snapshot {
     fn of(state: &AdminState) -> Self {
         let memory = state.limits.memory();
-        let clients = state.limits.redis();
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let mut redis_errors = BTreeMap::new();
-        for (kind, errors) in clients.iter().flat_map(|client| client.failures) {
-            *redis_errors.entry(kind.as_str()).or_default() += errors;
-        }
         let mut counters = vec![
             ("tollgate_reloads", "Configurations taken over", state.reloads.load(Relaxed)),
             ("tollgate_failed_reloads", "Configurations refused on reload", state.failed_reloads.load(Relaxed)),
@@ -76,15 +73,7 @@ impl Snapshot {
         ]);
         gauges.push(("tollgate_metering_waiting_batches", "Batches that wait for Redis", count(usage.waiting_batches)));
         gauges.push(("tollgate_metering_cells", "Counts told apart in memory", count(usage.cells)));
-        if !clients.is_empty() {
-            let misses = clients.iter().map(|client| client.script_misses).sum();
-            counters.push(("tollgate_script_misses", "Script calls that Redis had forgotten the script of", misses));
-            let connected = clients.iter().filter(|client| client.connected()).count();
-            gauges.push(("tollgate_redis_connections", "Workers connected to Redis", count(connected)));
-            let open = clients.iter().any(|client| client.breaker() == BreakerState::Open);
-            gauges.push(("tollgate_breaker_state", "1 while Redis is not asked, 0 otherwise", i64::from(open)));
-        }
-        Self { counters, gauges, redis_errors }
+        Self { counters, gauges }
     }
 }
 
@@ -97,15 +86,6 @@ impl Collector for Snapshot {
         for (name, help, value) in &self.gauges {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(*value).encode(metric)?;
-        }
-        let mut family = encoder.encode_descriptor(
-            "tollgate_redis_errors",
-            "Decisions that Redis did not make, by why",
-            None,
-            MetricType::Counter,
-        )?;
-        for (kind, errors) in &self.redis_errors {
-            ConstCounter::new(*errors).encode(family.encode_family(&[("kind", *kind)])?)?;
         }
         Ok(())
     }
