@@ -52,7 +52,7 @@ async fn a_server_tells_its_figures_and_who_may_not_ask_is_no_outage() {
 
     redis::cmd("ACL").arg(&["SETUSER", "default", "-info"]).exec(&mut server.connection()).unwrap();
     for _ in 0..10 {
-        assert_eq!(client.info().await[0].1, Err(StoreError::Auth));
+        assert_eq!(client.info().await[0].1, Err(StoreError::NoPerm));
     }
     let status = client.status();
     assert_eq!(status.failures.iter().map(|(_, count)| count).sum::<u64>(), 0);

@@ -18,7 +18,8 @@ fn kind(error: &str) -> Option<StoreError> {
         "BUSY" => Some(StoreError::Busy),
         "OOM" => Some(StoreError::Oom),
         "MISCONF" => Some(StoreError::Misconf),
-        "NOPERM" => Some(StoreError::Auth),
+        "NOREPLICAS" => Some(StoreError::NoReplicas),
+        "NOPERM" => Some(StoreError::NoPerm),
         _ => None,
     }
 }

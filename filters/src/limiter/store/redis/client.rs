@@ -199,7 +199,7 @@ impl RedisClient {
 
     /// Whether keys are shared out among several servers, by their slots.
     pub(super) fn is_cluster(&self) -> bool {
-        matches!(self.shared.topology, Topology::Cluster(_))
+        self.shared.is_cluster()
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -253,9 +253,14 @@ impl Shared {
         Ok(Ticket::new(Arc::clone(shared), node, at, operation, deadline))
     }
 
+    /// Whether keys are shared out among several servers.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.topology, Topology::Cluster(_))
+    }
+
     /// Whether `node` is of a cluster and nobody knows yet whether it can be reached.
     pub(super) fn is_new(&self, node: &Node) -> bool {
-        matches!(self.topology, Topology::Cluster(_)) && !node.was_attempted()
+        self.is_cluster() && !node.was_attempted()
     }
 
     /// Something happened that makes it doubtful which server keeps what.

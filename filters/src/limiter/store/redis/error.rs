@@ -30,6 +30,9 @@ pub enum StoreError {
     /// `MISCONF`: Redis cannot write its snapshot and refuses writes.
     #[error("redis refuses writes because it cannot save its snapshot")]
     Misconf,
+    /// `NOREPLICAS`: too few replicas follow the primary (`min-replicas-to-write`).
+    #[error("redis refuses writes because too few replicas are connected to it")]
+    NoReplicas,
     /// `READONLY` or `MASTERDOWN`: this is a replica.
     #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
     ReadOnly,
@@ -66,10 +69,11 @@ pub enum StoreError {
 
 /// What a plain `ERR` of a script carries inside: codes as `-OOM ...` before Redis 7, and since then, without a code,
 /// that the user may not run a command or touch a key.
-const NESTED: [(&str, StoreError); 7] = [
+const NESTED: [(&str, StoreError); 8] = [
     ("differ by more than a window", StoreError::Clocks),
     ("-OOM ", StoreError::Oom),
     ("-MISCONF ", StoreError::Misconf),
+    ("-NOREPLICAS ", StoreError::NoReplicas),
     ("-READONLY ", StoreError::ReadOnly),
     ("-NOPERM ", StoreError::NoPerm),
     ("user executing the script can't ", StoreError::NoPerm),
@@ -78,7 +82,7 @@ const NESTED: [(&str, StoreError); 7] = [
 
 impl StoreError {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Timeout,
         Self::Disconnected,
         Self::BreakerOpen,
@@ -86,6 +90,7 @@ impl StoreError {
         Self::Busy,
         Self::Oom,
         Self::Misconf,
+        Self::NoReplicas,
         Self::ReadOnly,
         Self::Auth,
         Self::NoPerm,
@@ -107,6 +112,7 @@ impl StoreError {
             Self::Busy => "busy",
             Self::Oom => "oom",
             Self::Misconf => "misconf",
+            Self::NoReplicas => "noreplicas",
             Self::ReadOnly => "readonly",
             Self::Auth => "auth",
             Self::NoPerm => "noperm",
@@ -147,6 +153,7 @@ impl StoreError {
         match code {
             "OOM" => Self::Oom,
             "MISCONF" => Self::Misconf,
+            "NOREPLICAS" => Self::NoReplicas,
             "BUSY" => Self::Busy,
             "NOAUTH" | "WRONGPASS" => Self::Auth,
             "NOPERM" => Self::NoPerm,
@@ -197,6 +204,7 @@ mod tests {
             ("BUSY Redis is busy running a script", StoreError::Busy),
             ("OOM command not allowed when used memory > 'maxmemory'.", StoreError::Oom),
             ("MISCONF Redis is configured to save RDB snapshots", StoreError::Misconf),
+            ("NOREPLICAS Not enough good replicas to write.", StoreError::NoReplicas),
             ("READONLY You can't write against a read only replica.", StoreError::ReadOnly),
             ("MASTERDOWN Link with MASTER is down", StoreError::ReadOnly),
             ("CLUSTERDOWN Hash slot not served", StoreError::ClusterDown),

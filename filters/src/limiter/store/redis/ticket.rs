@@ -153,7 +153,8 @@ impl Ticket {
                 found = true;
                 continue;
             }
-            match Redirect::of(&error, self.node.host()) {
+            let redirect = Redirect::of(&error, self.node.host());
+            match redirect.filter(|_| self.shared.is_cluster()) {
                 Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_strings) => {
                     prepared = true;
                     if let Some((_, live)) = &mut self.at {
