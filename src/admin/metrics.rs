@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use tollgate_filters::limiter::store::redis::BreakerState;
+use tollgate_filters::limiter::store::redis::{BreakerState, CallSizes};
 
 use super::{AdminState, reply};
 use crate::telemetry::concurrency::ConcurrencyCollector;
@@ -42,6 +42,7 @@ struct Snapshot {
     counters: Vec<(&'static str, &'static str, u64)>,
     gauges: Vec<(&'static str, &'static str, i64)>,
     redis_errors: BTreeMap<&'static str, u64>,
+    call_sizes: Option<CallSizes>,
 }
 
 impl Snapshot {
@@ -79,12 +80,17 @@ impl Snapshot {
         if !clients.is_empty() {
             let misses = clients.iter().map(|client| client.script_misses).sum();
             counters.push(("tollgate_script_misses", "Script calls that Redis had forgotten the script of", misses));
+            let denied = clients.iter().map(|client| client.denied_from_memory).sum();
+            counters.push(("tollgate_denial_cache_hits", "Requests denied without a call of Redis", denied));
+            let paid = clients.iter().map(|client| client.paid_in_advance).sum();
+            counters.push(("tollgate_leased_requests", "Requests that were paid for in advance", paid));
             let connected = clients.iter().filter(|client| client.connected).count();
             gauges.push(("tollgate_redis_connections", "Workers connected to Redis", count(connected)));
             let open = clients.iter().any(|client| client.breaker == BreakerState::Open);
             gauges.push(("tollgate_breaker_state", "1 while Redis is not asked, 0 otherwise", i64::from(open)));
         }
-        Self { counters, gauges, redis_errors }
+        let call_sizes = clients.iter().map(|client| client.call_sizes).reduce(CallSizes::plus);
+        Self { counters, gauges, redis_errors, call_sizes }
     }
 }
 
@@ -97,6 +103,15 @@ impl Collector for Snapshot {
         for (name, help, value) in &self.gauges {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(*value).encode(metric)?;
+        }
+        if let Some(CallSizes { calls, requests }) = self.call_sizes {
+            let (name, help) = ("tollgate_redis_requests_per_call", "Requests that a call of Redis decided");
+            let bounds = (0..calls.len() as i32).map(|n| 2_f64.powi(n));
+            let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(calls.into_iter().chain([0])).collect();
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+            #[expect(clippy::cast_precision_loss, reason = "a count of requests, as histograms have it")]
+            let sum = requests as f64;
+            metric.encode_histogram::<[(&str, &str); 0]>(sum, calls.iter().sum(), &buckets, None)?;
         }
         let mut family = encoder.encode_descriptor(
             "tollgate_redis_errors",

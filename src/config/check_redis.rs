@@ -52,6 +52,8 @@ pub(crate) fn check(raw: &Spot<RawRedis>, sink: &mut Sink) -> Option<Redis> {
         timeout,
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
         hash_keys: redis.hash_keys.unwrap_or(false),
+        denial_cache: redis.denial_cache.unwrap_or(true),
+        coalesce: redis.coalesce.unwrap_or(true),
     })
 }
 

@@ -106,6 +106,10 @@ pub struct Redis {
     pub connections: NonZeroUsize,
     /// Whether key ids are written as hashes.
     pub hash_keys: bool,
+    /// Whether denials are remembered.
+    pub denial_cache: bool,
+    /// Whether equal requests at one time go together.
+    pub coalesce: bool,
 }
 
 /// A text that holds a password: its `Debug` shows none of it.

@@ -119,6 +119,3 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
     "filter.local-response-cache",
     "upstreams",
 ];
-
-/// Settings of a limiter that are not read yet.
-pub(crate) const LATER_LIMITER: [&str; 1] = ["lease"];

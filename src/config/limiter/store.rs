@@ -40,7 +40,7 @@ pub(super) fn store(
                 sink.error(at, format!("`gateways` must be from 1 to {}, got {count}", u32::MAX));
                 return None;
             };
-            if !asks_redis || on_failure != OnStoreFailure::Local {
+            if !asks_redis || on_failure != OnStoreFailure::Local && !section.has("lease") {
                 sink.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`")
                     .help("remove it");
             }

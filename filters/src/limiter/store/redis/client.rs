@@ -13,6 +13,7 @@ use tokio::time::{Duration, Instant};
 use super::breaker::Breaker;
 use super::connection::{Live, Slot};
 use super::error::StoreError;
+use super::hot::Hot;
 use super::settings::{RedisSettings, RedisSettingsError};
 use super::status::{Counters, RedisStatus};
 use super::supervisor;
@@ -32,10 +33,12 @@ pub(super) struct Shared {
     pub(super) breaker: Arc<Breaker>,
     pub(super) counters: Counters,
     pub(super) live: watch::Sender<usize>,
+    /// What is known of keys that many ask for.
+    pub(super) hot: Arc<Hot>,
     /// The server runs no scripts, as far as is known.
     pub(super) no_scripts: AtomicBool,
     pub(super) last_error: Mutex<Option<(StoreError, String)>>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     outage: &'static str,
     next_slot: AtomicUsize,
     clock: MonotonicClock,
@@ -76,6 +79,7 @@ impl RedisClient {
             breaker,
             counters: Counters::default(),
             live: watch::Sender::new(0),
+            hot: Arc::default(),
             no_scripts: AtomicBool::new(false),
             last_error: Mutex::default(),
             timeout: settings.timeout,
@@ -116,8 +120,17 @@ impl RedisClient {
             failures: shared.counters.failures(),
             script_misses: shared.counters.script_misses.load(Ordering::Relaxed),
             connects: shared.counters.connects.load(Ordering::Relaxed),
+            denied_from_memory: shared.hot.denied_from_memory(),
+            paid_in_advance: shared.hot.paid_in_advance(),
+            call_sizes: shared.hot.call_sizes(),
             last_error: shared.last_error.lock().as_ref().map(|(_, text)| text.clone()),
         }
+    }
+
+    /// Gives back what was taken from Redis for requests that did not come (see `RedisStore::lease`): before an end that
+    /// is not in a hurry. Otherwise it is there again when a full bucket or a new window would have it.
+    pub async fn give_back(&self) {
+        self.shared.hot.give_back().await;
     }
 
     /// Closes the connections and makes no more; calls fail from now on.
@@ -130,6 +143,11 @@ impl RedisClient {
             }
         }
         self.shared.recount();
+    }
+
+    /// What is known of keys that many ask for.
+    pub(super) fn hot(&self) -> &Arc<Hot> {
+        &self.shared.hot
     }
 
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
@@ -180,6 +198,7 @@ impl Shared {
     /// Gives up a connection. Without any, the breaker need not find out by itself.
     pub(super) fn lose(&self, slot: &Slot, number: u64) {
         if slot.drop_connection(number) {
+            self.hot.forget();
             self.recount();
             if !self.slots.iter().any(Slot::is_live) {
                 self.breaker.open();

@@ -8,10 +8,11 @@ use deadpool_redis::Manager;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError};
+use redis::{AsyncConnectionConfig, ConnectionInfo, PushInfo, PushKind, RedisError, Value};
 use tokio::sync::Notify;
 
 use super::error::StoreError;
+use super::hot::CHANNEL;
 use super::script::Script;
 
 /// The longest time in which a connection must be made, login and script included.
@@ -92,12 +93,30 @@ impl Slot {
     }
 }
 
+/// What a connection tells unasked.
+pub(super) enum News<'n> {
+    /// It closed.
+    Lost,
+    /// Something was given back to the key of that name.
+    Returned(&'n [u8]),
+}
+
+impl<'n> News<'n> {
+    fn of(push: &'n PushInfo) -> Option<Self> {
+        match (&push.kind, push.data.as_slice()) {
+            (PushKind::Disconnection, _) => Some(Self::Lost),
+            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Returned(key)),
+            _ => None,
+        }
+    }
+}
+
 /// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for.
-/// `on_disconnect` is called when the connection closes later (RESP3 only). Also returns whether the server runs
+/// `on_news` is called with what the connection tells later (RESP3 only). Also returns whether the server runs
 /// scripts: one that does not is of use still, to those who need none.
 pub(super) async fn connect(
     info: &ConnectionInfo,
-    on_disconnect: impl Fn() + Send + Sync + 'static,
+    on_news: impl Fn(News<'_>) + Send + Sync + 'static,
 ) -> Result<(MultiplexedConnection, bool), RedisError> {
     let tcp = TcpSettings::default()
         // One small write a call: waiting to fill a packet would cost up to 40 ms.
@@ -112,10 +131,11 @@ pub(super) async fn connect(
         .set_response_timeout(None)
         .set_pipeline_buffer_size(QUEUE)
         .set_write_backpressure_boundary(WRITE_BYTES);
-    if info.redis_settings().protocol() != redis::ProtocolVersion::RESP2 {
+    let listens = info.redis_settings().protocol() != redis::ProtocolVersion::RESP2;
+    if listens {
         config = config.set_push_sender(move |push: PushInfo| {
-            if push.kind == PushKind::Disconnection {
-                on_disconnect();
+            if let Some(news) = News::of(&push) {
+                on_news(news);
             }
             Ok::<(), std::convert::Infallible>(())
         });
@@ -123,6 +143,10 @@ pub(super) async fn connect(
     // Of the pool only its connection factory is used: a checkout would cost each decision a PING.
     let manager = Manager::new_with_config(info.clone().set_tcp_settings(tcp), config)?;
     let mut connection = managed::Manager::create(&manager).await?;
+    if listens && let Err(error) = connection.subscribe(CHANNEL).await {
+        // What others give back is noticed later then.
+        tracing::debug!(redis = %info.addr(), %error, "cannot listen to `{CHANNEL}`");
+    }
     let mut load = redis::pipe();
     for script in Script::all_single() {
         load.add_command(script.load());

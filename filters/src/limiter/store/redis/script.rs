@@ -43,6 +43,9 @@ static LISTS: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
 
 type Lists = HashMap<Box<[Part]>, Arc<Script>>;
 
+/// The same for batches.
+static BATCHES: LazyLock<RwLock<Lists>> = LazyLock::new(RwLock::default);
+
 fn position(algorithm: Algorithm) -> usize {
     Algorithm::ALL.iter().position(|known| *known == algorithm).unwrap_or_default()
 }
@@ -72,13 +75,22 @@ impl Script {
         SINGLE.iter().map(|script| &**script)
     }
 
-    /// The script that decides under several rules.
+    /// The script that decides one request under several rules.
     pub(super) fn list(parts: &[Part]) -> Arc<Self> {
-        if let Some(known) = LISTS.read().get(parts) {
+        Self::composed(parts, false, &LISTS)
+    }
+
+    /// The script that decides many equal requests under one rule or several.
+    pub(super) fn batch(parts: &[Part]) -> Arc<Self> {
+        Self::composed(parts, true, &BATCHES)
+    }
+
+    fn composed(parts: &[Part], batch: bool, known: &RwLock<Lists>) -> Arc<Self> {
+        if let Some(known) = known.read().get(parts) {
             return Arc::clone(known);
         }
-        let script = Arc::new(Self::new(compose(parts, text)));
-        Arc::clone(LISTS.write().entry(parts.into()).or_insert(script))
+        let script = Arc::new(Self::new(compose(parts, batch, text)));
+        Arc::clone(known.write().entry(parts.into()).or_insert(script))
     }
 
     /// Its SHA-1 in hexadecimal, for `EVALSHA`.
@@ -105,5 +117,6 @@ mod tests {
         let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
         assert!(Arc::ptr_eq(&Script::list(&[part(0), part(4)]), &Script::list(&[part(0), part(4)])));
         assert_ne!(Script::list(&[part(0)]).sha1(), Script::list(&[part(0), part(4)]).sha1());
+        assert_ne!(Script::list(&[part(0)]).sha1(), Script::batch(&[part(0)]).sha1());
     }
 }

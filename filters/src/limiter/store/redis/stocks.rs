@@ -2,10 +2,11 @@
 
 use super::call::{self, StockAction};
 use super::error::StoreError;
+use super::operands::{short_name, suffixes};
 use super::store::RedisStore;
 use crate::limiter::key::BucketKey;
 use crate::limiter::quota::{self, NotTaken, Taken};
-use crate::limiter::rule::{MOST, Quota};
+use crate::limiter::rule::{Algorithm, MOST, Quota};
 use crate::limiter::verdict::{Answer, Outcome};
 
 impl RedisStore {
@@ -74,8 +75,16 @@ impl RedisStore {
         if operations.is_empty() {
             return Ok(Vec::new());
         }
+        let given = operations.iter().filter(|(_, action, _)| !matches!(action, StockAction::Take));
+        let given: Vec<_> =
+            given.map(|(key, ..)| short_name(*key, self.style.hash_ids, suffixes(Algorithm::Quota)[0])).collect();
+        let hot = self.client.hot();
+        given.iter().for_each(|name| hot.returned(name));
         let ticket = self.client.ticket()?;
-        let replies = ticket.pipeline(&call::stocks(rule, operations, &self.style)).await?;
+        let replies = ticket.pipeline(&call::stocks(rule, operations, &self.style)).await;
+        // Redis may have done it, whatever came of the answer; other gateways are told by the script.
+        given.iter().for_each(|name| hot.returned(name));
+        let replies = replies?;
         let answers = replies.iter().skip(1).map(|reply| call::answers(reply, 1)?.pop());
         answers.collect::<Option<_>>().ok_or(StoreError::Other)
     }

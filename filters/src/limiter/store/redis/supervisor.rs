@@ -9,7 +9,7 @@ use redis::RedisError;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Shared;
-use super::connection::{CONNECT_WITHIN, Live, connect};
+use super::connection::{CONNECT_WITHIN, Live, News, connect};
 use super::error::StoreError;
 
 /// The first and the longest pause between two attempts. The longest keeps recovery within a second of Redis' return.
@@ -22,15 +22,17 @@ const GOOD_AFTER: Duration = Duration::from_secs(1);
 pub(super) async fn run(shared: Arc<Shared>, slot: usize) {
     let mut pause = PAUSES.0;
     for number in 1.. {
-        let lost = {
+        let on_news = {
             let shared = Arc::downgrade(&shared);
-            move || {
-                if let Some(shared) = shared.upgrade() {
-                    shared.lose(&shared.slots[slot], number);
+            move |news: News<'_>| {
+                let Some(shared) = shared.upgrade() else { return };
+                match news {
+                    News::Lost => shared.lose(&shared.slots[slot], number),
+                    News::Returned(key) => shared.hot.returned(key),
                 }
             }
         };
-        match timeout(CONNECT_WITHIN, connect(&shared.info, lost)).await {
+        match timeout(CONNECT_WITHIN, connect(&shared.info, on_news)).await {
             Ok(Ok((connection, runs_scripts))) => {
                 let since = Instant::now();
                 shared.slots[slot].fill(Live { connection, number });

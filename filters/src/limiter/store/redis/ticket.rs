@@ -4,17 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::client::Shared;
 use super::connection::Live;
 use super::error::StoreError;
+use super::hot::CHANNEL;
 use super::script::Script;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
+#[derive(Clone)]
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
     slot: usize,
+    live: Live,
+    deadline: Instant,
+}
+
+/// Tells all gateways something, on the connection of a call.
+pub(super) struct Teller {
     live: Live,
     deadline: Instant,
 }
@@ -61,14 +69,48 @@ impl Ticket {
         self.conclude(reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
+    /// Leave for another call, from now on.
+    pub(super) fn again(&self) -> Self {
+        Self { deadline: Instant::now() + self.timeout(), ..self.clone() }
+    }
+
+    /// How long a call may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.shared.timeout
+    }
+
+    /// By when it must have answered.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Counts so many more requests that a call failed to decide for. Those that got no answer in time would each have
+    /// waited as long for one of their own.
+    pub(super) fn failed_others(&self, kind: StoreError, others: usize) {
+        for _ in 0..others {
+            self.shared.counters.failed(kind);
+            if kind == StoreError::Timeout {
+                self.shared.breaker.failed();
+            }
+        }
+    }
+
+    /// Whoever tells all gateways something behind this call.
+    pub(super) fn teller(&self) -> Teller {
+        Teller { live: self.live.clone(), deadline: self.deadline }
+    }
+
     async fn send(&mut self, script: &Script, cmd: &Cmd) -> Result<Value, RedisError> {
         let reply = self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error);
         match reply {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 // Redis was restarted behind a proxy or its scripts were flushed. Nothing has run yet.
                 self.shared.counters.script_misses.fetch_add(1, Ordering::Relaxed);
-                self.live.connection.send_packed_command(&script.load()).await?.extract_error()?;
-                self.live.connection.send_packed_command(cmd).await.and_then(Value::extract_error)
+                // In one write, so that it is not forgotten again in between.
+                let mut repair = Pipeline::with_capacity(2);
+                repair.add_command(script.load()).add_command(cmd.clone());
+                let replies = self.live.connection.send_packed_commands(&repair, 0, repair.len()).await?;
+                replies.into_iter().try_fold(Value::Nil, |_, reply| reply.extract_error())
             }
             reply => reply,
         }
@@ -121,5 +163,15 @@ impl Ticket {
         self.shared.breaker.failed();
         self.shared.degraded(kind);
         Err(kind)
+    }
+}
+
+impl Teller {
+    /// Tells them that something was given back to `key`. That the user may not is no failure: they find out by
+    /// themselves, later.
+    pub(super) async fn returned(mut self, key: &[u8]) {
+        let mut cmd = redis::cmd("PUBLISH");
+        cmd.arg(CHANNEL).arg(key);
+        let _ = timeout_at(self.deadline, self.live.connection.send_packed_command(&cmd)).await;
     }
 }
