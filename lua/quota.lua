@@ -16,6 +16,7 @@ ARGV[5]-[8]  when four periods begin that follow each other, unix time in us, th
 ARGV[9]  for -n: when it was taken, unix time in us; what was taken in an earlier period is not given back
 
 Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), new stock after us, now us}
+Tells    the channel `tollgate.returned` the name of the key, after a grant or a set
 Expiry   a second after the period is over; never without one, while anything is taken or granted
 Errors   a bad argument is refused before anything is read, and so is a time before the first or after the third period:
          clocks differ by more than a period then. A stored text of another kind counts as missing
@@ -123,6 +124,10 @@ if anchor or allowed == 1 and takes ~= 0 then
   else
     call('DEL', KEYS[1])
   end
+end
+if ARGV[2] ~= 'take' then
+  -- Gateways that remember a denial forget it. Whoever may not publish grants all the same.
+  redis.pcall('PUBLISH', 'tollgate.returned', KEYS[1])
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}

@@ -192,9 +192,13 @@ impl Limits {
         }
     }
 
-    /// Waits until the slots of requests that are over are given back.
+    /// Waits until the slots of requests that are over are given back, and what was paid for requests that did not come.
     pub async fn released(&self) {
         self.releases.settled(LAST_RELEASES).await;
+        let client = self.redis.borrow().as_ref().map(|(_, client)| Arc::clone(client));
+        if let Some(client) = client {
+            let _ = tokio::time::timeout(LAST_RELEASES, client.give_back()).await;
+        }
     }
 
     /// Where `limiter` keeps its buckets.
@@ -223,7 +227,8 @@ impl Limits {
                     }
                 }
                 let store = RedisStore::new(Arc::clone(client), local, limiter.on_store_failure);
-                Arc::new(store.hash_keys(redis.hash_keys).gateways(gateways))
+                let store = store.hash_keys(redis.hash_keys).gateways(gateways).lease(limiter.lease);
+                Arc::new(store.denial_cache(redis.denial_cache).coalesce(redis.coalesce))
             }
         }
     }

@@ -45,7 +45,12 @@ pub(crate) fn check(raw: &Spot<RawRedis>, nodes: &Nodes<'_>, sink: &mut Sink) ->
         sink.error(raw.origin.key(), reasons(&error));
         return None;
     }
-    Some(Redis { settings, hash_keys: redis.hash_keys.unwrap_or(false) })
+    Some(Redis {
+        settings,
+        hash_keys: redis.hash_keys.unwrap_or(false),
+        denial_cache: redis.denial_cache.unwrap_or(true),
+        coalesce: redis.coalesce.unwrap_or(true),
+    })
 }
 
 fn timeout(redis: &RawRedis, sink: &mut Sink) -> Duration {

@@ -104,6 +104,10 @@ pub struct Redis {
     pub settings: RedisSettings,
     /// Whether key ids are written as hashes.
     pub hash_keys: bool,
+    /// Whether denials are remembered.
+    pub denial_cache: bool,
+    /// Whether equal requests at one time go together.
+    pub coalesce: bool,
 }
 
 /// Limits kept in memory.

@@ -122,9 +122,6 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
     "upstreams",
 ];
 
-/// Settings of a limiter that are not read yet.
-pub(crate) const LATER_LIMITER: [&str; 1] = ["lease"];
-
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for
 /// everything below it.
 const NO_EFFECT: [(&str, &str); 7] = [

@@ -116,6 +116,10 @@ pub(crate) struct RawRedis {
     pub(crate) connections: Option<NonZeroUsize>,
     /// Write key ids as hashes: for keys that are secrets, such as API keys. Default false: an operator can read them.
     pub(crate) hash_keys: Option<bool>,
+    /// Remember a denial for as long as it certainly is one, a second at most, and deny the same request without asking. Default true.
+    pub(crate) denial_cache: Option<bool>,
+    /// Send requests that ask the same while one of them is being asked for in one call. Default true.
+    pub(crate) coalesce: Option<bool>,
     /// Spring's TLS: `enabled` and `bundle`.
     #[schemars(skip)]
     pub(crate) ssl: Option<Whole>,

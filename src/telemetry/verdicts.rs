@@ -20,7 +20,8 @@ pub struct LimiterMetrics {
 }
 
 /// Who decided; nobody, where a list of keys said so.
-const SOURCES: [Option<Source>; 4] = [Some(Source::Memory), Some(Source::Redis), Some(Source::Fallback), None];
+const SOURCES: [Option<Source>; 5] =
+    [Some(Source::Memory), Some(Source::Redis), Some(Source::DenialCache), Some(Source::Fallback), None];
 
 impl LimiterMetrics {
     /// Whether these are the series of the limiter `rule` on `route`.

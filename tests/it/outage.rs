@@ -220,7 +220,7 @@ fn a_redis_that_takes_no_writes_is_an_outage_and_no_more() {
     ] {
         assert_eq!(redis.cli(break_it), "OK");
         if break_it[2] == "requirepass" {
-            redis.cli(&["-a", "x", "--no-auth-warning", "CLIENT", "KILL", "TYPE", "normal"]);
+            redis.cli(&["-a", "x", "--no-auth-warning", "CLIENT", "KILL", "TYPE", "pubsub"]);
         }
         eventually("redis fails", || {
             let answer = ask(&gateway, "/local");

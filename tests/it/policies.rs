@@ -20,6 +20,11 @@ fn in_redis(redis: &Redis, arguments: &str) -> String {
     format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), yaml(arguments))
 }
 
+/// The same, asking for each request.
+fn always_in_redis(redis: &Redis, arguments: &str) -> String {
+    in_redis(redis, arguments).replacen("timeout: 5s", "timeout: 5s, denial-cache: false", 1)
+}
+
 fn ask(client: &mut Connection, key: &str) -> Response {
     client.request("GET", "/a", &[("x-key", key)], b"")
 }
@@ -57,7 +62,7 @@ fn several_rules_admit_all_or_nothing_in_memory_and_in_redis_in_one_call() {
         assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["rule=\"daily\"", "\"denied\""]), 1.0);
         assert_eq!(gateway.metric("tollgate_limiter_decisions_total", &["rule=\"second\"", "\"allowed\""]), 4.0);
     }
-    let gateway = Gateway::start(&in_redis(&redis, TWO_RULES));
+    let gateway = Gateway::start(&always_in_redis(&redis, TWO_RULES));
     let mut client = gateway.connect();
     let mut ask = |key: &str| client.request("GET", "/a", &[("x-key", key), ("x-tenant", key)], b"").status;
     ask("warm");

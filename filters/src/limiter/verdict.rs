@@ -68,6 +68,8 @@ pub enum Source {
     Memory,
     /// Redis.
     Redis,
+    /// Redis, a moment ago: it said for how long such requests are denied, and was not asked again.
+    DenialCache,
     /// Redis could not be asked in time: decided by the rule's `on-store-failure`.
     Fallback,
 }
@@ -153,6 +155,7 @@ impl Source {
         match self {
             Self::Memory => "memory",
             Self::Redis => "redis",
+            Self::DenialCache => "denial-cache",
             Self::Fallback => "fallback",
         }
     }

@@ -3,14 +3,17 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod batches;
 mod calendar;
 mod cluster;
 mod concurrency;
 mod concurrency_script;
 mod conservation;
+mod denials;
 mod faults;
 mod keys;
 mod leaky;
+mod leases;
 mod lists;
 mod locked;
 mod metering;

@@ -117,7 +117,7 @@ async fn a_lost_idle_connection_is_replaced_before_anybody_asks() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let redis = &mut server.connection();
-    redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes").exec(redis).unwrap();
+    redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
     eventually("it is replaced", async || client.status().connects == 2).await;
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Redis);

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use tollgate_filters::limiter::store::redis::{
-    BreakerState, Latencies, LockedStatus, Operation, RedisStats, ServerInfo,
+    BreakerState, CallSizes, Latencies, LockedStatus, Operation, RedisStats, ServerInfo,
 };
 
 use crate::limits::SharedLimits;
@@ -22,6 +22,9 @@ pub(super) struct RedisSnapshot {
     errors: BTreeMap<&'static str, u64>,
     connects: u64,
     script_misses: u64,
+    denied_from_memory: u64,
+    paid_in_advance: u64,
+    call_sizes: CallSizes,
     latencies: BTreeMap<&'static str, Sums>,
     nodes: BTreeMap<String, Node>,
     servers: BTreeMap<String, Server>,
@@ -66,6 +69,9 @@ impl RedisSnapshot {
             errors,
             connects: stats.iter().map(|stats| stats.connects()).sum(),
             script_misses: stats.iter().map(|stats| stats.script_misses()).sum(),
+            denied_from_memory: stats.iter().map(|stats| stats.denied_from_memory()).sum(),
+            paid_in_advance: stats.iter().map(|stats| stats.paid_in_advance()).sum(),
+            call_sizes: stats.iter().map(|stats| stats.call_sizes()).fold(CallSizes::default(), CallSizes::plus),
             latencies: latencies(stats.iter().chain([limits.usage_stats()]).map(|stats| &**stats)),
             nodes,
             servers: limits.servers().all(),
@@ -110,6 +116,13 @@ impl RedisSnapshot {
         family(encoder, "tollgate_redis_connects", "Connections that were made", [(NO_LABELS, connects)])?;
         let help = "Script calls that Redis had forgotten the script of";
         family(encoder, "tollgate_script_misses", help, [(NO_LABELS, misses)])?;
+        let (denied, paid) = (ConstCounter::new(self.denied_from_memory), ConstCounter::new(self.paid_in_advance));
+        let help = "Requests denied without a call of Redis";
+        family(encoder, "tollgate_denial_cache_hits", help, [(NO_LABELS, denied)])?;
+        let help = "Requests that were paid for in advance";
+        family(encoder, "tollgate_leased_requests", help, [(NO_LABELS, paid)])?;
+        let (name, help) = ("tollgate_redis_requests_per_call", "Requests that a call of Redis decided");
+        encode_sizes(&self.call_sizes, encoder.encode_descriptor(name, help, None, MetricType::Histogram)?)?;
         let (contended, exhausted) = (ConstCounter::new(self.locks.contended), ConstCounter::new(self.locks.exhausted));
         let help = "Tries to decide under a lock that somebody else had";
         family(encoder, "tollgate_redis_lock_contended", help, [(NO_LABELS, contended)])?;
@@ -197,6 +210,14 @@ fn latencies<'s>(stats: impl Iterator<Item = &'s RedisStats>) -> BTreeMap<&'stat
         }
     }
     all
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of requests, as histograms have it")]
+fn encode_sizes(sizes: &CallSizes, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+    let CallSizes { calls, requests } = *sizes;
+    let bounds = (0..calls.len() as i32).map(|n| 2_f64.powi(n)).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(calls.into_iter().chain([0])).collect();
+    encoder.encode_histogram::<[(&str, &str); 0]>(requests as f64, calls.iter().sum(), &buckets, None)
 }
 
 impl Sums {

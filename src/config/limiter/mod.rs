@@ -1,6 +1,7 @@
 //! `RequestRateLimiter` as written to a limiter that decides.
 
 mod args;
+mod lease;
 mod limit;
 mod model;
 mod plans;
@@ -26,7 +27,6 @@ pub(crate) use self::settings::families;
 use super::check_jwt::Tokens;
 use super::de::canonical;
 use super::definition::Written;
-use super::names::LATER_LIMITER;
 use super::problem::Sink;
 use super::yaml::Origin;
 
@@ -37,7 +37,7 @@ const PREFIX: &str = "redis-rate-limiter.";
 const PREFIXED: [&str; 3] = ["replenish-rate", "burst-capacity", "requested-tokens"];
 
 /// Arguments a limiter takes besides the fields of rules.
-const ARGS: [&str; 32] = [
+const ARGS: [&str; 33] = [
     "limits",
     "plans",
     "plan-resolver",
@@ -63,6 +63,7 @@ const ARGS: [&str; 32] = [
     "gateways",
     "atomicity",
     "lock",
+    "lease",
     "headers",
     "include-headers",
     "remaining-header",
@@ -102,36 +103,37 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, sink: &mut Sink) -> 
     let bucket = shared(&section, sink);
     let (rules, plans, settings) = (rules?, plans?, settings?);
     let (store, mut on_store_failure, gateways, atomicity) = store?;
-    let has_stock = std::iter::once(&rules)
-        .chain(plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules))
-        .flat_map(Rules::limits)
-        .any(|limit| matches!(limit.rule, Rule::Quota(_)));
+    let every = || {
+        let sets = plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
+        std::iter::once(&rules).chain(sets).flat_map(Rules::limits)
+    };
+    let has_stock = every().any(|limit| matches!(limit.rule, Rule::Quota(_)));
     if has_stock && !section.has("on-store-failure") && !sink.is_spring {
         // What was sold once must not be given out again by each gateway that cannot ask.
         on_store_failure = OnStoreFailure::Deny;
     }
-    check_lock(&section, written.origin, &atomicity, &rules, plans.as_ref(), sink);
+    check_lock(&section, written.origin, &atomicity, every(), sink);
     if limits.has_cluster && store != Some(StoreKind::Memory) && atomicity != Atomicity::Script {
         let at = section.first("atomicity").map_or(written.origin, |arg| arg.origin);
         sink.error(at, "`atomicity: lock` needs one server: a cluster has no lock for all of its nodes")
             .help("remove it: in a cluster each decision is one script on one node");
     }
-    let limiter = RateLimiter { rules, plans, bucket: bucket?, settings, store, on_store_failure, gateways, atomicity };
+    let in_redis = limits.has_redis && store != Some(StoreKind::Memory);
+    let lease = lease::lease(&section, &atomicity, in_redis, every(), sink)?;
+    let bucket = bucket?;
+    let limiter = RateLimiter { rules, plans, bucket, settings, store, on_store_failure, gateways, atomicity, lease };
     nobody(&limiter, &section, written, sink);
     Some(limiter)
 }
 
 /// Under a lock only windows are decided, which are a counter or a log that one can read and write.
-fn check_lock(
+fn check_lock<'l>(
     section: &Section<'_>,
     origin: Origin,
     atomicity: &Atomicity,
-    rules: &Rules,
-    plans: Option<&Plans>,
+    mut limits: impl Iterator<Item = &'l Limit>,
     sink: &mut Sink,
 ) {
-    let sets = plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
-    let mut limits = std::iter::once(rules).chain(sets).flat_map(Rules::limits);
     let at = section.first("atomicity").map_or(origin, |arg| arg.origin);
     if *atomicity != Atomicity::Script
         && let Some(limit) = limits.find(|limit| !LockedStore::supports(&limit.rule))
@@ -158,12 +160,6 @@ fn section<'w>(written: &'w Written, sink: &mut Sink) -> Option<Section<'w>> {
             return None;
         }
         let entry = Entry::new(bare, arg);
-        let is_one_of = |names: &[&str]| names.iter().any(|name| canonical(name) == canonical(&entry.name));
-        if is_one_of(&LATER_LIMITER) {
-            sink.error(arg.origin.key(), format!("`{}` of a limiter is not supported yet", entry.name))
-                .help("remove it");
-            continue;
-        }
         if let Some(known) =
             PREFIXED.iter().find(|known| sink.is_spring && plain.is_none() && **known == canonical_kebab(bare))
         {

@@ -28,6 +28,8 @@ pub struct RateLimiter {
     pub gateways: GatewayNumber,
     /// How decisions in Redis are kept apart.
     pub atomicity: Atomicity,
+    /// For how long requests may be paid for in advance; `None`: not at all.
+    pub lease: Option<Duration>,
 }
 
 /// How many gateways share a limit.

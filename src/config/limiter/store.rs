@@ -35,7 +35,7 @@ pub(super) fn store(
     let atomicity = atomicity(section, sink)?;
     let gateways = gateways(section, sink)?;
     let at = section.first("gateways").map_or(origin, |arg| arg.origin);
-    if section.has("gateways") && (!asks_redis || on_failure != OnStoreFailure::Local) {
+    if section.has("gateways") && (!asks_redis || on_failure != OnStoreFailure::Local && !section.has("lease")) {
         sink.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`")
             .help("remove it");
     } else if gateways == GatewayNumber::Auto && atomicity != Atomicity::Script {

@@ -1,6 +1,6 @@
 //! Plans: who has which, and what a change of them means.
 
-use super::{ask, in_redis, yaml};
+use super::{always_in_redis, ask, in_redis, yaml};
 use crate::support::client::Connection;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -67,7 +67,7 @@ fn plans_in_redis_are_read_there_and_a_change_takes_effect() {
 fn a_plan_is_asked_for_once_in_a_while() {
     let redis = Redis::start();
     redis.cli(&["HSET", "plans", "ada", "gold"]);
-    let gateway = Gateway::start(&in_redis(&redis, &format!("{PLANS}, plan-resolver: {{redis-hash: plans}}")));
+    let gateway = Gateway::start(&always_in_redis(&redis, &format!("{PLANS}, plan-resolver: {{redis-hash: plans}}")));
     let mut client = gateway.connect();
     redis.cli(&["CONFIG", "RESETSTAT"]);
     assert_eq!(passed(&mut client, &[("x-key", "ada")]), 5);

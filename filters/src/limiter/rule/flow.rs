@@ -93,6 +93,20 @@ impl Flow {
         if self.units == Self::PER_SECOND_UNITS { units / Self::PER_SECOND_UNITS } else { units / self.units }
     }
 
+    /// Microseconds in which so many tokens flow in, to a tick.
+    #[cfg(feature = "redis")]
+    pub(crate) fn us_for(&self, tokens: u64) -> u64 {
+        let ticks = (u128::from(tokens) * u128::from(self.units)).div_ceil(u128::from(self.per_tick));
+        u64::try_from(ticks.saturating_mul(u128::from(self.tick_us))).unwrap_or(u64::MAX)
+    }
+
+    /// Whole tokens that flow in within so many microseconds, of whole ticks.
+    #[cfg(feature = "redis")]
+    pub(crate) fn tokens_in(&self, us: u64) -> u64 {
+        let units = u128::from(us / self.tick_us) * u128::from(self.per_tick);
+        u64::try_from(units / u128::from(self.units)).unwrap_or(u64::MAX)
+    }
+
     /// What `units` of another flow are in this one's, rounded up to whole tokens unless both count alike.
     pub(crate) fn convert(&self, units: u64, from: &Self) -> u64 {
         if (self.units, self.tick_us) == (from.units, from.tick_us) {

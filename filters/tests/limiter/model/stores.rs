@@ -42,7 +42,9 @@ impl Stores {
         static NOBODY: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| Arc::new(MemoryStore::new(NonZeroUsize::MIN)));
         let clock = Arc::new(ManualClock::default());
         let keys = NonZeroUsize::new(1_000).unwrap();
-        let redis = RedisStore::new(Arc::clone(client), NOBODY.clone(), OnStoreFailure::Deny).with_clock(clock.clone());
+        let redis = RedisStore::new(Arc::clone(client), NOBODY.clone(), OnStoreFailure::Deny)
+            .with_clock(clock.clone())
+            .denial_cache(false);
         Self { memory: MemoryStore::with_clock(keys, clock.clone()), clock, redis }
     }
 

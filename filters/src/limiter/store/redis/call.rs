@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use super::compose::Part;
+use super::compose::{Mode, Part};
 use super::hash_slot::HashSlot;
-use super::operands::{Operands, Style, suffixes};
+use super::operands::{Batch, Operands, Style, suffixes};
 use super::script::Script;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, MOST, Quota};
@@ -18,16 +18,23 @@ use crate::limiter::verdict::{Answer, Outcome};
 pub(super) struct Call {
     pub(super) script: Arc<Script>,
     pub(super) cmd: Cmd,
+    /// What it reads.
+    pub(super) keys: Vec<Vec<u8>>,
 }
 
 impl Call {
-    fn new(script: Arc<Script>, operands: &Operands) -> Self {
+    fn new(script: Arc<Script>, operands: Operands) -> Self {
         let mut cmd = Cmd::with_capacity(3 + operands.all().count(), operands.all().map(Vec::len).sum::<usize>() + 48);
-        cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys());
+        cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys().len());
         for operand in operands.all() {
             cmd.arg(operand.as_slice());
         }
-        Self { script, cmd }
+        Self { script, cmd, keys: operands.into_keys() }
+    }
+
+    /// The keys' names.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(Vec::as_slice)
     }
 }
 
@@ -40,14 +47,27 @@ pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(algorithm));
         all.rule(only.rule, cost_of(only).into_bytes());
-        return Call::new(Script::single(algorithm), &all);
+        return Call::new(Script::single(algorithm), all);
     }
-    list(checks.iter().map(|check| (check, cost_of(check), None)), true, style)
+    list(checks.iter().map(|check| (check, cost_of(check), None)), Mode::Take, None, style)
 }
 
 /// The call that says what [`decide`] would, and takes nothing.
 pub(super) fn look(checks: &[Check<'_>], style: &Style) -> Call {
-    list(checks.iter().map(|check| (check, cost_of(check), None)), false, style)
+    list(checks.iter().map(|check| (check, cost_of(check), None)), Mode::Look, None, style)
+}
+
+/// The call that decides so many requests, each under all of `checks`, one behind the other.
+pub(super) fn decide_batch(checks: &[Check<'_>], batch: Batch, style: &Style) -> Call {
+    list(checks.iter().map(|check| (check, cost_of(check), None)), Mode::Batch, Some(batch), style)
+}
+
+/// Whether as many requests can be decided by one call as by one each. Not if they take nothing, or more than there
+/// ever is; and where each gets a turn of its own, it asks for its own.
+pub(super) fn goes_in_batches(checks: &[Check<'_>]) -> bool {
+    checks.iter().all(|check| {
+        (1..=check.rule.capacity()).contains(&check.cost) && check.rule.algorithm() != Algorithm::LeakyBucket
+    })
 }
 
 /// The call that corrects what a request took.
@@ -56,13 +76,13 @@ pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &S
     let algorithm = check.rule.algorithm();
     let place = Place::of(check.key, algorithm);
     if place.packs {
-        return list(std::iter::once((check, cost, Some(counted_at_us))), true, style);
+        return list(std::iter::once((check, cost, Some(counted_at_us))), Mode::Take, None, style);
     }
     let mut all = Operands::new(style);
     all.key(place.key, place.name, suffixes(algorithm));
     all.rule(check.rule, cost.into_bytes());
     all.counted_at(check.rule, counted_at_us);
-    Call::new(Script::single(algorithm), &all)
+    Call::new(Script::single(algorithm), all)
 }
 
 /// What is done with a stock.
@@ -90,10 +110,18 @@ pub(super) fn stocks(
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(Algorithm::Quota));
         all.stock(rule, action, amount.to_string().into_bytes());
-        (slot_of(key, Algorithm::Quota, style), Call::new(Arc::clone(&script), &all).cmd)
+        (slot_of(key, Algorithm::Quota, style), Call::new(Arc::clone(&script), all).cmd)
     };
     let calls = operations.iter().map(call).collect();
     (script, calls)
+}
+
+/// The name of a stock's key.
+pub(super) fn stock_name(key: BucketKey<'_>, style: &Style) -> Vec<u8> {
+    let place = Place::of(key, Algorithm::Quota);
+    let mut all = Operands::new(style);
+    all.key(place.key, place.name, suffixes(Algorithm::Quota));
+    all.into_keys().pop().unwrap_or_default()
 }
 
 /// What a request costs, in a number that scripts can count with: a client may have named it.
@@ -102,8 +130,16 @@ fn cost_of(check: &Check<'_>) -> String {
 }
 
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
-fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, takes: bool, style: &Style) -> Call {
+fn list<'a>(
+    checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>,
+    mode: Mode,
+    batch: Option<Batch>,
+    style: &Style,
+) -> Call {
     let mut all = Operands::new(style);
+    if let Some(batch) = batch {
+        all.batch(batch);
+    }
     let mut parts = Vec::new();
     for (check, cost, counted_at_us) in checks {
         let own = check.rule.algorithm();
@@ -123,7 +159,7 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
         }
         parts.push(Part { algorithm, packed_as, key, arg, args: all.count() - arg });
     }
-    Call::new(Script::list(&parts, takes), &all)
+    Call::new(Script::list(&parts, mode), all)
 }
 
 /// By which script a rule of a list is decided. Spring knows no lists, so a token bucket in one is kept as GCRA keeps it,
@@ -174,9 +210,21 @@ pub(super) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, style: &Style) -
 /// What a script answered for so many checks; `None` when that makes no sense.
 pub(super) fn answers(reply: &Value, checks: usize) -> Option<Vec<Answer>> {
     let Value::Array(items) = reply else { return None };
+    answers_of(items, checks)
+}
+
+fn answers_of(items: &[Value], checks: usize) -> Option<Vec<Answer>> {
     let (answers, rest) = items.as_chunks::<5>();
     let fits = answers.len() == checks && rest.is_empty();
     fits.then(|| answers.iter().map(answer).collect()).flatten()
+}
+
+/// The same for a batch: how many requests pass, and what the script answered when those had passed, or to the first if
+/// none does.
+pub(super) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<Answer>)> {
+    let Value::Array(items) = reply else { return None };
+    let (Value::Int(admitted), rest) = items.split_last()? else { return None };
+    Some((u64::try_from(*admitted).ok()?, answers_of(rest, checks)?))
 }
 
 fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<Answer> {

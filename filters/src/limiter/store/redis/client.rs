@@ -13,6 +13,7 @@ use super::cluster::Cluster;
 use super::dial::Dial;
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
+use super::hot::Hot;
 use super::link::Link;
 use super::node::{Address, Node};
 use super::primary::Primary;
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) topology: Topology,
     pub(super) dial: Arc<Dial>,
     pub(super) stats: Arc<RedisStats>,
+    /// What is known of keys that many ask for.
+    pub(super) hot: Arc<Hot>,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
     pub(super) timeout: Duration,
@@ -109,6 +112,7 @@ impl RedisClient {
         let shared = Arc::new(Shared {
             topology,
             dial,
+            hot: Arc::new(Hot::counting(Arc::clone(&stats))),
             stats,
             live: watch::Sender::new(0),
             timeout: settings.timeout,
@@ -148,13 +152,27 @@ impl RedisClient {
             failures: shared.stats.failures(),
             script_misses: shared.stats.script_misses(),
             connects: shared.stats.connects(),
+            denied_from_memory: shared.stats.denied_from_memory(),
+            paid_in_advance: shared.stats.paid_in_advance(),
+            call_sizes: shared.stats.call_sizes(),
         }
+    }
+
+    /// Gives back what was taken from Redis for requests that did not come (see `RedisStore::lease`): before an end that
+    /// is not in a hurry. Otherwise it is there again when a full bucket or a new window would have it.
+    pub async fn give_back(&self) {
+        self.shared.hot.give_back().await;
     }
 
     /// Closes the connections and makes no more; calls fail from now on.
     pub fn shutdown(&self) {
         self.shared.topology.shutdown();
         self.shared.recount();
+    }
+
+    /// What is known of keys that many ask for.
+    pub(super) fn hot(&self) -> &Arc<Hot> {
+        &self.shared.hot
     }
 
     /// Leave to run a script in Redis, or at once the reason why not. The time that a call may take runs from here.
@@ -273,6 +291,7 @@ impl Shared {
     /// Gives up a connection. Without any, the breaker need not find out by itself.
     pub(super) fn lose(&self, node: &Node, link: &Link, number: u64) {
         if link.drop_connection(number) {
+            self.hot.forget();
             self.recount();
             if node.live_connections() == 0 {
                 node.breaker.open(StoreError::Disconnected);

@@ -8,6 +8,10 @@
 //! limiter are kept in one string, read and written once, however many they are:
 //! `<us since 1970 until which something in it matters>|<rule>=<state>|<rule>=<state>`. A rule that is in there and not
 //! asked about (of another plan, of yesterday's file) stays as it is.
+//!
+//! A batch is many equal requests at one moment: what each takes times their number is taken if it fits, or else as
+//! many of them pass as fit, first come, first served, as they would have one after the other. It says in front how
+//! many there are, and for how many of them nobody waits yet: those pass only if all do.
 
 use std::fmt::Write as _;
 
@@ -25,6 +29,17 @@ pub(super) struct Part {
     pub(super) arg: usize,
     /// How many are its own: those that it leaves out are not the next rule's.
     pub(super) args: usize,
+}
+
+/// What a script for several rules does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Takes what one request costs, if all rules allow.
+    Take,
+    /// Says what would become of it.
+    Look,
+    /// Takes what many equal requests cost, or as many of them as all rules allow.
+    Batch,
 }
 
 /// What a packable script reads and writes, word for word.
@@ -63,20 +78,26 @@ pub(super) fn is_packable(text: &str) -> bool {
         && text.contains(WRITES)
 }
 
-/// The script for `parts`; `text` has an algorithm's own. Unless it `takes`, it says what would become of a request
-/// and takes nothing.
-pub(super) fn compose(parts: &[Part], takes: bool, text: impl Fn(Algorithm) -> &'static str) -> String {
+/// The script that does `mode` for `parts`; `text` has an algorithm's own.
+pub(super) fn compose(parts: &[Part], mode: Mode, text: impl Fn(Algorithm) -> &'static str) -> String {
+    let (takes, batch) = (mode != Mode::Look, mode == Mode::Batch);
     let mut script = format!(
         "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
          local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
          local all, out = {takes}, {{}}\n",
     );
+    if batch {
+        script += "local batch, waiting, fits, again = tonumber(ARGV[1]), tonumber(ARGV[2]), 0, false\n";
+    }
     if let Some(first) = parts.first() {
         script += &first.in_place(Sections::of(text(first.algorithm)).time);
     }
     let packs = packs(parts);
     for (key, members) in &packs {
         read_pack(&mut script, *key, members, parts);
+    }
+    if batch {
+        script += "repeat\nall, fits = true, batch\n";
     }
     for (at, part) in parts.iter().enumerate() {
         let sections = Sections::of(text(part.algorithm));
@@ -85,13 +106,19 @@ pub(super) fn compose(parts: &[Part], takes: bool, text: impl Fn(Algorithm) -> &
         let own =
             sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
         script += &part.in_place(&own.collect::<Vec<_>>().join("\n"));
-        script += "\n";
+        script += if batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
         let decide = match part.packed_as {
             Some(_) => sections.decide.replace(READS, &format!("was{at}")),
             None => sections.decide.to_owned(),
         };
         script += &part.in_place(&decide);
         script += "all = all and allowed == 1\n";
+        if batch {
+            script += "if allowed ~= 1 and left < each * fits then fits = (left - left % each) / each end\n";
+        }
+    }
+    if batch {
+        script += "again = not all and batch > 1\n";
     }
     for (at, part) in parts.iter().enumerate().rev() {
         let sections = Sections::of(text(part.algorithm));
@@ -107,9 +134,18 @@ pub(super) fn compose(parts: &[Part], takes: bool, text: impl Fn(Algorithm) -> &
         };
         let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
         let commit = part.in_place(&commit);
-        let _ = write!(script, "if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
+        let (condition, end) = if batch { ("if not again then\n", "end\n") } else { ("", "") };
+        let _ = write!(script, "{condition}if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
         let slots: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
-        let _ = write!(script, "{} = {}\nend\n", slots.join(", "), sections.reply);
+        let _ = write!(script, "{} = {}\n{end}end\n", slots.join(", "), sections.reply);
+    }
+    if batch {
+        let n = 5 * parts.len() + 1;
+        let _ = write!(
+            script,
+            "if again then\n  batch = fits > waiting and waiting or fits\n  if batch < 1 then batch = 1 end\nend\n\
+             until not again\nout[{n}] = all and batch or 0\n"
+        );
     }
     for (key, members) in &packs {
         write_pack(&mut script, *key, members, parts);

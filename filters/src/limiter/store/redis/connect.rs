@@ -11,6 +11,7 @@ use redis::{
 };
 
 use super::error::StoreError;
+use super::hot::CHANNEL;
 use super::script::Script;
 
 /// The longest time in which a connection must be made, login and script included.
@@ -22,20 +23,39 @@ const QUEUE: usize = 4096;
 /// Bytes that are gathered into one write.
 const WRITE_BYTES: usize = 64 * 1024;
 
+/// What a connection tells unasked.
+pub(super) enum News<'n> {
+    /// It closed.
+    Lost,
+    /// Something was given back to the key of that name.
+    Returned(&'n [u8]),
+}
+
+impl<'n> News<'n> {
+    fn of(push: &'n PushInfo) -> Option<Self> {
+        match (&push.kind, push.data.as_slice()) {
+            (PushKind::Disconnection, _) => Some(Self::Lost),
+            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Returned(key)),
+            _ => None,
+        }
+    }
+}
+
 /// Connects, logs in and loads the scripts for one rule; those for several are loaded when they are first asked for.
-/// With `only_primary`, a server that says that it is none is an error. `on_disconnect` is called when the connection
-/// closes later (RESP3 only). Also returns why the server runs no scripts, if it does not: it is of use still, to those
+/// With `only_primary`, a server that says that it is none is an error. `on_news` is called with what the connection
+/// tells later (RESP3 only). Also returns why the server runs no scripts, if it does not: it is of use still, to those
 /// who need none.
 pub(super) async fn connect(
     info: &ConnectionInfo,
     only_primary: bool,
-    on_disconnect: impl Fn() + Send + Sync + 'static,
+    on_news: impl Fn(News<'_>) + Send + Sync + 'static,
 ) -> RedisResult<(MultiplexedConnection, Option<RedisError>)> {
     let mut config = config();
-    if info.redis_settings().protocol() != redis::ProtocolVersion::RESP2 {
+    let listens = info.redis_settings().protocol() != redis::ProtocolVersion::RESP2;
+    if listens {
         config = config.set_push_sender(move |push: PushInfo| {
-            if push.kind == PushKind::Disconnection {
-                on_disconnect();
+            if let Some(news) = News::of(&push) {
+                on_news(news);
             }
             Ok::<(), std::convert::Infallible>(())
         });
@@ -43,6 +63,10 @@ pub(super) async fn connect(
     let mut connection = open(info, config).await?;
     if only_primary {
         check_primary(&mut connection).await?;
+    }
+    if listens && let Err(error) = connection.subscribe(CHANNEL).await {
+        // What others give back is noticed later then.
+        tracing::debug!(redis = %info.addr(), %error, "cannot listen to `{CHANNEL}`");
     }
     let mut load = redis::pipe();
     for script in Script::all_single() {

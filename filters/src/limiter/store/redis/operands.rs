@@ -1,5 +1,6 @@
 //! What a script is called with: the names of keys, and a rule in arguments.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,29 @@ pub(super) struct Style {
     pub(super) hash_ids: bool,
     /// The time to decide at; `None`: Redis' own.
     pub(super) clock: Option<Arc<dyn Clock>>,
+}
+
+impl Style {
+    /// The time that decisions are counted on, as far as this process knows; `otherwise` where that is Redis' own.
+    pub(super) fn now_us(&self, otherwise: &impl Clock) -> u64 {
+        self.clock.as_ref().map_or_else(|| otherwise.now_us(), |clock| clock.now_us())
+    }
+}
+
+impl Hash for Style {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash_ids.hash(state);
+        self.clock.as_ref().map(|clock| Arc::as_ptr(clock).cast::<()>()).hash(state);
+    }
+}
+
+/// So many equal requests at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// How many are asked for.
+    pub(super) requests: u64,
+    /// How many of them there are already: the rest pass only if all do.
+    pub(super) waiting: u64,
 }
 
 /// Keys and arguments of checks.
@@ -92,14 +116,25 @@ impl Operands {
         }
     }
 
+    /// The arguments that a batch begins with.
+    pub(super) fn batch(&mut self, batch: Batch) {
+        self.number(batch.requests);
+        self.number(batch.waiting);
+    }
+
     /// How many arguments there are so far.
     pub(super) fn count(&self) -> usize {
         self.args.len()
     }
 
-    /// How many keys there are.
-    pub(super) fn keys(&self) -> usize {
-        self.keys.len()
+    /// The keys' names.
+    pub(super) fn keys(&self) -> &[Vec<u8>] {
+        &self.keys
+    }
+
+    /// Those names alone.
+    pub(super) fn into_keys(self) -> Vec<Vec<u8>> {
+        self.keys
     }
 
     /// Keys, then arguments.

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use redis::Cmd;
 
-use super::compose::{self, Part, compose};
+use super::compose::{self, Mode, Part, compose};
 use crate::limiter::rule::Algorithm;
 
 /// A Lua script and the name that Redis knows it by.
@@ -41,8 +41,8 @@ static SINGLE: LazyLock<Vec<Arc<Script>>> = LazyLock::new(|| {
 static PACKABLE: LazyLock<Vec<bool>> =
     LazyLock::new(|| Algorithm::ALL.iter().map(|algorithm| compose::is_packable(text(*algorithm))).collect());
 
-/// Scripts for several rules that were asked for so far: those that only look, and those that take.
-static LISTS: LazyLock<[RwLock<Lists>; 2]> = LazyLock::new(Default::default);
+/// Scripts for several rules that were asked for so far, by their modes.
+static LISTS: LazyLock<[RwLock<Lists>; 3]> = LazyLock::new(Default::default);
 
 type Lists = HashMap<Box<[Part]>, Arc<Script>>;
 
@@ -86,13 +86,13 @@ impl Script {
         self.reads_strings
     }
 
-    /// The script that decides under several rules, and takes what is asked for unless it only looks.
-    pub(super) fn list(parts: &[Part], takes: bool) -> Arc<Self> {
-        let lists = &LISTS[usize::from(takes)];
+    /// The script that does `mode` under several rules.
+    pub(super) fn list(parts: &[Part], mode: Mode) -> Arc<Self> {
+        let lists = &LISTS[mode as usize];
         if let Some(known) = lists.read().get(parts) {
             return Arc::clone(known);
         }
-        let script = Arc::new(Self::of(compose(parts, takes, text), parts.iter().map(|part| part.algorithm)));
+        let script = Arc::new(Self::of(compose(parts, mode, text), parts.iter().map(|part| part.algorithm)));
         Arc::clone(lists.write().entry(parts.into()).or_insert(script))
     }
 
@@ -118,9 +118,11 @@ mod tests {
     #[test]
     fn a_list_is_made_once() {
         let part = |arg| Part { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
-        let list = |parts: &[Part]| Script::list(parts, true);
+        let list = |parts: &[Part]| Script::list(parts, Mode::Take);
         assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));
         assert_ne!(list(&[part(0)]).sha1(), list(&[part(0), part(4)]).sha1());
-        assert_ne!(list(&[part(0)]).sha1(), Script::list(&[part(0)], false).sha1());
+        for other in [Mode::Look, Mode::Batch] {
+            assert_ne!(list(&[part(0)]).sha1(), Script::list(&[part(0)], other).sha1());
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::error::StoreError;
+use super::hot::{CallSizes, Sizes};
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,9 @@ pub struct RedisStats {
     latencies: [Latencies; Operation::ALL.len()],
     pub(super) script_misses: AtomicU64,
     pub(super) connects: AtomicU64,
+    pub(super) denied_from_memory: AtomicU64,
+    pub(super) paid_in_advance: AtomicU64,
+    pub(super) call_sizes: Sizes,
 }
 
 // === impl Operation ===
@@ -111,6 +115,24 @@ impl Latencies {
 impl RedisStats {
     pub(super) fn failed(&self, kind: StoreError) {
         self.failures[kind.index()].fetch_add(1, Relaxed);
+    }
+
+    /// Requests that were denied without a call, since Redis had said for how long they are.
+    #[must_use]
+    pub fn denied_from_memory(&self) -> u64 {
+        self.denied_from_memory.load(Relaxed)
+    }
+
+    /// Requests that passed without a call, since one before them had brought more than was asked for.
+    #[must_use]
+    pub fn paid_in_advance(&self) -> u64 {
+        self.paid_in_advance.load(Relaxed)
+    }
+
+    /// Calls that decided requests, by for how many at a time.
+    #[must_use]
+    pub fn call_sizes(&self) -> CallSizes {
+        self.call_sizes.read()
     }
 
     /// Decisions that Redis did not make, by the reason.

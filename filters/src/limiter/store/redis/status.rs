@@ -2,6 +2,7 @@
 
 use super::breaker::BreakerState;
 use super::error::StoreError;
+use super::hot::CallSizes;
 use super::node::{Address, Node};
 
 /// How a client is doing.
@@ -15,6 +16,12 @@ pub struct RedisStatus {
     pub script_misses: u64,
     /// Connections that were made.
     pub connects: u64,
+    /// Requests that were denied without a call, since Redis had said for how long they are.
+    pub denied_from_memory: u64,
+    /// Requests that passed without a call, since one before them had brought more than was asked for.
+    pub paid_in_advance: u64,
+    /// Calls that decided requests, by for how many at a time.
+    pub call_sizes: CallSizes,
 }
 
 /// How one server is doing.

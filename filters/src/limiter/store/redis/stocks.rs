@@ -75,8 +75,14 @@ impl RedisStore {
         rule: &Quota,
         operations: &[(BucketKey<'_>, StockAction, i64)],
     ) -> Result<Vec<Answer>, StoreError> {
+        let given = operations.iter().filter(|(_, action, _)| !matches!(action, StockAction::Take));
+        let given: Vec<_> = given.map(|(key, ..)| call::stock_name(*key, &self.style)).collect();
+        let hot = self.client.hot();
+        given.iter().for_each(|name| hot.returned(name));
         let (script, calls) = call::stocks(rule, operations, &self.style);
         let replies = self.client.run_all(Operation::Stock, &script, &calls).await.into_iter();
+        // Redis may have done it, whatever came of the answers; other gateways are told by the script.
+        given.iter().for_each(|name| hot.returned(name));
         let answer = |reply: Result<Value, Unanswered>| {
             let reply = reply.map_err(|unanswered| unanswered.kind)?;
             call::answers(&reply, 1).and_then(|mut only| only.pop()).ok_or(StoreError::Other)

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::Shared;
-use super::connect::{CONNECT_WITHIN, connect};
+use super::connect::{CONNECT_WITHIN, News, connect};
 use super::error::StoreError;
 use super::link::Live;
 use super::node::{Address, Node};
@@ -40,11 +40,13 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
     let mut route = Route::to(&node.address);
     let mut pause = PAUSES.0;
     for number in 1.. {
-        let lost = {
+        let on_news = {
             let (shared, node) = (Arc::downgrade(&shared), Arc::downgrade(&node));
-            move || {
-                if let (Some(shared), Some(node)) = (shared.upgrade(), node.upgrade()) {
-                    shared.lose(&node, &node.links[link], number);
+            move |news: News<'_>| {
+                let (Some(shared), Some(node)) = (shared.upgrade(), node.upgrade()) else { return };
+                match news {
+                    News::Lost => shared.lose(&node, &node.links[link], number),
+                    News::Returned(key) => shared.hot.returned(key),
                 }
             }
         };
@@ -52,7 +54,7 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
         let only_primary = route.leads_to_primary();
         let info = route.info(&shared.dial).await;
         let made = tokio::select! {
-            made = timeout(CONNECT_WITHIN, async { connect(&info?, only_primary, lost).await }) => made,
+            made = timeout(CONNECT_WITHIN, async { connect(&info?, only_primary, on_news).await }) => made,
             () = route.moved() => continue,
         };
         match made {

@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::client::{Shared, Topology};
 use super::error::StoreError;
+use super::hot::CHANNEL;
 use super::link::Live;
 use super::node::{Address, Node};
 use super::redirect::Redirect;
@@ -27,12 +28,19 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 const PREPARED_FOR_MS: u64 = 2_000;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
+#[derive(Clone)]
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
     node: Arc<Node>,
     /// `None` while the node is being connected to.
     at: Option<(usize, Live)>,
     operation: Operation,
+    deadline: Instant,
+}
+
+/// Tells all gateways something, on the connection of a call.
+pub(super) struct Teller {
+    live: Option<Live>,
     deadline: Instant,
 }
 
@@ -59,6 +67,37 @@ impl Ticket {
         deadline: Instant,
     ) -> Self {
         Self { shared, node, at, operation, deadline }
+    }
+
+    /// Leave for another call to the same node, from now on.
+    pub(super) fn again(&self) -> Self {
+        Self { at: self.node.find_live(), deadline: Instant::now() + self.timeout(), ..self.clone() }
+    }
+
+    /// How long a call may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.shared.timeout
+    }
+
+    /// By when it must have answered.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Counts so many more requests that a call failed to decide for. Those that got no answer in time would each have
+    /// waited as long for one of their own.
+    pub(super) fn failed_others(&self, kind: StoreError, others: usize) {
+        for _ in 0..others {
+            self.shared.stats.failed(kind);
+            if kind == StoreError::Timeout {
+                self.node.breaker.failed(kind);
+            }
+        }
+    }
+
+    /// Whoever tells all gateways something behind this call.
+    pub(super) fn teller(&self) -> Teller {
+        Teller { live: self.at.as_ref().map(|(_, live)| live.clone()), deadline: self.deadline }
     }
 
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
@@ -362,6 +401,17 @@ async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<()
     }
     // What does not work shows when the call is sent again.
     connection.send_packed_commands(&pipeline, 0, pipeline.len()).await.map(drop)
+}
+
+impl Teller {
+    /// Tells them that something was given back to `key`. That the user may not is no failure: they find out by
+    /// themselves, later.
+    pub(super) async fn returned(self, key: &[u8]) {
+        let Some(mut live) = self.live else { return };
+        let mut cmd = redis::cmd("PUBLISH");
+        cmd.arg(CHANNEL).arg(key);
+        let _ = timeout_at(self.deadline, live.connection.send_packed_command(&cmd)).await;
+    }
 }
 
 impl Shared {
