@@ -13,6 +13,7 @@ mod keys;
 mod leaky;
 mod lists;
 mod locked;
+mod logins;
 mod metering;
 mod metering_script;
 mod model;
