@@ -67,6 +67,9 @@ fn every_file_in_config_loads_without_errors_and_warnings() {
     let files = yaml_files("config");
     assert!(files.len() >= 7, "only {} files", files.len());
     for file in files {
+        if file.ends_with("redis-tls.yaml") && !cfg!(feature = "redis-tls") {
+            continue;
+        }
         let text = std::fs::read_to_string(&file).unwrap();
         let loaded = parse(&file.display().to_string(), &text, &no_env).unwrap_or_else(|problems| panic!("{problems}"));
         let worst = loaded.notes.list().iter().filter(|p| p.severity != Severity::Info).count();

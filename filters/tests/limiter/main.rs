@@ -16,6 +16,7 @@ mod leaky;
 mod leases;
 mod lists;
 mod locked;
+mod logins;
 mod metering;
 mod metering_script;
 mod model;

@@ -62,6 +62,7 @@ fn every_kind_of_url_is_passed_on_as_it_is() {
         let settings = own(&format!("{{url: '{url}'}}"));
         assert_eq!((settings.servers, settings.tls), (one(url), None), "{url}");
     }
+    #[cfg(feature = "redis-tls")]
     for url in ["rediss://cache:6380", "valkeys://cache"] {
         let settings = own(&format!("{{url: '{url}'}}"));
         assert_eq!((settings.servers, settings.tls), (one(url), Some(Tls::default())), "{url}");
@@ -72,10 +73,10 @@ fn every_kind_of_url_is_passed_on_as_it_is() {
 fn host_and_port_are_a_url_and_a_login_stays_apart_from_it() {
     assert_eq!(own("{}").servers, one("redis://localhost:6379"));
     assert_eq!(own("{host: '::1', port: 6380}").servers, one("redis://[::1]:6380"));
-    let settings = own("{host: cache, username: app, password: 'p@ss/word', database: 2, protocol: resp2, tls: true}");
-    assert_eq!(settings.servers, one("rediss://cache:6379"));
+    let settings = own("{host: cache, username: app, password: 'p@ss/word', database: 2, protocol: resp2}");
+    assert_eq!(settings.servers, one("redis://cache:6379"));
     assert_eq!((settings.login.username.as_deref(), password(&settings.login)), (Some("app"), Some("p@ss/word")));
-    assert_eq!((settings.database, settings.resp2, settings.tls), (Some(2), true, Some(Tls::default())));
+    assert_eq!((settings.database, settings.resp2, settings.tls), (Some(2), true, None));
 }
 
 #[test]
@@ -109,6 +110,7 @@ fn clusters_and_sentinels_are_lists_or_texts_of_nodes() {
 }
 
 #[test]
+#[cfg(feature = "redis-tls")]
 fn tls_names_files_that_are_there() {
     let (_folder, cert, key) = files();
     let yaml = format!("{{ca: {0}, cert: {0}, key: {1}}}", shown(&cert), shown(&key));
@@ -120,6 +122,7 @@ fn tls_names_files_that_are_there() {
 }
 
 #[test]
+#[cfg(feature = "redis-tls")]
 fn a_key_of_another_certificate_is_refused_by_its_file() {
     let (certificates, cert, _) = files();
     let yaml =
@@ -139,6 +142,7 @@ fn an_encrypted_key_is_told_from_a_missing_one() {
 }
 
 #[test]
+#[cfg(feature = "redis-tls")]
 fn springs_bundle_becomes_files() {
     let (_folder, cert, key) = files();
     let (settings, notes) = spring(&format!(
@@ -153,6 +157,7 @@ fn springs_bundle_becomes_files() {
 }
 
 #[test]
+#[cfg(feature = "redis-tls")]
 fn springs_flag_means_tls_even_beside_a_plain_url() {
     for redis in [
         "{url: 'redis://cache:6379', ssl: {enabled: true}}",

@@ -1,10 +1,13 @@
 //! The files in config/ for each topology, on servers of that topology.
 
-use tollgate_test_support::{Certificates, Cluster, MASTER, Sentinels};
+#[cfg(feature = "redis-tls")]
+use tollgate_test_support::Certificates;
+use tollgate_test_support::{Cluster, MASTER, Sentinels};
 
 use super::file;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
+#[cfg(feature = "redis-tls")]
 use crate::support::redis::Redis;
 
 /// Starts a gateway on `config`, and finds that Redis decides, as the file says: ten at once.
@@ -37,6 +40,7 @@ fn the_primary_that_sentinels_name_counts() {
 }
 
 #[test]
+#[cfg(feature = "redis-tls")]
 fn a_server_that_wants_certificates_counts() {
     let certificates = Certificates::new();
     let redis = Redis::start_tls(&certificates, true, &["--user", "gateway", "on", ">secret", "~*", "&*", "+@all"]);

@@ -5,6 +5,25 @@
 //! decides. A call that timed out is never sent again, since it may have taken its tokens. Connections are replaced in
 //! the background, so recovery needs no request to wait for it.
 //!
+//! Who logs in ([`Login`]) needs `SCRIPT LOAD` and `EVALSHA`, and what the scripts do with their keys:
+//!
+//! | For | Commands | Keys |
+//! |---|---|---|
+//! | `token-bucket` | `TIME MGET SETEX` | `request_rate_limiter.*` |
+//! | `gcra`, `fixed-window`, `sliding-window-counter`, `leaky-bucket` | `TIME GET SET` | `gcra.*`, `window.*`, `counter.*`, `leaky.*` |
+//! | `sliding-window-log` | `TIME ZADD ZCOUNT ZREVRANGE ZREMRANGEBYSCORE ZREMRANGEBYRANK PEXPIRE` | `log.*` |
+//! | `quota` | `TIME GET SET DEL` | `quota.*` |
+//! | several rules on one limiter | `TIME GET SET`, and those of logs and quotas | `rules.*`, `log.*`, `quota.*` |
+//! | [`RedisLeases`](crate::limiter::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYSCORE PEXPIRE` | `concurrency_limiter.*` |
+//! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
+//! | [`RedisPlans`] | `HGET` | the hash |
+//! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
+//! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
+//! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for what is made of two strings | |
+//! | a database other than 0 | `SELECT` | |
+//!
+//! `CLIENT SETINFO`, which names this library in `CLIENT LIST`, is of no consequence.
+//!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
 mod apart;

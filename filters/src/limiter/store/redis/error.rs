@@ -42,7 +42,9 @@ pub enum StoreError {
     )]
     Auth,
     /// The user may not do what is asked of Redis.
-    #[error("redis does not let its user do this: grant it the command or the keys that it names (docs/redis.md, ACL)")]
+    #[error(
+        "redis does not let its user do this: grant it the command or the keys that it names (docs/redis.md, Rights)"
+    )]
     NoPerm,
     /// No TLS connection came about.
     #[error(
