@@ -24,8 +24,9 @@ use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What a user needs for each thing, as docs/redis.md has it: commands, and patterns of keys.
-const RIGHTS: [(&str, &str, &str); 11] = [
-    ("always", "script|load evalsha", ""),
+const RIGHTS: [(&str, &str, &str); 12] = [
+    ("always", "script|load evalsha subscribe", ""),
+    ("notices", "publish", ""),
     ("token-bucket", "time mget setex", "request_rate_limiter.*"),
     ("gcra", "time get set", "gcra.*"),
     ("fixed-window", "time get set", "window.*"),
@@ -54,7 +55,7 @@ fn server_for(things: &[&str]) -> (RedisServer, RedisSettings) {
             commands.chain(keys.split_terminator(' ').map(|pattern| format!("~{pattern}")))
         })
         .collect();
-    grant(&server, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    grant(&server, &words.iter().map(String::as_str).chain(["&tollgate.returned"]).collect::<Vec<_>>());
     let settings = settings(server.url());
     (server, settings)
 }
@@ -133,10 +134,10 @@ fn rules() -> Vec<(&'static str, Rule)> {
 #[tokio::test]
 async fn each_algorithm_needs_these_rights_and_no_more() {
     for (algorithm, rule) in rules() {
-        let (server, settings) = server_for(&[algorithm]);
-        let store = store(&connected(&settings).await, OnStoreFailure::Deny);
+        let (server, settings) = server_for(&[algorithm, "notices"]);
+        let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
         work_out(&store, &[("r", rule)]).await;
-        rights_were_exact(&server, &[algorithm]);
+        rights_were_exact(&server, &[algorithm, "notices"]);
         let other = match algorithm {
             "gcra" => rules().remove(2).1,
             _ => rules().remove(1).1,
@@ -148,11 +149,11 @@ async fn each_algorithm_needs_these_rights_and_no_more() {
 #[tokio::test]
 async fn a_list_needs_those_of_its_rules() {
     let named = ["r#token-bucket", "r#gcra", "r#window", "r#counter", "r#log", "r#leaky", "r#quota"];
-    let (server, settings) = server_for(&["limits", "sliding-window-log", "quota"]);
-    let store = store(&connected(&settings).await, OnStoreFailure::Deny);
+    let (server, settings) = server_for(&["limits", "sliding-window-log", "quota", "notices"]);
+    let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
     let rules: Vec<_> = named.into_iter().zip(rules()).map(|(scope, (_, rule))| (scope, rule)).collect();
     work_out(&store, &rules).await;
-    rights_were_exact(&server, &["limits"]);
+    rights_were_exact(&server, &["limits", "notices"]);
 }
 
 #[tokio::test]
@@ -232,7 +233,7 @@ async fn plans_need_the_hash_that_they_are_in() {
 async fn locks_need_no_scripts() {
     let server = RedisServer::start();
     grant(&server, &["+set", "+get", "+del", "+time", "+watch", "+unwatch", "+multi", "+exec", "+ping"]);
-    grant(&server, &["~window.*", "~counter.*"]);
+    grant(&server, &["~window.*", "~counter.*", "+subscribe", "&tollgate.returned"]);
     let client = connected(&settings(server.url())).await;
     let lock = LockSettings::default();
     let locked = LockedStore::new(Arc::clone(&client), lock, memory().0, OnStoreFailure::Deny, false).unwrap();

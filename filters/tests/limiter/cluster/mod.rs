@@ -71,7 +71,7 @@ fn one_key(burst: u64) -> Rule {
 
 /// How many clients a node has, beside the one that asks it.
 fn clients(node: &RedisServer) -> usize {
-    node.query::<String>(&["CLIENT", "LIST", "TYPE", "normal"]).unwrap().lines().count() - 1
+    node.query::<String>(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap().lines().count()
 }
 
 fn failures(client: &RedisClient, kind: StoreError) -> u64 {

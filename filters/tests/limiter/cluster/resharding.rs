@@ -44,9 +44,14 @@ async fn slots_move_to_and_fro_under_load_and_every_count_is_exact() {
     for id in &ids {
         for rule in [one_key(BURST), two_keys(BURST)] {
             let admitted = Arc::<AtomicU64>::default();
-            let asks = clients
-                .iter()
-                .map(|client| tokio::spawn(ask_for(store(client), id.clone(), rule.clone(), Arc::clone(&admitted))));
+            let asks = clients.iter().map(|client| {
+                tokio::spawn(ask_for(
+                    store(client).denial_cache(false),
+                    id.clone(),
+                    rule.clone(),
+                    Arc::clone(&admitted),
+                ))
+            });
             buckets.push((id, rule.algorithm(), asks.collect::<Vec<_>>(), admitted));
         }
     }

@@ -78,7 +78,7 @@ async fn a_redis_that_forgets_the_script_each_time_is_not_asked_for_ever() {
 #[tokio::test]
 async fn a_flush_of_keys_admits_one_burst_more() {
     let stage = Stage::with_budget(Duration::from_secs(20)).await;
-    let store = stage.store(OnStoreFailure::Deny);
+    let store = stage.store(OnStoreFailure::Deny).denial_cache(false);
     let rule = Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), 5).unwrap());
     for _ in 0..2 {
         let mut admitted = 0;

@@ -71,7 +71,7 @@ async fn fewer_than_half_do_not_lead_back() {
     assert!(is_at(&client, &new));
     drop((first, second));
     third.says(Says::Primary(old.port, 1));
-    new.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+    new.query::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
     eventually("it is connected again", async || client.status().connects == 2).await;
     let verdict = ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await;
     assert_eq!((verdict.source, script_calls(&old)), (Source::Redis, 0));
