@@ -38,6 +38,7 @@ mod store;
 mod supervisor;
 mod ticket;
 mod tls;
+mod words;
 
 pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::RedisClient;

@@ -22,10 +22,11 @@ pub(super) struct Call {
 
 impl Call {
     fn new(script: Arc<Script>, operands: &Operands) -> Self {
-        let mut cmd = Cmd::with_capacity(3 + operands.all().count(), operands.all().map(Vec::len).sum::<usize>() + 48);
+        let words = operands.keys() + operands.count();
+        let mut cmd = Cmd::with_capacity(3 + words, operands.bytes() + 48);
         cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys());
         for operand in operands.all() {
-            cmd.arg(operand.as_slice());
+            cmd.arg(operand);
         }
         Self { script, cmd }
     }
@@ -39,7 +40,7 @@ pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
     {
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(algorithm));
-        all.rule(only.rule, cost_of(only).into_bytes());
+        all.rule(only.rule, cost_of(only).as_bytes());
         return Call::new(Script::single(algorithm), &all);
     }
     list(checks.iter().map(|check| (check, cost_of(check), None)), true, style)
@@ -60,7 +61,7 @@ pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &S
     }
     let mut all = Operands::new(style);
     all.key(place.key, place.name, suffixes(algorithm));
-    all.rule(check.rule, cost.into_bytes());
+    all.rule(check.rule, cost.as_bytes());
     all.counted_at(check.rule, counted_at_us);
     Call::new(Script::single(algorithm), &all)
 }
@@ -89,7 +90,7 @@ pub(super) fn stocks(
         let place = Place::of(key, Algorithm::Quota);
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(Algorithm::Quota));
-        all.stock(rule, action, amount.to_string().into_bytes());
+        all.stock(rule, action, amount.to_string().as_bytes());
         (slot_of(key, Algorithm::Quota, style), Call::new(Arc::clone(&script), &all).cmd)
     };
     let calls = operations.iter().map(call).collect();
@@ -117,7 +118,7 @@ fn list<'a>(checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>, 
             name => (own, all.key(place.key, name, suffixes(own)), None),
         };
         let arg = all.count();
-        all.rule(check.rule, cost.into_bytes());
+        all.rule(check.rule, cost.as_bytes());
         if let Some(counted_at_us) = counted_at_us {
             all.counted_at(check.rule, counted_at_us);
         }
