@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Script;
+use redis::{AsyncConnectionConfig, Script};
 use tokio::runtime::{Builder, Runtime};
 use tollgate_filters::limiter::rule::{Rule, TokenBucket};
 use tollgate_filters::limiter::store::OnStoreFailure;
@@ -82,35 +82,39 @@ pub(crate) fn designs(server: &Server) -> Vec<Design> {
         ids: Arc::clone(ids),
         tasks,
     };
-    let ours = |runtime: &Runtime, connections, scope, rules: &[Rule]| Asker::Store {
+    let ours = |runtime: &Runtime, style, scope, rules: &[Rule]| Asker::Store {
         scope,
-        store: runtime.block_on(store(server.url(), connections)),
+        store: runtime.block_on(store(server.url(), style)),
         rules: rules.into(),
     };
-    let bare = |verb, name: &str| {
+    let connection = || {
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = redis::Client::open(server.url()).unwrap();
-        let connection = worker.block_on(client.get_multiplexed_async_connection()).unwrap();
-        Asker::Bare { connection, verb, name: name.into() }
+        worker.block_on(client.get_multiplexed_async_connection_with_config(&config)).unwrap()
     };
+    let bare = |verb, name: &str| Asker::Bare { connection: connection(), verb, name: name.into() };
     let batched = |batch| {
-        let client = redis::Client::open(server.url()).unwrap();
-        worker.block_on(async { Asker::batched(client.get_multiplexed_async_connection().await.unwrap(), batch) })
+        let connection = connection();
+        worker.block_on(async { Asker::batched(connection, batch) })
     };
 
     let mut all = vec![Design::new("redis-benchmark -c 50 -P 1: token-bucket", Load::Benchmark)];
     let mut add = |name: &str, load| all.push(Design::new(name, load));
     for callers in [50, 500] {
-        for connections in [1, 2, 4] {
-            for (name, rule) in [("token-bucket", bucket(10)), ("gcra", gcra())] {
+        for (name, rule) in [("token-bucket", bucket(10)), ("gcra", gcra())] {
+            for connections in [1, 2, 4] {
+                let asker = ours(&worker, Style { connections, batch: true }, "orders", std::slice::from_ref(&rule));
                 let name = format!("{name}, {callers} callers, {connections} connections");
-                add(&name, tasks(&worker, &ours(&worker, connections, "orders", &[rule]), &many, callers));
+                add(&name, tasks(&worker, &asker, &many, callers));
             }
+            let asker = ours(&worker, Style { batch: false, ..ONE }, "orders", &[rule]);
+            add(&format!("{name}, {callers} callers, a call each"), tasks(&worker, &asker, &many, callers));
         }
-        let asker = ours(&worker, 1, "orders", &[gcra(), gcra(), gcra()]);
+        let asker = ours(&worker, ONE, "orders", &[gcra(), gcra(), gcra()]);
         add(&format!("three gcra rules, {callers} callers"), tasks(&worker, &asker, &many, callers));
-        let asker = ours(&worker, 1, "hot", &[bucket(10_000_000)]);
+        let asker = ours(&worker, ONE, "hot", &[bucket(10_000_000)]);
         add(&format!("token-bucket, one hot key, {callers} callers"), tasks(&worker, &asker, &hot, callers));
-        let asker = ours(&worker, 1, "denied", std::slice::from_ref(&denying));
+        let asker = ours(&worker, ONE, "denied", std::slice::from_ref(&denying));
         add(&format!("token-bucket, denied, {callers} callers"), tasks(&worker, &asker, &few, callers));
         let asker = bare("EVALSHA", Script::new(GCRA).get_hash());
         add(&format!("bare gcra, EVALSHA, {callers} callers"), tasks(&worker, &asker, &many, callers));
@@ -119,16 +123,25 @@ pub(crate) fn designs(server: &Server) -> Vec<Design> {
         add(&format!("bare gcra, a pipeline a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
         let asker = batched(Batch::ManyKeys);
         add(&format!("bare gcra, one call a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
-        let asker = ours(&pool, 1, "orders", &[gcra()]);
+        let asker = ours(&pool, ONE, "orders", &[gcra()]);
         add(&format!("gcra, {callers} callers, multi_thread"), tasks(&pool, &asker, &many, callers));
     }
     all
 }
 
-async fn store(url: String, connections: usize) -> RedisStore {
+/// How a store asks.
+struct Style {
+    connections: usize,
+    batch: bool,
+}
+
+const ONE: Style = Style { connections: 1, batch: true };
+
+async fn store(url: String, style: Style) -> RedisStore {
     let settings = RedisSettings {
         timeout: Duration::from_secs(20),
-        connections: NonZeroUsize::new(connections).unwrap(),
+        connections: NonZeroUsize::new(style.connections).unwrap(),
+        batch: style.batch,
         ..RedisSettings::new(url)
     };
     let client = RedisClient::start(&settings).unwrap();

@@ -9,6 +9,7 @@ mod concurrency;
 mod concurrency_script;
 mod conservation;
 mod faults;
+mod gathered;
 mod keys;
 mod leaky;
 mod lists;

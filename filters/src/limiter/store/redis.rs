@@ -8,6 +8,7 @@
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
 mod apart;
+mod batch;
 mod breaker;
 mod call;
 mod client;

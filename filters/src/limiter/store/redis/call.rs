@@ -18,17 +18,21 @@ use crate::limiter::verdict::{Answer, Outcome};
 pub(super) struct Call {
     pub(super) script: Arc<Script>,
     pub(super) cmd: Cmd,
+    /// How many keys and how many arguments it has.
+    pub(super) shape: (usize, usize),
+    /// Bytes of both.
+    pub(super) bytes: usize,
 }
 
 impl Call {
     fn new(script: Arc<Script>, operands: &Operands) -> Self {
-        let words = operands.keys() + operands.count();
-        let mut cmd = Cmd::with_capacity(3 + words, operands.bytes() + 48);
+        let (shape, bytes) = ((operands.keys(), operands.count()), operands.bytes());
+        let mut cmd = Cmd::with_capacity(3 + shape.0 + shape.1, bytes + 48);
         cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys());
         for operand in operands.all() {
             cmd.arg(operand);
         }
-        Self { script, cmd }
+        Self { script, cmd, shape, bytes }
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) topology: Topology,
     pub(super) dial: Arc<Dial>,
     pub(super) stats: Arc<RedisStats>,
+    /// Whether decisions that wait together are one call.
+    pub(super) batch: bool,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
     pub(super) timeout: Duration,
@@ -110,6 +112,8 @@ impl RedisClient {
             topology,
             dial,
             stats,
+            // Keys of different slots cannot share a call.
+            batch: settings.batch && !matches!(settings.servers, Servers::Cluster(_)),
             live: watch::Sender::new(0),
             timeout: settings.timeout,
             outage,

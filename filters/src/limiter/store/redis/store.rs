@@ -88,7 +88,7 @@ impl Store for RedisStore {
                 let answers = call::answers(reply, capacities.len())?;
                 Verdict::of_all(answers, capacities.iter().copied(), Source::Redis)
             };
-            match ticket.run(&call.script, &call.cmd, read).await {
+            match ticket.decide(call, read).await {
                 Ok(verdict) => verdict,
                 Err(_) => fallback.decide(),
             }
