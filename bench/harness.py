@@ -4,8 +4,10 @@ Everything runs on 127.0.0.1. Proxies are pinned to PROXY_CORE; backend and load
 """
 
 import atexit
+import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -18,14 +20,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROXY_CORE, LOAD_CORE = 0, 1
-PACKAGES = ["gcc", "libc6-dev", "nginx-light", "haproxy", "valgrind", "strace"]
+PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy", "redis-server", "valgrind", "strace"]
 
-# limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from.
+# limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from,
+# redis: whether they are counted there.
 SCENARIOS = {
     "plain": {},
     "access-log": {"access_log": True},
     "limiter-allowed": {"limit": 1000, "keys": 100_000},
     "limiter-denied": {"limit": 1, "keys": 10},
+    "redis-allowed": {"limit": 1000, "keys": 100_000, "redis": True},
+    "redis-denied": {"limit": 1, "keys": 10, "redis": True},
     "down100k": {"target": "/bytes/102400", "connections": 32},
     "down10m": {"target": "/bytes/10485760", "connections": 8},
     "up100k": {"body": 102_400, "connections": 32},
@@ -107,10 +112,41 @@ def start_backend():
     return port
 
 
-class Proxy:
-    """A proxy set up for one scenario."""
+def start_redis():
+    """Starts a redis-server that stores nothing on disk; returns its process and its port, or nothing without one."""
+    if not shutil.which("redis-server"):
+        return None, None
+    port = free_port()
+    options = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    process = start("redis", ["redis-server", *options], LOAD_CORE)
+    wait_for_port("redis", process, port)
+    return process, port
 
-    def __init__(self, name, scenario, upstream, binary=None, access_log=False, one_process=False):
+
+def can(name, scenario):
+    """Whether a proxy can do what a scenario asks for; what it lacks is named on standard error."""
+    if not scenario.get("redis"):
+        return True
+    if not shutil.which("redis-server"):
+        print(f"bench: redis-server is not here: {name} is left out", file=sys.stderr)
+        return False
+    if name == "nginx" and not (_nginx_modules() / "ngx_http_lua_module.so").exists():
+        print("bench: libnginx-mod-http-lua is not here: nginx is left out", file=sys.stderr)
+        return False
+    return name != "haproxy"  # its Lua keeps no connections from request to request
+
+
+def _nginx_modules():
+    """Where this nginx looks for its modules."""
+    text = subprocess.run(["nginx", "-V"], capture_output=True, text=True).stderr
+    found = re.search(r"--modules-path=(\S+)", text)
+    return Path(found[1] if found else "/usr/lib/nginx/modules")
+
+
+class Proxy:
+    """A proxy set up for one scenario. `redis`: the port of the Redis that it counts in."""
+
+    def __init__(self, name, scenario, upstream, binary=None, access_log=False, one_process=False, redis=None):
         self.name, self.port = name, free_port()
         kind = "tollgate" if binary else name
         limit = scenario.get("limit")
@@ -123,7 +159,12 @@ class Proxy:
             "MASTER": "off" if one_process else "on",
             "ACCESS_LOG": work / "access.log" if access_log else "off",
             "LIMIT": _limits(limit)[kind] if limit else "",
+            "REDIS": f'redis: {{url: "redis://127.0.0.1:{redis}"}}' if redis else "",
+            "MODULES": "",
+            "INIT": "",
         }
+        if redis and kind == "nginx":
+            values |= _lua_limit(values, redis)
         template = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "tollgate": "tollgate.yaml"}[kind]
         text = (HERE / template).read_text()
         for key, value in values.items():
@@ -141,6 +182,22 @@ class Proxy:
         self.process = start(self.name, [*under, *self.command], PROXY_CORE)
         wait_for_port(self.name, self.process, self.port, secs)
         return self
+
+
+def _lua_limit(values, redis):
+    """What nginx needs to count in Redis: the modules, the script, and the code that asks."""
+    script = HERE / "token_bucket.lua"
+    sha1 = hashlib.sha1(script.read_bytes()).hexdigest()
+    ask = (HERE / "nginx-redis.lua").read_text()
+    for key, value in {"REDIS_PORT": redis, "RATE": values["RATE"], "SHA1": sha1}.items():
+        ask = ask.replace(f"@{key}@", str(value))
+    (work / "nginx-redis.lua").write_text(ask)
+    modules = [_nginx_modules() / f"{name}_module.so" for name in ("ndk_http", "ngx_http_lua")]
+    return {
+        "MODULES": "".join(f"load_module {module};\n" for module in modules),
+        "INIT": f'init_by_lua_block {{ SCRIPT = io.open("{script}"):read("*a") }}',
+        "LIMIT": f"access_by_lua_file {work / 'nginx-redis.lua'};",
+    }
 
 
 def _limits(rate):

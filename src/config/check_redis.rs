@@ -39,6 +39,7 @@ pub(crate) fn check(raw: &Spot<RawRedis>, nodes: &Nodes<'_>, sink: &mut Sink) ->
         resp2: resp2?,
         timeout,
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
+        batch: redis.batch.unwrap_or(true),
         ..RedisSettings::of(servers)
     };
     if let Err(error) = settings.check() {

@@ -114,6 +114,8 @@ pub(crate) struct RawRedis {
     pub(crate) timeout: Option<Spot<Time>>,
     /// Connections that each worker shares among its requests, to each server. Default 1: commands are pipelined.
     pub(crate) connections: Option<NonZeroUsize>,
+    /// Send decisions that wait at the same moment in one call. Default true, without effect in a cluster; false for a proxy in front of Redis that sends keys to different servers.
+    pub(crate) batch: Option<bool>,
     /// Write key ids as hashes: for keys that are secrets, such as API keys. Default false: an operator can read them.
     pub(crate) hash_keys: Option<bool>,
     /// Remember a denial for as long as it certainly is one, a second at most, and deny the same request without asking. Default true.

@@ -11,6 +11,7 @@ mod concurrency_script;
 mod conservation;
 mod denials;
 mod faults;
+mod gathered;
 mod keys;
 mod leaky;
 mod leases;

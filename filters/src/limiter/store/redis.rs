@@ -27,6 +27,7 @@
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
 mod apart;
+mod batch;
 mod breaker;
 mod call;
 mod client;
@@ -58,6 +59,7 @@ mod store;
 mod supervisor;
 mod ticket;
 mod tls;
+mod words;
 
 pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::RedisClient;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tollgate_filters::limiter::store::OnStoreFailure;
-use tollgate_filters::limiter::store::redis::StoreError;
+use tollgate_filters::limiter::store::redis::{RedisSettings, StoreError};
 use tollgate_filters::limiter::verdict::Source;
 use tollgate_test_support::{ERRORS, Fault};
 
 use super::{Load, SOON, Stage, decide};
-use crate::support::eventually;
+use crate::support::{RedisServer, eventually};
 
 /// What an error counts as, where it is one of those that have a name.
 fn kind(error: &str) -> Option<StoreError> {
@@ -53,7 +53,8 @@ async fn every_error_is_borne_and_passes() {
 /// An error is that of one call: its neighbours in the same write get their own answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_error_among_many_replies_is_one_callers() {
-    let stage = Stage::with_budget(Duration::from_secs(20)).await;
+    let alone = |settings: &mut RedisSettings| (settings.timeout, settings.batch) = (Duration::from_secs(20), false);
+    let stage = Stage::before_with(RedisServer::start(), alone).await;
     let store = stage.store(OnStoreFailure::Deny);
     for error in ["OOM for a test", "BUSY for a test", "ERR for a test", "TRYAGAIN for a test"] {
         stage.proxy.once(Fault::error(error));

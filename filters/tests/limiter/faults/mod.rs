@@ -63,8 +63,14 @@ impl Stage {
     }
 
     async fn before(server: RedisServer, timeout: Duration) -> Self {
+        Self::before_with(server, |settings| settings.timeout = timeout).await
+    }
+
+    async fn before_with(server: RedisServer, change: impl FnOnce(&mut RedisSettings)) -> Self {
         let proxy = FaultProxy::start(server.address);
-        let client = RedisClient::start(&RedisSettings { timeout, ..RedisSettings::new(proxy.url()) }).unwrap();
+        let mut settings = RedisSettings::new(proxy.url());
+        change(&mut settings);
+        let client = RedisClient::start(&settings).unwrap();
         assert!(client.wait_connected(PATIENCE).await);
         Self { server, proxy, client }
     }

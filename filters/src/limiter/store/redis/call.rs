@@ -9,6 +9,7 @@ use super::compose::{Mode, Part};
 use super::hash_slot::HashSlot;
 use super::operands::{Batch, Operands, Style, suffixes};
 use super::script::Script;
+use super::words::Words;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, MOST, Quota};
 use crate::limiter::store::Check;
@@ -18,23 +19,28 @@ use crate::limiter::verdict::{Answer, Outcome};
 pub(super) struct Call {
     pub(super) script: Arc<Script>,
     pub(super) cmd: Cmd,
+    /// How many keys and how many arguments it has.
+    pub(super) shape: (usize, usize),
+    /// Bytes of both.
+    pub(super) bytes: usize,
     /// What it reads.
-    pub(super) keys: Vec<Vec<u8>>,
+    pub(super) keys: Words,
 }
 
 impl Call {
     fn new(script: Arc<Script>, operands: Operands) -> Self {
-        let mut cmd = Cmd::with_capacity(3 + operands.all().count(), operands.all().map(Vec::len).sum::<usize>() + 48);
-        cmd.arg("EVALSHA").arg(script.sha1()).arg(operands.keys().len());
+        let (shape, bytes) = ((operands.keys(), operands.count()), operands.bytes());
+        let mut cmd = Cmd::with_capacity(3 + shape.0 + shape.1, bytes + 48);
+        cmd.arg("EVALSHA").arg(script.sha1()).arg(shape.0);
         for operand in operands.all() {
-            cmd.arg(operand.as_slice());
+            cmd.arg(operand);
         }
-        Self { script, cmd, keys: operands.into_keys() }
+        Self { script, cmd, shape, bytes, keys: operands.into_keys() }
     }
 
     /// The keys' names.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.iter().map(Vec::as_slice)
+        self.keys.iter()
     }
 }
 
@@ -46,7 +52,7 @@ pub(super) fn decide(checks: &[Check<'_>], style: &Style) -> Call {
     {
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(algorithm));
-        all.rule(only.rule, cost_of(only).into_bytes());
+        all.rule(only.rule, cost_of(only).as_bytes());
         return Call::new(Script::single(algorithm), all);
     }
     list(checks.iter().map(|check| (check, cost_of(check), None)), Mode::Take, None, style)
@@ -80,7 +86,7 @@ pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &S
     }
     let mut all = Operands::new(style);
     all.key(place.key, place.name, suffixes(algorithm));
-    all.rule(check.rule, cost.into_bytes());
+    all.rule(check.rule, cost.as_bytes());
     all.counted_at(check.rule, counted_at_us);
     Call::new(Script::single(algorithm), all)
 }
@@ -109,7 +115,7 @@ pub(super) fn stocks(
         let place = Place::of(key, Algorithm::Quota);
         let mut all = Operands::new(style);
         all.key(place.key, place.name, suffixes(Algorithm::Quota));
-        all.stock(rule, action, amount.to_string().into_bytes());
+        all.stock(rule, action, amount.to_string().as_bytes());
         (slot_of(key, Algorithm::Quota, style), Call::new(Arc::clone(&script), all).cmd)
     };
     let calls = operations.iter().map(call).collect();
@@ -121,7 +127,7 @@ pub(super) fn stock_name(key: BucketKey<'_>, style: &Style) -> Vec<u8> {
     let place = Place::of(key, Algorithm::Quota);
     let mut all = Operands::new(style);
     all.key(place.key, place.name, suffixes(Algorithm::Quota));
-    all.into_keys().pop().unwrap_or_default()
+    all.into_keys().get(0).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
 /// What a request costs, in a number that scripts can count with: a client may have named it.
@@ -153,7 +159,7 @@ fn list<'a>(
             name => (own, all.key(place.key, name, suffixes(own)), None),
         };
         let arg = all.count();
-        all.rule(check.rule, cost.into_bytes());
+        all.rule(check.rule, cost.as_bytes());
         if let Some(counted_at_us) = counted_at_us {
             all.counted_at(check.rule, counted_at_us);
         }

@@ -36,6 +36,8 @@ pub(super) struct Shared {
     pub(super) stats: Arc<RedisStats>,
     /// What is known of keys that many ask for.
     pub(super) hot: Arc<Hot>,
+    /// Whether decisions that wait together are one call.
+    pub(super) batch: bool,
     /// How many connections are live.
     pub(super) live: watch::Sender<usize>,
     pub(super) timeout: Duration,
@@ -114,6 +116,8 @@ impl RedisClient {
             dial,
             hot: Arc::new(Hot::counting(Arc::clone(&stats))),
             stats,
+            // Keys of different slots cannot share a call.
+            batch: settings.batch && !matches!(settings.servers, Servers::Cluster(_)),
             live: watch::Sender::new(0),
             timeout: settings.timeout,
             outage,

@@ -6,6 +6,8 @@ use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::sync::Notify;
 
+use super::batch::Batches;
+
 /// Calls in a row without an answer after which a connection is replaced: it may be half open, which no error tells.
 const TIMEOUTS_TO_REPLACE: u32 = 3;
 
@@ -22,6 +24,8 @@ pub(super) struct Link {
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
     pub(super) number: u64,
+    /// Where decisions are handed in, if they go out together.
+    pub(super) batches: Option<Batches>,
 }
 
 // === impl Link ===

@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::words::Words;
 use crate::limiter::key::{BucketKey, redis_text};
 use crate::limiter::rule::{Algorithm, Align, Flow, Quota, Rule};
 use crate::limiter::store::memory::Clock;
@@ -42,8 +43,8 @@ pub(super) struct Batch {
 
 /// Keys and arguments of checks.
 pub(super) struct Operands {
-    keys: Vec<Vec<u8>>,
-    args: Vec<Vec<u8>>,
+    keys: Words,
+    args: Words,
     hash_ids: bool,
     /// The time for the script, empty for Redis' own.
     now: String,
@@ -68,9 +69,17 @@ pub(super) fn suffixes(algorithm: Algorithm) -> &'static [&'static [u8]] {
 /// The name of a bucket that is kept under one key: `gcra.{orders.10.0.0.1}`.
 pub(super) fn short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(96);
-    redis_text::write(key, hash_id, &mut name);
-    let tag = &name[redis_text::PREFIX.len() - 1..name.len() - 1];
-    [what, b".", tag].concat()
+    write_short_name(key, hash_id, what, &mut name);
+    name
+}
+
+fn write_short_name(key: BucketKey<'_>, hash_id: bool, what: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(what);
+    out.extend_from_slice(b".{");
+    redis_text::write_scope(key.scope, out);
+    out.push(b'.');
+    redis_text::write_id(key.id, hash_id, out);
+    out.push(b'}');
 }
 
 impl Operands {
@@ -79,34 +88,43 @@ impl Operands {
         let given_us = style.clock.as_ref().map(|clock| clock.wall_us());
         let near_us = given_us.unwrap_or_else(unix_us);
         let now = given_us.map(seconds).unwrap_or_default();
-        Self { keys: Vec::new(), args: Vec::new(), hash_ids: style.hash_ids, now, near_us }
+        Self {
+            keys: Words::with_capacity(2, 192),
+            args: Words::with_capacity(8, 64),
+            hash_ids: style.hash_ids,
+            now,
+            near_us,
+        }
     }
 
     /// Adds the keys that belong to `key`, unless they are there; returns the position of the first. `rule` tells the
     /// keys of a limiter's rules apart, behind the hash tag, since one call wants them all in one slot:
     /// `quota.{orders.10.0.0.1}.daily`.
     pub(super) fn key(&mut self, key: BucketKey<'_>, rule: Option<&str>, suffixes: &[&[u8]]) -> usize {
-        let mut names = match suffixes {
-            [only] => {
-                let mut name = short_name(key, self.hash_ids, only);
+        let (at, hash_ids) = (self.keys.len(), self.hash_ids);
+        match suffixes {
+            [only] => self.keys.push_with(|out| {
+                write_short_name(key, hash_ids, only, out);
                 if let Some(rule) = rule {
-                    name.push(b'.');
-                    name.extend_from_slice(rule.as_bytes());
+                    out.push(b'.');
+                    out.extend_from_slice(rule.as_bytes());
                 }
-                vec![name]
-            }
+            }),
             all => {
-                let mut name = Vec::with_capacity(96);
-                redis_text::write(key, self.hash_ids, &mut name);
-                all.iter().map(|suffix| [&name[..], suffix].concat()).collect()
+                for suffix in all {
+                    self.keys.push_with(|out| {
+                        redis_text::write(key, hash_ids, out);
+                        out.extend_from_slice(suffix);
+                    });
+                }
             }
-        };
-        let known = names.first().and_then(|first| self.keys.iter().position(|known| known == first));
-        known.unwrap_or_else(|| {
-            let at = self.keys.len();
-            self.keys.append(&mut names);
-            at
-        })
+        }
+        let added = self.keys.get(at);
+        let known = self.keys.iter().take(at).position(|known| Some(known) == added);
+        if known.is_some() {
+            self.keys.truncate(at);
+        }
+        known.unwrap_or(at)
     }
 
     /// When what is to be corrected was counted: for the algorithms that ask.
@@ -127,35 +145,40 @@ impl Operands {
         self.args.len()
     }
 
-    /// The keys' names.
-    pub(super) fn keys(&self) -> &[Vec<u8>] {
-        &self.keys
+    /// How many keys there are.
+    pub(super) fn keys(&self) -> usize {
+        self.keys.len()
     }
 
-    /// Those names alone.
-    pub(super) fn into_keys(self) -> Vec<Vec<u8>> {
+    /// Their names alone.
+    pub(super) fn into_keys(self) -> Words {
         self.keys
     }
 
     /// Keys, then arguments.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Vec<u8>> {
-        self.keys.iter().chain(&self.args)
+    pub(super) fn all(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().chain(self.args.iter())
+    }
+
+    /// Bytes of keys and arguments together.
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.bytes() + self.args.bytes()
     }
 
     fn number(&mut self, number: u64) {
-        self.args.push(itoa::Buffer::new().format(number).as_bytes().to_vec());
+        self.args.push(itoa::Buffer::new().format(number).as_bytes());
     }
 
     fn now(&mut self) {
-        self.args.push(self.now.clone().into_bytes());
+        self.args.push(self.now.as_bytes());
     }
 
     fn text(&mut self, text: &str) {
-        self.args.push(text.as_bytes().to_vec());
+        self.args.push(text.as_bytes());
     }
 
     /// The arguments: two numbers of the rule, no time, the cost, and what else the rule says.
-    pub(super) fn rule(&mut self, rule: &Rule, cost: Vec<u8>) {
+    pub(super) fn rule(&mut self, rule: &Rule, cost: &[u8]) {
         match rule {
             Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => {
                 let flow = bucket.flow();
@@ -209,7 +232,7 @@ impl Operands {
         }
     }
 
-    pub(super) fn stock(&mut self, quota: &Quota, action: &str, amount: Vec<u8>) {
+    pub(super) fn stock(&mut self, quota: &Quota, action: &str, amount: &[u8]) {
         self.number(quota.allowance());
         self.text(action);
         self.now();

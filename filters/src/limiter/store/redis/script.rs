@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::RwLock;
 use redis::Cmd;
 
+use super::batch::for_many;
 use super::compose::{self, Mode, Part, compose};
 use crate::limiter::rule::Algorithm;
 
@@ -17,6 +18,7 @@ pub(crate) struct Script {
     sha1: String,
     /// All of its keys are strings, and it takes an empty one for one that is missing.
     reads_strings: bool,
+    many: OnceLock<Arc<Self>>,
 }
 
 /// The text of an algorithm's script.
@@ -57,7 +59,7 @@ impl Script {
     pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
         let text = text.into();
         let sha1 = redis::Script::new(&text).get_hash().to_owned();
-        Self { text, sha1, reads_strings: false }
+        Self { text, sha1, reads_strings: false, many: OnceLock::new() }
     }
 
     /// `text` as a script that reads the states of `algorithms`.
@@ -94,6 +96,11 @@ impl Script {
         }
         let script = Arc::new(Self::of(compose(parts, mode, text), parts.iter().map(|part| part.algorithm)));
         Arc::clone(lists.write().entry(parts.into()).or_insert(script))
+    }
+
+    /// The script that runs it for many callers.
+    pub(super) fn many(&self) -> &Arc<Self> {
+        self.many.get_or_init(|| Arc::new(Self::new(for_many(&self.text))))
     }
 
     /// Its SHA-1 in hexadecimal, for `EVALSHA`.

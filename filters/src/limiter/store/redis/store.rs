@@ -114,7 +114,7 @@ impl RedisStore {
         let hot = Arc::clone(self.client.hot());
         let call = call::settle(&check, check.bounded(more), counted_at_us, &self.style);
         // Only what is given back can let somebody pass who was denied.
-        let given = call.keys.first().filter(|_| more < 0).cloned();
+        let given = call.keys.get(0).filter(|_| more < 0).map(<[u8]>::to_vec);
         given.iter().for_each(|key| hot.returned(key));
         let ticket = self.client.ticket_for(Operation::Settle, || self.slot(&check));
         async move {
@@ -195,7 +195,7 @@ impl Store for RedisStore {
                 let answers = call::answers(reply, capacities.len())?;
                 Verdict::of_all(answers, capacities.iter().copied(), Source::Redis)
             };
-            let verdict = ticket.run(&call.script, &call.cmd, read).await;
+            let verdict = ticket.decide(call, read).await;
             drop(alone);
             let Ok(verdict) = verdict else { return fallback.decide() };
             if let Some((hot, style, costs, seen)) = noted {

@@ -9,6 +9,7 @@ use redis::RedisError;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::batch::Batches;
 use super::client::Shared;
 use super::connect::{CONNECT_WITHIN, News, connect};
 use super::error::StoreError;
@@ -60,7 +61,8 @@ async fn run(shared: Arc<Shared>, node: Arc<Node>, link: usize) {
         match made {
             Ok(Ok((connection, refused))) => {
                 let since = Instant::now();
-                node.links[link].fill(Live { connection, number });
+                let batches = shared.batch.then(|| Batches::start(connection.clone(), Arc::clone(&shared.stats)));
+                node.links[link].fill(Live { connection, number, batches });
                 shared.connected(&node, refused.as_ref());
                 let stays = tokio::select! {
                     () = node.links[link].emptied() => true,

@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 
+use super::call::Call;
 use super::client::{Shared, Topology};
 use super::error::StoreError;
 use super::hot::CHANNEL;
@@ -110,6 +111,29 @@ impl Ticket {
         let started = Instant::now();
         let reply = timeout_at(self.deadline, self.send(Some(script), cmd)).await;
         self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
+    /// The same for a decision, which may go out together with others.
+    pub(super) async fn decide<T>(
+        mut self,
+        call: Call,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let (started, deadline) = (Instant::now(), self.deadline);
+        let reply = timeout_at(deadline, self.hand_in(Arc::new(call))).await;
+        self.conclude(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
+    }
+
+    async fn hand_in(&mut self, call: Arc<Call>) -> Result<Value, Failure> {
+        let deadline = self.deadline;
+        if let Some(batches) = &self.reach().await?.batches {
+            match batches.clone().run(Arc::clone(&call), deadline).await {
+                // It has not run: sent on to where the primary is.
+                Err(error) if StoreError::of(&error) == StoreError::ReadOnly => {}
+                reply => return Ok(reply?),
+            }
+        }
+        self.send(Some(&call.script), &call.cmd).await
     }
 
     /// The same for a command that is no script. A key that holds something else is no failure of Redis: it reads as
@@ -338,7 +362,7 @@ impl Ticket {
 }
 
 /// Sends `cmd` over `connection`; if it is an `EVALSHA` of a `script` that the node does not know, once more after that.
-async fn exchange(
+pub(super) async fn exchange(
     connection: &mut MultiplexedConnection,
     misses: &AtomicU64,
     script: Option<&Script>,
@@ -367,7 +391,7 @@ async fn write(
 ) -> Result<Value, RedisError> {
     let asking = asking.then(|| redis::cmd("ASKING"));
     if before.is_none() && asking.is_none() {
-        return connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+        return connection.send_packed_command(cmd).await.and_then(outermost);
     }
     let mut pipeline = Pipeline::with_capacity(3);
     for word in before.into_iter().chain(asking) {
@@ -376,9 +400,17 @@ async fn write(
     pipeline.add_command(cmd.clone());
     let mut last = Value::Nil;
     for reply in connection.send_packed_commands(&pipeline, 0, pipeline.len()).await? {
-        last = reply.extract_error()?;
+        last = outermost(reply)?;
     }
     Ok(last)
+}
+
+/// Errors further in are those of one of many.
+fn outermost(reply: Value) -> Result<Value, RedisError> {
+    match reply {
+        Value::ServerError(error) => Err(error.into()),
+        reply => Ok(reply),
+    }
 }
 
 /// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.

@@ -48,7 +48,7 @@ async fn ask(hot: &Arc<Hot>, question: &Arc<Question>, mut waiters: Vec<Waiter>)
         Some((admitted, question.verdict(&answers, 0)?, answers))
     };
     hot.called_for(waiters.len());
-    match ticket.run(&call.script, &call.cmd, read).await {
+    match ticket.decide(call, read).await {
         Err(kind) => {
             // Those who waited until their time was up, too.
             let failed = waiters.iter().filter(|waiter| !waiter.answer.is_closed() || waiter.is_late()).count();

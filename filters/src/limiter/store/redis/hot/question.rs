@@ -85,7 +85,7 @@ impl Question {
         let call = |(check, counted_at_us): (&Owned, &u64)| {
             let more = i64::try_from(requests.saturating_mul(check.cost)).unwrap_or(i64::MAX);
             let call = call::settle(&check.check(), -more, *counted_at_us, &self.style);
-            let key = call.keys.first().cloned()?;
+            let key = call.keys.get(0)?.to_vec();
             Some((call, key))
         };
         self.checks.iter().zip(counted_at_us).filter_map(call).collect()
