@@ -53,7 +53,7 @@ fn readiness(state: &AdminState) -> (&'static str, Option<&'static str>) {
         return ("OUT_OF_SERVICE", Some("the gateway is starting"));
     }
     let needs_redis = state.config.load().management.readiness_needs_redis;
-    if needs_redis && state.limits.redis().iter().any(|client| !client.connected()) {
+    if needs_redis && state.limits.redis().iter().any(|client| !client.reaches_any()) {
         return ("DOWN", Some("Redis cannot be reached"));
     }
     ("UP", None)

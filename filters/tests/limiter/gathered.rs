@@ -1,5 +1,6 @@
 //! Decisions that wait at the same moment go out as one call, and are what they would be alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_filters::limiter::key::BucketKey;
@@ -8,7 +9,12 @@ use tollgate_filters::limiter::store::redis::{BreakerState, RedisClient, RedisSe
 use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Source, Verdict};
 
-use crate::support::{RedisServer, ask, rule, store};
+use crate::support::{RedisServer, ask, rule};
+
+/// A store that asks of Redis all that it is asked, each for itself.
+fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisStore {
+    crate::support::store(client, on_store_failure).coalesce(false).denial_cache(false)
+}
 
 /// How often clients called a script.
 fn script_calls(redis: &mut redis::Connection) -> u64 {

@@ -12,7 +12,7 @@ use tollgate_filters::limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
 use tollgate_filters::limiter::store::redis::{
-    LockSettings, LockedStore, Login, RedisClient, RedisPlans, RedisSettings, RedisStore, StoreError,
+    BreakerState, LockSettings, LockedStore, Login, RedisClient, RedisPlans, RedisSettings, RedisStore, StoreError,
 };
 use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_filters::limiter::verdict::{Source, Verdict};
@@ -261,6 +261,21 @@ async fn missing_rights_are_named_until_they_are_granted() {
     grant(&server, &["+script|load", "+evalsha"]);
     eventually("redis decides", async || ask(&store, "k", &gcra).await.source == Source::Redis).await;
     assert_eq!((client.status().connects, failures(StoreError::Disconnected)), (1, 0));
+}
+
+/// What one limiter may not do is no reason to decide those without Redis that may.
+#[tokio::test]
+async fn a_right_that_one_limiter_lacks_leaves_the_others_alone() {
+    let (server, settings) = server_for(&["gcra", "notices"]);
+    let client = connected(&settings).await;
+    let store = store(&client, OnStoreFailure::Deny);
+    let [(_, bucket), (_, gcra), ..] = &rules()[..] else { panic!("there are more") };
+    for _ in 0..20 {
+        assert_eq!(ask(&store, "k", bucket).await.source, Source::Fallback);
+    }
+    assert_eq!(ask(&store, "k", gcra).await.source, Source::Redis);
+    assert_eq!(client.status().breaker(), BreakerState::Closed);
+    drop(server);
 }
 
 #[tokio::test]

@@ -99,6 +99,13 @@ fn sentinel(sentinel: &Spot<RawSentinel>, sink: &mut Sink) -> Option<Sentinel> {
     let (at, raw) = (sentinel.origin.key(), &sentinel.value);
     let nodes = nodes(&raw.nodes, "sentinel", 26379, at, sink);
     let login = super::login(raw.username.as_ref(), raw.password.as_ref(), raw.password_file.as_ref(), sink);
+    if let (Some(name), Some(login)) = (&raw.username, &login)
+        && login.username.is_some()
+        && login.password.is_none()
+    {
+        sink.warn(name.origin.key(), "`username` without a password: nobody logs in to a Sentinel")
+            .help("add `password` or `password-file`");
+    }
     let master = raw.master.as_ref().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty());
     if master.is_none() {
         sink.error(at, "`sentinel` needs `master`: the name under which Sentinels watch the primary")

@@ -184,3 +184,17 @@ async fn with_one_node_out_of_reach_nothing_is_taken_from_the_others() {
     let untouched = async || left(&ask(&store, &ids[..2], &others, 0).await) == [999; 2];
     eventually("what was taken is given back", untouched).await;
 }
+
+/// The probe of an open breaker is for the node: the slots of one request must not take it from each other.
+#[tokio::test]
+async fn slots_of_one_node_are_decided_by_redis_again_once_it_is_back() {
+    let mut cluster = Cluster::primaries();
+    let client = connected(&cluster, USUAL).await;
+    let (store, ids) = (store(&client), ids_on(&cluster, 0, 3));
+    let rules = [one_key(1_000), one_key(1_000), one_key(1_000)];
+    assert_eq!(ask(&store, &ids, &rules, 1).await.source, Source::Redis);
+    cluster.nodes[0].kill();
+    eventually("it is missed", async || ask(&store, &ids, &rules, 1).await.source == Source::Fallback).await;
+    cluster.nodes[0].launch();
+    eventually("redis decides again", async || ask(&store, &ids, &rules, 1).await.source == Source::Redis).await;
+}

@@ -15,7 +15,6 @@
 use std::collections::BTreeMap;
 
 use super::call;
-use super::error::StoreError;
 use super::fallback::Fallback;
 use super::hash_slot::HashSlot;
 use super::store::RedisStore;
@@ -60,10 +59,10 @@ impl RedisStore {
     /// Decides `checks`, whose keys are in `slots`.
     pub(super) fn decide_apart(&self, checks: &[Check<'_>], slots: Slots, fallback: Fallback) -> Decision {
         // With one node out of reach nothing needs to be taken from the others first.
-        let deadline = self.client.deadline();
-        let ticket = |(slot, places)| Ok((self.client.ticket_until(slot, deadline)?, places));
-        let tickets: Result<Vec<(Ticket, Vec<usize>)>, StoreError> = slots.into_iter().map(ticket).collect();
-        let Ok(tickets) = tickets else { return Decision::Ready(fallback.decide()) };
+        let Ok(tickets) = self.client.tickets(slots.keys().copied()) else {
+            return Decision::Ready(fallback.decide());
+        };
+        let tickets: Vec<(Ticket, Vec<usize>)> = tickets.into_iter().zip(slots.into_values()).collect();
         let (store, checks): (_, Vec<Kept>) = (self.clone(), checks.iter().map(Kept::of).collect());
         Decision::Pending(Box::pin(async move {
             match store.ask_apart(&checks, tickets).await {

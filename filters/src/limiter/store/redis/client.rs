@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
-use super::breaker::{BreakerState, Breakers};
+use super::breaker::Breakers;
 use super::cluster::Cluster;
 use super::dial::Dial;
 use super::error::StoreError;
@@ -200,22 +200,28 @@ impl RedisClient {
         Instant::now() + self.shared.timeout
     }
 
-    /// Leave to decide by a script on keys of `slot` until `deadline`, or at once the reason why not.
-    pub(super) fn ticket_until(&self, slot: HashSlot, deadline: Instant) -> Result<Ticket, StoreError> {
-        let node = self.shared.route(Operation::Decide, || slot)?;
-        Shared::leave(&self.shared, node, Operation::Decide, deadline)
+    /// Leave to decide by scripts on keys of each of `slots` until one deadline, or at once the reason why not. A node is
+    /// asked for leave once: an open breaker gives it to one probe, and of two calls to one node the second would get none.
+    pub(super) fn tickets(&self, slots: impl Iterator<Item = HashSlot>) -> Result<Vec<Ticket>, StoreError> {
+        let (deadline, mut tickets) = (self.deadline(), Vec::<Ticket>::new());
+        for slot in slots {
+            let node = self.shared.route(Operation::Decide, || slot)?;
+            let ticket = match tickets.iter().find(|ticket| ticket.is_for(&node)) {
+                Some(same) => same.clone(),
+                None => Shared::leave(&self.shared, node, Operation::Decide, deadline)?,
+            };
+            tickets.push(ticket);
+        }
+        Ok(tickets)
     }
 
-    /// The servers that are in no trouble, as far as is known.
-    pub(super) fn healthy_nodes(&self) -> Vec<Arc<Node>> {
-        let mut nodes = self.shared.topology.nodes();
-        nodes.retain(|node| node.breaker.state() == BreakerState::Closed);
-        nodes
-    }
-
-    /// Leave to ask a certain server about itself, if it is reached.
+    /// Leave to ask a certain server about itself, if it is reached. Where nobody asks anything else this is the probe that
+    /// closes its breaker.
     pub(super) fn ticket_to_look_at(&self, node: &Arc<Node>) -> Option<Ticket> {
         let (shared, live) = (Arc::clone(&self.shared), node.find_live()?);
+        if !node.breaker.admits() {
+            return None;
+        }
         Some(Ticket::new(shared, Arc::clone(node), Some(live), Operation::Info, self.deadline()))
     }
 

@@ -29,7 +29,9 @@ impl Dial {
         };
         let said = one.as_ref().map(|info| info.redis_settings().clone()).unwrap_or_default();
         let wants_resp2 = match &settings.servers {
-            Servers::One(url) if url.contains("protocol=") => said.protocol() == ProtocolVersion::RESP2,
+            Servers::One(url) if url.split_once('?').is_some_and(|(_, query)| query.contains("protocol=")) => {
+                said.protocol() == ProtocolVersion::RESP2
+            }
             _ => settings.resp2,
         };
         let mut redis = login(said, &settings.login)

@@ -59,7 +59,10 @@ pub enum StoreError {
     )]
     NoScripts,
     /// No node of a cluster keeps the key at the moment.
-    #[error("no node of the redis cluster keeps the key at the moment")]
+    #[error(
+        "no node of the redis cluster keeps the key at the moment; a node of a cluster is named under \
+         `redis.cluster.nodes`, and not in `redis.url`"
+    )]
     ClusterDown,
     /// Redis' time is in none of the windows that this machine's time is near.
     #[error("the clocks of redis and of this machine differ by more than a window")]

@@ -38,7 +38,7 @@ impl RedisClient {
         // Several sections by name are a thing of Redis 7.
         cmd.arg("all");
         let mut told = Vec::new();
-        for node in self.healthy_nodes() {
+        for node in self.shared().topology.nodes() {
             let Some(ticket) = self.ticket_to_look_at(&node) else { continue };
             let info = match ticket.look(&cmd).await {
                 None => continue,

@@ -1,7 +1,7 @@
 //! One server: the connections to it, and whether it is to be asked.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use redis::{ConnectionAddr, ConnectionInfo};
@@ -25,6 +25,8 @@ pub(super) struct Node {
     /// Somebody has tried to connect.
     pub(super) attempted: AtomicBool,
     pub(super) last_error: Mutex<Option<(StoreError, String)>>,
+    /// Which kinds of errors the log was told of since a connection was live, a bit for each.
+    pub(super) told: AtomicU32,
     next_link: AtomicUsize,
     supervisors: Mutex<Vec<AbortHandle>>,
 }
@@ -47,6 +49,7 @@ impl Node {
             no_scripts: AtomicBool::new(false),
             attempted: AtomicBool::new(false),
             last_error: Mutex::default(),
+            told: AtomicU32::new(0),
             next_link: AtomicUsize::new(0),
             supervisors: Mutex::default(),
         }

@@ -46,6 +46,12 @@ impl RedisStatus {
         !self.nodes.is_empty() && self.nodes.iter().all(|node| node.live_connections > 0)
     }
 
+    /// Whether a connection to some server is live: in a cluster some keys are decided in Redis then.
+    #[must_use]
+    pub fn reaches_any(&self) -> bool {
+        self.nodes.iter().any(|node| node.live_connections > 0)
+    }
+
     /// Live connections to all servers.
     #[must_use]
     pub fn live_connections(&self) -> usize {

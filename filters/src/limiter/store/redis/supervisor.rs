@@ -103,10 +103,13 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
     pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
-/// What Redis or the system said. The driver puts no credentials into it.
+/// What Redis or the system said. The driver puts no credentials into it, and a server that repeats a command that it does
+/// not know, such as `HELLO 3 AUTH …`, is cut short.
 pub(super) fn describe(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
-        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        (Some(code), Some(detail)) => {
+            format!("{code} {}", detail.split_once(", with args beginning with").map_or(detail, |(start, _)| start))
+        }
         _ => error.to_string(),
     }
 }
@@ -124,19 +127,17 @@ impl Shared {
         self.stats.connects.fetch_add(1, Ordering::Relaxed);
         self.recount();
         node.breaker.probe_now();
+        node.told.store(0, Ordering::Relaxed);
         if node.last_error.lock().take().is_some() {
             tracing::info!(redis = %node.name, "connected to redis again");
         }
     }
 
-    /// Says so once an outage and reason, not once an attempt.
+    /// Says so once an outage and kind, not once an attempt: Sentinels and the server may fail in turn, each in its way.
     pub(super) fn not_connected(&self, node: &Node, kind: StoreError, reason: &str) {
-        let news = {
-            let mut last = node.last_error.lock();
-            let news = last.as_ref().is_none_or(|(known, _)| *known != kind);
-            *last = Some((kind, reason.to_owned()));
-            news
-        };
+        *node.last_error.lock() = Some((kind, reason.to_owned()));
+        let bit = 1 << kind.index();
+        let news = node.told.fetch_or(bit, Ordering::Relaxed) & bit == 0;
         node.attempted.store(true, Ordering::Relaxed);
         self.recount();
         if node.live_connections() == 0 {
@@ -154,7 +155,16 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
     use super::*;
+
+    #[test]
+    fn a_server_that_repeats_the_login_is_not_repeated() {
+        let reply = "-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 's3cret' \r\n";
+        let error = redis::parse_redis_value(reply.as_bytes()).unwrap().extract_error().unwrap_err();
+        assert_eq!(describe(&error), "ERR unknown command 'HELLO'");
+    }
 
     #[test]
     fn a_pause_varies_between_half_and_all_of_itself() {

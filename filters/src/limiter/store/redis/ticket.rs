@@ -101,6 +101,11 @@ impl Ticket {
         Teller { live: self.at.as_ref().map(|(_, live)| live.clone()), deadline: self.deadline }
     }
 
+    /// Whether it is about that node.
+    pub(super) fn is_for(&self, node: &Arc<Node>) -> bool {
+        Arc::ptr_eq(&self.node, node)
+    }
+
     /// Sends `cmd`, an `EVALSHA` of `script`, and waits until the deadline for an answer that `read` understands.
     pub(crate) async fn run<T>(
         mut self,
@@ -154,12 +159,16 @@ impl Ticket {
     /// Asks the server about itself: an error that it answers with is an answer, and the breaker only hears of silence.
     pub(super) async fn look(mut self, cmd: &Cmd) -> Option<Result<Value, StoreError>> {
         let started = Instant::now();
-        let (link, live) = self.at.as_mut()?;
-        let (link, number) = (&self.node.links[*link], live.number);
+        let (place, live) = self.at.as_mut()?;
+        let (place, number) = (*place, live.number);
         let reply = timeout_at(self.deadline, write(&mut live.connection, None, cmd, false)).await;
+        let link = &self.node.links[place];
         self.shared.stats.latencies(self.operation).observe(started.elapsed());
         match reply {
-            Ok(Ok(value)) => Some(Ok(value)),
+            Ok(Ok(value)) => {
+                self.answered();
+                Some(Ok(value))
+            }
             Ok(Err(error)) if error.code().is_some() => Some(Err(StoreError::of(&error))),
             Ok(Err(_)) => {
                 self.shared.lose(&self.node, link, number);
@@ -304,7 +313,6 @@ impl Ticket {
             return Err(kind);
         };
         let link = &node.links[*link];
-        let mut reason = None;
         let kind = match result {
             Some(Ok(Some(answer))) => {
                 self.answered();
@@ -330,11 +338,15 @@ impl Ticket {
                     // What this user may not do here says nothing of decisions.
                     return Err(kind);
                 }
-                let spares_others = matches!(kind, StoreError::Other | StoreError::Clocks | StoreError::ClusterDown);
+                let spares_others = matches!(
+                    kind,
+                    StoreError::Other | StoreError::Clocks | StoreError::ClusterDown | StoreError::NoPerm
+                );
                 if spares_others && error.code().is_some() {
                     // Redis answers: what it makes of one key must not send all others elsewhere.
                     node.breaker.succeeded();
-                    self.shared.degraded(self.operation, &node.name, kind);
+                    let reason = (kind == StoreError::NoPerm).then(|| describe(&error));
+                    self.shared.degraded_because(self.operation, &node.name, kind, reason.as_deref());
                     return Err(kind);
                 }
                 if kind == StoreError::NoScripts {
@@ -343,7 +355,6 @@ impl Ticket {
                     self.shared.degraded(self.operation, &node.name, kind);
                     return Err(kind);
                 }
-                reason = (kind == StoreError::NoPerm).then(|| describe(&error));
                 kind
             }
             // It may have been decided: never sent again.
@@ -356,7 +367,7 @@ impl Ticket {
             }
         };
         node.breaker.failed(kind);
-        self.shared.degraded_because(self.operation, &node.name, kind, reason.as_deref());
+        self.shared.degraded(self.operation, &node.name, kind);
         Err(kind)
     }
 }
