@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tollgate_filters::limiter::store::redis::{HostPort, Login, RedisSettings, Sentinel, Servers, Tls};
+#[cfg(feature = "redis-tls")]
+use tollgate_filters::limiter::store::redis::Tls;
+use tollgate_filters::limiter::store::redis::{HostPort, Login, RedisSettings, Sentinel, Servers};
 use tollgate_test_support::Certificates;
 
 use crate::config::{Loaded, parse};

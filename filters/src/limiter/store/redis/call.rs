@@ -8,9 +8,10 @@ use redis::{Cmd, Value};
 use super::compose::{Mode, Part};
 use super::hash_slot::HashSlot;
 use super::operands::{Batch, Operands, Style, suffixes};
+use super::place::{Place, packed, slot_of};
 use super::script::Script;
 use super::words::Words;
-use crate::limiter::key::{BucketKey, redis_text};
+use crate::limiter::key::BucketKey;
 use crate::limiter::rule::{Algorithm, MOST, Quota};
 use crate::limiter::store::Check;
 use crate::limiter::verdict::{Answer, Outcome};
@@ -166,51 +167,6 @@ fn list<'a>(
         parts.push(Part { algorithm, packed_as, key, arg, args: all.count() - arg });
     }
     Call::new(Script::list(&parts, mode), all)
-}
-
-/// By which script a rule of a list is decided. Spring knows no lists, so a token bucket in one is kept as GCRA keeps it,
-/// with the same verdicts.
-fn packed(algorithm: Algorithm) -> Algorithm {
-    match algorithm {
-        Algorithm::TokenBucket => Algorithm::Gcra,
-        other => other,
-    }
-}
-
-/// Where the state of a rule is kept.
-struct Place<'a> {
-    /// What its key is named after, and what the slot depends on: all rules of a limiter that count one key id have it
-    /// in common.
-    key: BucketKey<'a>,
-    /// What tells it from the other rules of its limiter (`limiter#name`). What limiters share (`#name`) has a key of its
-    /// own, where each of them finds it, and so has a limiter's only rule.
-    name: Option<&'a str>,
-    /// Whether it is in one string with others.
-    packs: bool,
-}
-
-impl<'a> Place<'a> {
-    fn of(key: BucketKey<'a>, algorithm: Algorithm) -> Self {
-        let parts = key.scope.rsplit_once('#').filter(|(scope, name)| {
-            !scope.is_empty()
-                && name.starts_with(|c: char| c.is_ascii_alphabetic())
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-        });
-        match parts {
-            Some((scope, name)) => {
-                let packs = Script::is_packable(packed(algorithm));
-                Self { key: BucketKey { scope, ..key }, name: Some(name), packs }
-            }
-            None => Self { key, name: None, packs: false },
-        }
-    }
-}
-
-/// The slot of all keys of a rule.
-pub(super) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, style: &Style) -> HashSlot {
-    let mut name = Vec::with_capacity(96);
-    redis_text::write(Place::of(key, algorithm).key, style.hash_ids, &mut name);
-    HashSlot::of(&name)
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.

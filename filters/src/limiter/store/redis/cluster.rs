@@ -25,12 +25,12 @@ use tokio::time::Instant;
 use self::map::Map;
 use self::view::View;
 use super::breaker::{BreakerState, Breakers};
-use super::client::Shared;
 use super::dial::Dial;
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::node::{Address, Node};
 use super::settings::{HostPort, RedisSettings};
+use super::shared::Shared;
 use super::status::NodeStatus;
 use super::supervisor;
 

@@ -6,12 +6,13 @@ use redis::{Cmd, Pipeline, Value};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::client::{RedisClient, Shared};
+use super::client::RedisClient;
 use super::error::StoreError;
 use super::hash_slot::HashSlot;
 use super::node::Node;
 use super::redirect::Redirect;
 use super::script::Script;
+use super::shared::Shared;
 use super::stats::Operation;
 use super::ticket::HOPS;
 

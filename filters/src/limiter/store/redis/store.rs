@@ -12,6 +12,7 @@ use super::hash_slot::HashSlot;
 use super::heartbeat::Gateways;
 use super::hot::{Boarding, Question, Spending, Terms, is_leasable};
 use super::operands::Style;
+use super::place::slot_of;
 use super::stats::Operation;
 use crate::limiter::rule::Rule;
 use crate::limiter::store::memory::{Clock, MemoryStore};
@@ -134,7 +135,7 @@ impl RedisStore {
     }
 
     pub(super) fn slot(&self, check: &Check<'_>) -> HashSlot {
-        call::slot_of(check.key, check.rule.algorithm(), &self.style)
+        slot_of(check.key, check.rule.algorithm(), &self.style)
     }
 }
 

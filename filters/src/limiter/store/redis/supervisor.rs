@@ -10,12 +10,12 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::batch::Batches;
-use super::client::Shared;
 use super::connect::{CONNECT_WITHIN, News, connect};
 use super::error::StoreError;
 use super::link::Live;
 use super::node::{Address, Node};
 use super::route::Route;
+use super::shared::Shared;
 
 /// The first and the longest time between the beginnings of two attempts. The longest keeps recovery within a second of
 /// Redis' return; one that lasted longer is followed at once, or its length would be added.

@@ -1,32 +1,25 @@
 //! One call of Redis, within a deadline.
 
+mod send;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use redis::aio::MultiplexedConnection;
-use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
-use tokio::time::{Duration, Instant, sleep, timeout_at};
+use redis::{Cmd, Pipeline, RedisError, Value};
+use tokio::time::{Duration, Instant, timeout_at};
 
+pub(super) use self::send::HOPS;
 use super::call::Call;
-use super::client::{Shared, Topology};
 use super::error::StoreError;
+use super::exchange::write;
 use super::hot::CHANNEL;
 use super::link::Live;
-use super::node::{Address, Node};
+use super::node::Node;
 use super::redirect::Redirect;
 use super::script::Script;
+use super::shared::Shared;
 use super::stats::Operation;
 use super::supervisor::describe;
-
-/// How often a call is sent on to another node of a cluster: from a map that is out of date to the new node, from there
-/// on, and once more for a slot that is being moved. More is a loop.
-pub(super) const HOPS: usize = 4;
-
-/// The first pause before a call is sent again of which only some keys were moved yet; each next one is twice as long.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
-
-/// How long an empty string stands for a key that is about to be written: longer than a call may take.
-const PREPARED_FOR_MS: u64 = 2_000;
 
 /// Leave to make one call: a connection and the time by which it must have answered.
 #[derive(Clone)]
@@ -209,89 +202,6 @@ impl Ticket {
         }
     }
 
-    /// Sends `cmd` to the node, and on to where that says the keys are. Nothing is sent twice that may have run.
-    async fn send(&mut self, script: Option<&Script>, cmd: &Cmd) -> Result<Value, Failure> {
-        let (mut hops, mut pause, mut asking, mut prepared, mut found) = (0, TRY_AGAIN_AFTER, false, false, false);
-        loop {
-            self.reach().await?;
-            let Some((_, live)) = &mut self.at else { return Err(Failure::NotAsked(StoreError::Disconnected)) };
-            let misses = &self.shared.stats.script_misses;
-            let error = match exchange(&mut live.connection, misses, script, cmd, asking).await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            // A replica has not run what it refused.
-            if !found && StoreError::of(&error) == StoreError::ReadOnly && self.find_primary().await {
-                found = true;
-                continue;
-            }
-            let redirect = Redirect::of(&error, self.node.host());
-            match redirect.filter(|_| self.shared.is_cluster()) {
-                Some(Redirect::TryAgain) if asking && !prepared && script.is_some_and(Script::reads_strings) => {
-                    prepared = true;
-                    if let Some((_, live)) = &mut self.at {
-                        prepare(&mut live.connection, cmd).await?;
-                    }
-                }
-                Some(Redirect::TryAgain) if Instant::now() + pause < self.deadline => {
-                    sleep(pause).await;
-                    pause *= 2;
-                }
-                Some(redirect) if hops < HOPS && redirect != Redirect::TryAgain => {
-                    hops += 1;
-                    asking = matches!(redirect, Redirect::Ask(_));
-                    self.answered();
-                    let Some(node) = Shared::follow(&self.shared, &redirect) else { return Err(error.into()) };
-                    self.turn_to(node)?;
-                }
-                _ => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Waits for a connection to the server that has become the primary, if somebody knows which.
-    async fn find_primary(&mut self) -> bool {
-        let (Address::Primary(_), Some((link, live))) = (&self.node.address, &self.at) else { return false };
-        let mut changes = self.shared.live.subscribe();
-        self.shared.lose(&self.node, &self.node.links[*link], live.number);
-        loop {
-            self.at = self.node.find_live();
-            if self.at.is_some() {
-                return true;
-            }
-            if changes.changed().await.is_err() {
-                return false;
-            }
-        }
-    }
-
-    /// From now on it is about that node.
-    fn turn_to(&mut self, node: Arc<Node>) -> Result<(), Failure> {
-        self.node = node;
-        self.at = None;
-        if !self.node.breaker.admits() {
-            return Err(Failure::NotAsked(StoreError::BreakerOpen));
-        }
-        self.at = self.node.find_live();
-        Ok(())
-    }
-
-    /// A connection to the node. One that is new is waited for, until the first attempt is over.
-    async fn reach(&mut self) -> Result<&mut Live, Failure> {
-        if self.at.is_none() {
-            let mut changes = self.shared.live.subscribe();
-            loop {
-                let waits = self.shared.is_new(&self.node);
-                self.at = self.node.find_live();
-                if self.at.is_some() || !waits || changes.changed().await.is_err() {
-                    break;
-                }
-            }
-        }
-        let live = self.at.as_mut().map(|(_, live)| live);
-        live.ok_or(Failure::NotAsked(StoreError::Disconnected))
-    }
-
     fn answered(&self) {
         if let Some((link, _)) = self.at {
             self.node.links[link].answered();
@@ -372,80 +282,6 @@ impl Ticket {
     }
 }
 
-/// Sends `cmd` over `connection`; if it is an `EVALSHA` of a `script` that the node does not know, once more after that.
-pub(super) async fn exchange(
-    connection: &mut MultiplexedConnection,
-    misses: &AtomicU64,
-    script: Option<&Script>,
-    cmd: &Cmd,
-    asking: bool,
-) -> Result<Value, RedisError> {
-    let reply = write(connection, None, cmd, asking).await;
-    match (script, reply) {
-        (Some(script), Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-            // Redis was restarted behind a proxy, a replica took over, or scripts were flushed. Nothing has run yet.
-            misses.fetch_add(1, Ordering::Relaxed);
-            // In one write with the call, since somebody who flushes all the time would find the moment between.
-            write(connection, Some(script.load()), cmd, asking).await
-        }
-        (_, reply) => reply,
-    }
-}
-
-/// Sends `cmd`, with what has to go `before` it. `asking` goes along in the same write, since the connection is shared and
-/// the word holds for the command behind it.
-async fn write(
-    connection: &mut MultiplexedConnection,
-    before: Option<Cmd>,
-    cmd: &Cmd,
-    asking: bool,
-) -> Result<Value, RedisError> {
-    let asking = asking.then(|| redis::cmd("ASKING"));
-    if before.is_none() && asking.is_none() {
-        return connection.send_packed_command(cmd).await.and_then(outermost);
-    }
-    let mut pipeline = Pipeline::with_capacity(3);
-    for word in before.into_iter().chain(asking) {
-        pipeline.add_command(word);
-    }
-    pipeline.add_command(cmd.clone());
-    let mut last = Value::Nil;
-    for reply in connection.send_packed_commands(&pipeline, 0, pipeline.len()).await? {
-        last = outermost(reply)?;
-    }
-    Ok(last)
-}
-
-/// Errors further in are those of one of many.
-fn outermost(reply: Value) -> Result<Value, RedisError> {
-    match reply {
-        Value::ServerError(error) => Err(error.into()),
-        reply => Ok(reply),
-    }
-}
-
-/// Writes the keys of `cmd`, an `EVALSHA`, as empty strings where they are missing, to a node that imports their slot.
-///
-/// Such a node runs nothing on several keys unless it has all of them, so that a new bucket of two keys could not arise as
-/// long as its slot is being moved. The node that the slot comes from has said that it has none, and makes no new ones.
-async fn prepare(connection: &mut MultiplexedConnection, cmd: &Cmd) -> Result<(), RedisError> {
-    let args: Vec<&[u8]> = cmd
-        .args_iter()
-        .filter_map(|arg| match arg {
-            Arg::Simple(arg) => Some(arg),
-            _ => None,
-        })
-        .collect();
-    let count = args.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());
-    let mut pipeline = redis::pipe();
-    for key in args.into_iter().skip(3).take(count.unwrap_or_default()) {
-        pipeline.add_command(redis::cmd("ASKING"));
-        pipeline.cmd("SET").arg(key).arg("").arg("NX").arg("PX").arg(PREPARED_FOR_MS);
-    }
-    // What does not work shows when the call is sent again.
-    connection.send_packed_commands(&pipeline, 0, pipeline.len()).await.map(drop)
-}
-
 impl Teller {
     /// Tells them that something was given back to `key`. That the user may not is no failure: they find out by
     /// themselves, later.
@@ -454,18 +290,5 @@ impl Teller {
         let mut cmd = redis::cmd("PUBLISH");
         cmd.arg(CHANNEL).arg(key);
         let _ = timeout_at(self.deadline, live.connection.send_packed_command(&cmd)).await;
-    }
-}
-
-impl Shared {
-    /// The node that `redirect` names, which everybody is sent to from now on if it was moved there. `None` where that is
-    /// nowhere.
-    pub(super) fn follow(shared: &Arc<Self>, redirect: &Redirect) -> Option<Arc<Node>> {
-        let Topology::Cluster(cluster) = &shared.topology else { return None };
-        match redirect {
-            Redirect::Moved(slot, at) => cluster.moved(shared, *slot, at),
-            Redirect::Ask(at) => cluster.guest(shared, at),
-            Redirect::TryAgain => None,
-        }
     }
 }

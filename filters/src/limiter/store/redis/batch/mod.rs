@@ -19,9 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::call::Call;
+use super::exchange::exchange;
 use super::script::Script;
 use super::stats::RedisStats;
-use super::ticket::exchange;
 
 /// The most calls in one. More would save little, and other clients of this Redis wait meanwhile: half a millisecond.
 const MOST: usize = 64;

@@ -8,9 +8,9 @@ use redis::{AsyncConnectionConfig, ConnectionInfo, RedisResult};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::super::client::{Shared, Topology};
 use super::super::error::StoreError;
 use super::super::settings::HostPort;
+use super::super::shared::{Shared, Topology};
 use super::super::supervisor::{describe, jittered};
 use super::Cluster;
 use super::view::{View, view};

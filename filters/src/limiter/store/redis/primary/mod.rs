@@ -24,12 +24,12 @@ use tokio::time::timeout;
 
 use self::candidates::{Named, candidates};
 use self::sentinel::SentinelLink;
-use super::client::Shared;
 use super::connect::{CONNECT_WITHIN, check_primary, config, open};
 use super::dial::Dial;
 use super::error::StoreError;
 use super::node::Node;
 use super::settings::{HostPort, RedisSettings, RedisSettingsError, Sentinel};
+use super::shared::Shared;
 use super::supervisor::{describe, jittered};
 
 /// How often Sentinels are asked while all is well, and while it is not.
