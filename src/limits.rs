@@ -142,6 +142,12 @@ impl Limits {
         if current.as_ref().map(|(redis, _)| redis) == config.redis.as_ref() {
             return;
         }
+        if let Some((_, old)) = current.take() {
+            // What was paid for in advance there goes back, as far as it can.
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(LAST_RELEASES, old.give_back()).await;
+            });
+        }
         *current = config.redis.as_ref().and_then(|redis| {
             let settings = redis_settings(redis);
             match RedisClient::start_counting(&settings, &self.shared.breakers, Arc::clone(&self.stats)) {

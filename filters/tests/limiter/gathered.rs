@@ -132,3 +132,18 @@ async fn each_is_a_call_of_its_own_where_that_is_wanted() {
     assert_eq!(verdicts.iter().map(|verdict| verdict.remaining).collect::<Vec<_>>(), [9, 8, 9].map(Some));
     assert_eq!(script_calls(&mut server.connection()), 3);
 }
+
+/// A call that is late is not taken for a connection that broke.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_call_leaves_the_connection_alone() {
+    let server = RedisServer::start();
+    let client = server.connected_client_that_waits(Duration::from_millis(50)).await;
+    let store = store(&client, OnStoreFailure::Deny);
+    server.freeze();
+    for _ in 0..2 {
+        assert_eq!(ask(&store, "a", &rule(1, 10)).await.source, Source::Fallback);
+    }
+    let status = client.status();
+    assert_eq!((status.live_connections(), status.connects), (1, 1), "{status:?}");
+    server.thaw();
+}

@@ -89,6 +89,11 @@ impl Ticket {
         }
     }
 
+    /// Counts a request that could not wait for an answer that came: Redis is not to blame.
+    pub(super) fn was_late(&self) {
+        self.shared.stats.failed(StoreError::Timeout);
+    }
+
     /// Whoever tells all gateways something behind this call.
     pub(super) fn teller(&self) -> Teller {
         Teller { live: self.at.as_ref().map(|(_, live)| live.clone()), deadline: self.deadline }

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::call::Call;
+use super::error::StoreError;
 use super::exchange::exchange;
 use super::script::Script;
 use super::stats::RedisStats;
@@ -62,7 +63,12 @@ impl Batches {
         let (answer, answered) = oneshot::channel();
         let gone = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         self.0.send(Waiting { call, deadline, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        match answered.await {
+            Ok(reply) => reply,
+            // Its task stopped at the deadline, as the caller is about to: no broken connection.
+            Err(_) if Instant::now() >= deadline => std::future::pending().await,
+            Err(_) => Err(gone()),
+        }
     }
 }
 
@@ -120,6 +126,13 @@ async fn send_many(
         Ok(Value::Array(replies)) if replies.len() == calls.len() => {
             for (Waiting { answer, .. }, reply) in calls.into_iter().zip(replies) {
                 let _ = answer.send(reply.extract_error());
+            }
+        }
+        // Nothing has run: perhaps it is the key of one that the user may not touch.
+        Err(error) if StoreError::of(&error) == StoreError::NoPerm => {
+            for one in calls {
+                let (deadline, connection, stats) = (one.deadline, connection.clone(), Arc::clone(&stats));
+                tokio::spawn(timeout_at(deadline, send_one(connection, stats, vec![one])));
             }
         }
         // Callers make of a nil what they make of any nonsense.

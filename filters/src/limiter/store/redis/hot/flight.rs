@@ -48,7 +48,12 @@ async fn ask(hot: &Arc<Hot>, question: &Arc<Question>, mut waiters: Vec<Waiter>)
         Some((admitted, question.verdict(&answers, 0)?, answers))
     };
     hot.called_for(waiters.len());
-    match ticket.decide(call, read).await {
+    let answer = ticket.decide(call, read).await;
+    if answer.is_ok() {
+        let late = waiters.iter().filter(|waiter| waiter.answer.is_closed() && waiter.is_late());
+        late.for_each(|waiter| waiter.ticket.was_late());
+    }
+    match answer {
         Err(kind) => {
             // Those who waited until their time was up, too.
             let failed = waiters.iter().filter(|waiter| !waiter.answer.is_closed() || waiter.is_late()).count();

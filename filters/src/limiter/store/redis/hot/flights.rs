@@ -92,7 +92,7 @@ impl Flights {
             let wanted = |waiter: &Waiter| {
                 let gave_up = waiter.answer.is_closed();
                 if gave_up && waiter.is_late() {
-                    waiter.ticket.failed_others(StoreError::Timeout, 1);
+                    waiter.ticket.was_late();
                 }
                 !gave_up
             };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -16,6 +17,9 @@ use crate::limiter::verdict::Answer;
 
 /// Questions whose requests are counted at most: those beyond are asked one by one.
 const MOST: usize = 10_000;
+
+/// The least time between two such looks.
+const SWEEP_AGAIN_AFTER_US: u64 = 100_000;
 
 /// How spare requests are held.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +51,12 @@ struct Owner {
 }
 
 #[derive(Default)]
-pub(super) struct Leases(Mutex<HashMap<u128, Held>>);
+pub(super) struct Leases {
+    held: Mutex<HashMap<u128, Held>>,
+    /// When a full map may be looked through again for what nobody asks any more: a flood of keys must not pay for one
+    /// look each.
+    sweep_at_us: AtomicU64,
+}
 
 /// What becomes of a request.
 pub(in super::super) enum Spending {
@@ -63,8 +72,12 @@ pub(in super::super) enum Spending {
 impl Leases {
     /// Counts a request and pays for it, if it can.
     pub(super) fn spend(&self, identity: u128, terms: Terms, now_us: u64) -> Spending {
-        let mut all = self.0.lock();
+        let mut all = self.held.lock();
         if all.len() >= MOST && !all.contains_key(&identity) {
+            if now_us < self.sweep_at_us.load(Ordering::Relaxed) {
+                return Spending::Ask { is_hot: false };
+            }
+            self.sweep_at_us.store(now_us.saturating_add(terms.lasts_us.max(SWEEP_AGAIN_AFTER_US)), Ordering::Relaxed);
             all.retain(|_, held| held.is_kept || held.heat.is_warm(now_us, held.lasts_us));
             if all.len() >= MOST {
                 return Spending::Ask { is_hot: false };
@@ -81,7 +94,7 @@ impl Leases {
 
     /// How many requests to ask for in advance.
     pub(super) fn wants(&self, identity: u128, terms: Terms) -> u64 {
-        self.0.lock().get(&identity).map_or(0, |held| held.heat.wants(held.room, terms.gateways))
+        self.held.lock().get(&identity).map_or(0, |held| held.heat.wants(held.room, terms.gateways))
     }
 
     /// Redis answered `question`: there is room for so many more requests, and `lease` is what it brought in advance.
@@ -93,7 +106,7 @@ impl Leases {
         brought: Option<(Lease, Ticket)>,
     ) {
         let identity = question.identity.question;
-        let mut all = self.0.lock();
+        let mut all = self.held.lock();
         let Some(held) = all.get_mut(&identity) else { return };
         held.room = room;
         let Some((lease, ticket)) = brought else { return };
@@ -113,12 +126,12 @@ impl Leases {
 
     /// When the lease ends; `None` without any.
     fn until_us(&self, identity: u128) -> Option<u64> {
-        self.0.lock().get(&identity)?.lease.as_ref().map(Lease::until_us)
+        self.held.lock().get(&identity)?.lease.as_ref().map(Lease::until_us)
     }
 
     /// Ends what is over at `now_us`; returns what is to be given back.
     fn end(&self, identity: u128, now_us: u64) -> Option<Ended> {
-        let mut all = self.0.lock();
+        let mut all = self.held.lock();
         let held = all.get_mut(&identity)?;
         if held.lease.as_ref().is_some_and(|lease| now_us < lease.until_us()) {
             return None;
@@ -127,13 +140,17 @@ impl Leases {
         held.end(now_us)
     }
 
-    /// Ends all.
-    fn end_all(&self, now_us: impl Fn(&Question) -> u64) -> Vec<Ended> {
-        let ended = |held: &mut Held| {
-            let now_us = now_us(&held.owner.as_ref()?.question);
-            held.end(now_us)
-        };
-        self.0.lock().values_mut().filter_map(ended).collect()
+    /// The questions of which something is held.
+    fn held(&self) -> Vec<u128> {
+        self.held.lock().iter().filter(|(_, held)| held.lease.is_some()).map(|(identity, _)| *identity).collect()
+    }
+
+    /// Ends one before its time.
+    fn end_now(&self, identity: u128, now_us: impl Fn(&Question) -> u64) -> Option<Ended> {
+        let mut all = self.held.lock();
+        let held = all.get_mut(&identity)?;
+        let now_us = now_us(&held.owner.as_ref()?.question);
+        held.end(now_us)
     }
 }
 
@@ -147,9 +164,10 @@ struct Ended {
 impl Held {
     fn end(&mut self, now_us: u64) -> Option<Ended> {
         let (mut lease, owner) = (self.lease.take()?, self.owner.take()?);
-        // It is counted by then, or the answer comes too late.
+        // It is counted by then, or the answer comes too late: a call for each rule, one behind the other.
         let timeout_us = u64::try_from(owner.ticket.timeout().as_micros()).unwrap_or(u64::MAX);
-        let (requests, counted_at_us) = lease.end(now_us.saturating_add(timeout_us));
+        let by_us = now_us.saturating_add(timeout_us.saturating_mul(owner.question.len() as u64));
+        let (requests, counted_at_us) = lease.end(by_us);
         (requests > 0).then_some(Ended { owner, requests, counted_at_us })
     }
 }
@@ -185,8 +203,11 @@ async fn keep(hot: Arc<Hot>, identity: u128, question: Arc<Question>) {
 impl Hot {
     /// Gives back all that is held and not spent.
     pub(in super::super) async fn give_back(&self) {
-        for ended in self.leases.end_all(|question| self.now_us(&question.style)) {
-            ended.give_back(self).await;
+        for identity in self.leases.held() {
+            // Each when its turn comes: what may be given back shrinks with time.
+            if let Some(ended) = self.leases.end_now(identity, |question| self.now_us(&question.style)) {
+                ended.give_back(self).await;
+            }
         }
     }
 }
