@@ -25,7 +25,7 @@ pub enum StoreError {
     #[error("redis is busy with a script that runs for too long")]
     Busy,
     /// `OOM`: Redis may not take more memory.
-    #[error("redis has reached its `maxmemory`: give it more, or an eviction policy")]
+    #[error("redis has reached its `maxmemory`: give it more")]
     Oom,
     /// `MISCONF`: Redis cannot write its snapshot and refuses writes.
     #[error("redis refuses writes because it cannot save its snapshot")]
