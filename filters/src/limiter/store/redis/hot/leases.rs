@@ -129,15 +129,15 @@ impl Leases {
         self.held.lock().get(&identity)?.lease.as_ref().map(Lease::until_us)
     }
 
-    /// Ends what is over at `now_us`; returns what is to be given back.
-    fn end(&self, identity: u128, now_us: u64) -> Option<Ended> {
+    /// Ends what is over at `now_us`, and whoever keeps it is done.
+    fn end(&self, identity: u128, now_us: u64) -> Ending {
         let mut all = self.held.lock();
-        let held = all.get_mut(&identity)?;
+        let Some(held) = all.get_mut(&identity) else { return Ending::Over(None) };
         if held.lease.as_ref().is_some_and(|lease| now_us < lease.until_us()) {
-            return None;
+            return Ending::NotYet;
         }
         held.is_kept = false;
-        held.end(now_us)
+        Ending::Over(held.end(now_us))
     }
 
     /// The questions of which something is held.
@@ -152,6 +152,13 @@ impl Leases {
         let now_us = now_us(&held.owner.as_ref()?.question);
         held.end(now_us)
     }
+}
+
+/// Whether a lease is over.
+enum Ending {
+    NotYet,
+    /// And what is to be given back.
+    Over(Option<Ended>),
 }
 
 /// What is left of a lease.
@@ -190,12 +197,16 @@ impl Ended {
 
 /// Waits until nothing is held any more, and gives back what was not spent.
 async fn keep(hot: Arc<Hot>, identity: u128, question: Arc<Question>) {
-    while let Some(until_us) = hot.leases.until_us(identity) {
-        let left_us = until_us.saturating_sub(hot.now_us(&question.style));
-        // A timer that is early by less than it counts would be asked again and again.
-        tokio::time::sleep(Duration::from_micros(left_us.max(1_000))).await;
-        if let Some(ended) = hot.leases.end(identity, hot.now_us(&question.style)) {
-            return ended.give_back(&hot).await;
+    loop {
+        if let Some(until_us) = hot.leases.until_us(identity) {
+            let left_us = until_us.saturating_sub(hot.now_us(&question.style));
+            // A timer that is early by less than it counts would be asked again and again.
+            tokio::time::sleep(Duration::from_micros(left_us.max(1_000))).await;
+        }
+        match hot.leases.end(identity, hot.now_us(&question.style)) {
+            Ending::NotYet => {}
+            Ending::Over(Some(ended)) => return ended.give_back(&hot).await,
+            Ending::Over(None) => return,
         }
     }
 }
