@@ -22,6 +22,8 @@ mod de;
 mod definition;
 mod dotted;
 mod filters;
+#[cfg(test)]
+mod generated;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
