@@ -30,6 +30,7 @@ mod limiter;
 mod locate;
 mod model;
 mod names;
+mod pem;
 mod placeholder;
 mod problem;
 mod raw;
