@@ -23,6 +23,7 @@ use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
+use super::switches::{self, Switches};
 use super::units::Time;
 use super::yaml::{Kind, Node, Origin};
 use super::{check_redis, check_routes, check_server};
@@ -55,6 +56,7 @@ fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
+    switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
     sink: &mut Sink,
 ) -> Config {
@@ -85,7 +87,7 @@ pub(crate) fn check(
             .as_ref()
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
-    let routes = check_routes::check(raw, nodes, &limits, sink);
+    let routes = check_routes::check(raw, nodes, &limits, switches, sink);
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -124,7 +126,7 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
-        forwarding: forwarding(raw, nodes, sink),
+        forwarding: forwarding(raw, nodes, switches, sink),
         http_client: http_client(&raw.httpclient, sink),
         routes,
         is_spring: sink.is_spring,
@@ -145,7 +147,7 @@ fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
     }
 }
 
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding {
+fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mut Sink) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
         Some(via) if via.value != "true" => Some(via.value.as_str()),
@@ -176,6 +178,7 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding
         },
         via,
         remove_hop_by_hop,
+        tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
     }
 }
 

@@ -15,23 +15,37 @@ use super::problem::{Sink, suggest};
 use super::raw::RawConfig;
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
+use super::switches::{self, Switches};
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
 use super::{check_filters, check_predicates, check_target};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
-pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Vec<Route> {
-    let defaults = filters(&raw.default_filters, nodes, limits, sink);
+pub(crate) fn check(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    limits: &Limits<'_>,
+    switches: &Switches,
+    sink: &mut Sink,
+) -> Vec<Route> {
+    let is_strict = raw.fail_on_route_definition_error.unwrap_or(true);
+    let defaults = filters(&raw.default_filters, nodes, limits, switches, sink);
     let mut seen: HashMap<String, ()> = HashMap::new();
     let mut routes = Vec::with_capacity(raw.routes.len());
     for (position, whole) in raw.routes.iter().enumerate() {
         let Some(node) = nodes.get(*whole) else { continue };
-        let reading = Reading { node, nodes, limits, defaults: &defaults };
+        let reading = Reading { node, nodes, limits, switches, defaults: &defaults };
+        let mark = sink.mark();
         let (route, enabled) = match &node.kind {
             Kind::Scalar(line) => (reading.one_line(line, position, sink), true),
             _ => reading.full(position, sink),
         };
+        if !is_strict && sink.soften(mark) {
+            sink.warn(node.origin, format!("the route `{}` has errors and is left out", name(node, position)))
+                .help("`fail-on-route-definition-error: true` refuses the file instead");
+            continue;
+        }
         let Some((route, id_at)) = route else { continue };
         if !enabled {
             continue;
@@ -50,6 +64,15 @@ pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sin
     routes
 }
 
+/// What a route that may be beyond reading is called.
+fn name(node: &Node, position: usize) -> String {
+    let id = match &node.kind {
+        Kind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),
+        _ => node.get("id").and_then(Node::scalar),
+    };
+    id.map_or_else(|| format!("route-{position}"), str::to_owned)
+}
+
 /// Filters as they run, in their order.
 type Filters = Vec<Listed>;
 
@@ -60,10 +83,11 @@ struct Listed {
     written: Written,
 }
 
-fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Filters {
+fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, switches: &Switches, sink: &mut Sink) -> Filters {
     let mut list = Vec::with_capacity(wholes.len());
     for node in wholes.iter().filter_map(|whole| nodes.get(*whole)) {
         if let Some(written) = definition::parse(node, "filter", sink)
+            && !switches.refuse(switches::Kind::Filter, &written, sink)
             && let Some(filter) = check_filters::check(&written, limits, sink)
         {
             list.push(Listed { filter, written });
@@ -88,6 +112,7 @@ struct Reading<'r> {
     node: &'r Node,
     nodes: &'r Nodes<'r>,
     limits: &'r Limits<'r>,
+    switches: &'r Switches,
     defaults: &'r Filters,
 }
 
@@ -115,7 +140,7 @@ impl Reading<'_> {
                 Some(written)
             }
         };
-        let own = filters(&raw.filters, self.nodes, self.limits, sink);
+        let own = filters(&raw.filters, self.nodes, self.limits, self.switches, sink);
         let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
         let read = read.map(|(mut route, at)| {
             route.order = raw.order;
@@ -160,6 +185,7 @@ impl Reading<'_> {
     ) -> Read {
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
+            Some(uri) if self.switches.refuse_target(&uri.value, uri.origin, sink) => None,
             Some(uri) => check_target::check(uri, sink),
             None => {
                 sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
@@ -170,7 +196,12 @@ impl Reading<'_> {
             sink.error(id.origin, format!("the id `{}` holds a `#`, which tells a route's limiters apart", id.value))
                 .help(format!("`{}` can stand for it", id.value.replace('#', "-")));
         }
-        let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
+        let is_on =
+            |written: &Written, sink: &mut Sink| !self.switches.refuse(switches::Kind::Predicate, written, sink);
+        let checked: Vec<_> = predicates
+            .iter()
+            .filter_map(|written| is_on(written, sink).then(|| check_predicates::check(written, sink))?)
+            .collect();
         let merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
