@@ -17,27 +17,6 @@ pub(crate) const PREDICATES: [&str; 11] = [
     "CloudFoundryRouteService",
 ];
 
-/// Filters that can be used.
-pub(crate) const FILTERS: [&str; 17] = [
-    "AddRequestHeader",
-    "AddResponseHeader",
-    "ConcurrencyLimiter",
-    "PrefixPath",
-    "PreserveHostHeader",
-    "RedirectTo",
-    "RemoveRequestHeader",
-    "RemoveResponseHeader",
-    "RequestCounter",
-    "RequestRateLimiter",
-    "RequestSize",
-    "RewritePath",
-    "SetPath",
-    "SetRequestHeader",
-    "SetResponseHeader",
-    "SetStatus",
-    "StripPrefix",
-];
-
 /// Predicates of Spring's that will come.
 const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 
@@ -95,7 +74,7 @@ pub(crate) fn look_up(name: &str) -> Known {
 
 /// Every filter that Spring or we have.
 pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
-    FILTERS.into_iter().chain(LATER_FILTERS).chain(REFUSED.map(|(name, ..)| name))
+    super::filters::names().into_iter().chain(LATER_FILTERS).chain(REFUSED.map(|(name, ..)| name))
 }
 
 /// Every predicate that Spring or we have.
