@@ -4,6 +4,7 @@ mod args;
 mod lease;
 mod limit;
 mod model;
+mod naming;
 mod plans;
 mod rule;
 mod settings;
@@ -13,7 +14,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use http::header::HeaderName;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::Rule;
@@ -23,6 +23,7 @@ use tollgate_filters::metering::{Dimensions, Period};
 
 use self::args::{Entry, Section};
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
+pub use self::naming::{NamedLimit, Naming};
 pub(crate) use self::settings::families;
 use super::check_jwt::Tokens;
 use super::de::canonical;
@@ -73,7 +74,7 @@ const ARGS: [&str; 33] = [
     "rate-limiter",
 ];
 
-/// Settings that all limiters, and some other filters, of one file share.
+/// Settings that all limiters of one file share.
 pub(crate) struct Limits<'c> {
     pub(crate) key_resolvers: &'c BTreeMap<String, KeyResolver>,
     pub(crate) tokens: &'c Tokens,
@@ -84,7 +85,6 @@ pub(crate) struct Limits<'c> {
     pub(crate) has_cluster: bool,
     /// What `RequestCounter`s that share a `bucket` must agree on, by its name.
     pub(crate) counted: RefCell<BTreeMap<String, (Dimensions, Period)>>,
-    pub(crate) original_status_header: Option<HeaderName>,
     /// The rules of shared buckets, as they are met.
     pub(crate) buckets: RefCell<BTreeMap<String, Rule>>,
 }
