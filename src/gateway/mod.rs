@@ -131,6 +131,7 @@ fn identify(
         head.extensions.insert(Peer(peer.ip()));
     }
     if seen.upgrade
+        && generation.tunnels
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
     {
         head.extensions.insert(Upgrade {
