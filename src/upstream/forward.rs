@@ -187,10 +187,15 @@ impl Forward {
             // The client's doing: nothing an operator could mend.
             Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
                 tracing::debug!(host = %origin.host, port = origin.port, cause, "cannot forward");
+                failure.unrendered()
             }
-            _ => tracing::warn!(host = %origin.host, port = origin.port, cause, "cannot forward"),
+            _ => {
+                tracing::warn!(host = %origin.host, port = origin.port, cause, "cannot forward");
+                let mut response = failure.unrendered();
+                response.extensions_mut().insert(error.fault());
+                response
+            }
         }
-        failure.unrendered()
     }
 }
 
