@@ -9,11 +9,11 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
 
-use super::check_filters::{header_name, refusal};
 use super::check_jwt::Tokens;
 use super::check_key_resolver::key_resolvers;
 use super::check_request_counter::metering;
 use super::check_trusted::trusted_proxies;
+use super::filters::Settings;
 use super::limiter::{Limits, families};
 use super::model::{
     AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
@@ -24,6 +24,7 @@ use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, Raw
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::units::Time;
+use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
 use super::{check_redis, check_routes, check_server};
 
@@ -79,13 +80,18 @@ pub(crate) fn check(
         has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
         counted: RefCell::default(),
         buckets: RefCell::default(),
+    };
+    let settings = Settings {
+        raw,
+        nodes,
+        limits,
         original_status_header: raw
             .set_status
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
-    let routes = check_routes::check(raw, nodes, &limits, sink);
+    let routes = check_routes::check(&settings, sink);
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);

@@ -9,7 +9,6 @@ use tollgate_filters::limiter::concurrency::{Concurrency, ConcurrencyError};
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::request_rate_limiter::ErrorBody;
 
-use super::check_filters::{flag, header_name, refusal_of};
 use super::check_key_resolver::one_key_resolver;
 use super::de::canonical;
 use super::definition::{Arg, Written};
@@ -17,6 +16,7 @@ use super::limiter::Limits;
 use super::model::{ConcurrencyLimiter, StoreKind};
 use super::problem::{Sink, suggest};
 use super::units::parse_time;
+use super::values::{flag, header_name, refusal_of};
 
 /// Arguments that it takes.
 const ARGS: [&str; 13] = [

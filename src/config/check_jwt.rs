@@ -10,11 +10,11 @@ use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use super::check::{Nodes, positive};
-use super::check_filters::header_name;
 use super::jwt::{Jwt, KeySource};
 use super::problem::{Sink, reasons, suggest};
 use super::raw_jwt::RawJwt;
 use super::spot::{Spot, Whole};
+use super::values::header_name;
 use super::yaml::{Kind, Node, Origin};
 
 /// What an author may write under `algorithms`.

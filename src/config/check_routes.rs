@@ -4,30 +4,28 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::key_resolver::KeyResolver;
-
 use super::check::Nodes;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
-use super::limiter::Limits;
+use super::filters::Settings;
 use super::model::{Definition, Filter, Route};
 use super::problem::{Sink, suggest};
-use super::raw::RawConfig;
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_filters, check_predicates, check_target};
+use super::{check_predicates, check_target, filters};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
-pub(crate) fn check(raw: &RawConfig, nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Vec<Route> {
-    let defaults = filters(&raw.default_filters, nodes, limits, sink);
+pub(crate) fn check(settings: &Settings<'_>, sink: &mut Sink) -> Vec<Route> {
+    let (raw, nodes) = (settings.raw, settings.nodes);
+    let defaults = listed(&raw.default_filters, settings, sink);
     let mut seen: HashMap<String, ()> = HashMap::new();
     let mut routes = Vec::with_capacity(raw.routes.len());
     for (position, whole) in raw.routes.iter().enumerate() {
         let Some(node) = nodes.get(*whole) else { continue };
-        let reading = Reading { node, nodes, limits, defaults: &defaults };
+        let reading = Reading { node, nodes, settings, defaults: &defaults };
         let (route, enabled) = match &node.kind {
             Kind::Scalar(line) => (reading.one_line(line, position, sink), true),
             _ => reading.full(position, sink),
@@ -60,11 +58,11 @@ struct Listed {
     written: Written,
 }
 
-fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Filters {
+fn listed(wholes: &[Whole], settings: &Settings<'_>, sink: &mut Sink) -> Filters {
     let mut list = Vec::with_capacity(wholes.len());
-    for node in wholes.iter().filter_map(|whole| nodes.get(*whole)) {
+    for node in wholes.iter().filter_map(|whole| settings.nodes.get(*whole)) {
         if let Some(written) = definition::parse(node, "filter", sink)
-            && let Some(filter) = check_filters::check(&written, limits, sink)
+            && let Some(filter) = filters::check(&written, settings, sink)
         {
             list.push(Listed { filter, written });
         }
@@ -72,7 +70,8 @@ fn filters(wholes: &[Whole], nodes: &Nodes<'_>, limits: &Limits<'_>, sink: &mut 
     list
 }
 
-/// Spring numbers each list from 1 and merges them by number, the default filter first: d1 r1 d2 r2 …
+/// Spring numbers each list from 1 and merges them by number, the default filter first: d1 r1 d2 r2 … Filters that
+/// have an order of their own keep it.
 fn interleave(defaults: &Filters, own: Filters) -> Filters {
     let mut merged = Vec::with_capacity(defaults.len() + own.len());
     let mut defaults = defaults.iter().cloned();
@@ -81,13 +80,14 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
         merged.push(filter);
     }
     merged.extend(defaults);
+    merged.sort_by_key(|listed| listed.filter.place());
     merged
 }
 
 struct Reading<'r> {
     node: &'r Node,
     nodes: &'r Nodes<'r>,
-    limits: &'r Limits<'r>,
+    settings: &'r Settings<'r>,
     defaults: &'r Filters,
 }
 
@@ -115,7 +115,7 @@ impl Reading<'_> {
                 Some(written)
             }
         };
-        let own = filters(&raw.filters, self.nodes, self.limits, sink);
+        let own = listed(&raw.filters, self.settings, sink);
         let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
         let read = read.map(|(mut route, at)| {
             route.order = raw.order;
@@ -222,19 +222,9 @@ impl Reading<'_> {
 
 /// Complains about variables of a filter that no pattern of its route gives a value to.
 fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut Sink) {
-    let wanted = match &listed.filter {
-        Filter::Edit(edit) => edit.variables(),
-        Filter::RequestRateLimiter(limiter) => {
-            let of_rules = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
-            std::iter::once(&limiter.settings.key_resolver).chain(of_rules).flat_map(KeyResolver::variables).collect()
-        }
-        Filter::RequestCounter(counter) => counter.key_resolver.variables(),
-        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.variables(),
-        Filter::RedirectTo(_) | Filter::SetStatus(_) | Filter::RequestSize(_) => Vec::new(),
-    };
     let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
     let written = &listed.written;
-    for name in wanted.into_iter().filter(|name| !known.contains(name)) {
+    for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
         let arg = written.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(written.origin, |arg| arg.origin);
         let outcome = if matches!(listed.filter, Filter::Edit(_)) {

@@ -1,7 +1,8 @@
 //! Predicates and filters as written: `Name=a,b`, or a name and named arguments.
 
 use super::de::canonical;
-use super::names::{FILTERS, Known, PREDICATES, look_up};
+use super::filters;
+use super::names::{Known, PREDICATES, look_up};
 use super::problem::{Sink, closest, suggest};
 use super::yaml::{Kind, Node, Origin};
 
@@ -82,7 +83,9 @@ fn swallowed(text: &str, origin: Origin, sink: &mut Sink) {
 
 /// Whether Spring or we have a predicate or filter of that name.
 fn is_known(name: &str) -> bool {
-    PREDICATES.contains(&name) || FILTERS.contains(&name) || !matches!(look_up(name), Known::No)
+    PREDICATES.contains(&name)
+        || filters::filters().any(|entry| entry.name == name)
+        || !matches!(look_up(name), Known::No)
 }
 
 /// `Name: …` for `Name=…` or `name: Name`: what to write instead, if that is what stands here.

@@ -8,7 +8,6 @@ mod access;
 mod advice;
 mod check;
 mod check_concurrency;
-mod check_filters;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;
@@ -22,6 +21,7 @@ mod check_trusted;
 mod de;
 mod definition;
 mod dotted;
+mod filters;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
@@ -41,6 +41,7 @@ mod status;
 mod tests;
 mod unfold;
 mod units;
+mod values;
 mod yaml;
 
 use std::io;
@@ -48,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use filters::{Argument, Entry as FilterEntry, filters};
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, KeySource};
 pub use model::*;

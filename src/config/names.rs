@@ -17,27 +17,6 @@ pub(crate) const PREDICATES: [&str; 11] = [
     "CloudFoundryRouteService",
 ];
 
-/// Filters that can be used.
-pub(crate) const FILTERS: [&str; 17] = [
-    "AddRequestHeader",
-    "AddResponseHeader",
-    "ConcurrencyLimiter",
-    "PrefixPath",
-    "PreserveHostHeader",
-    "RedirectTo",
-    "RemoveRequestHeader",
-    "RemoveResponseHeader",
-    "RequestCounter",
-    "RequestRateLimiter",
-    "RequestSize",
-    "RewritePath",
-    "SetPath",
-    "SetRequestHeader",
-    "SetResponseHeader",
-    "SetStatus",
-    "StripPrefix",
-];
-
 /// Predicates of Spring's that will come.
 const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 

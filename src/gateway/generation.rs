@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
@@ -111,9 +110,9 @@ impl Resources {
                 id: Arc::clone(&route.id),
                 service,
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
-                needs_context: route.filters.iter().any(needs_context),
-                needs_variables: route.filters.iter().any(needs_variables),
-                forwards: route.filters.iter().any(forwards),
+                needs_context: route.filters.iter().any(Filter::needs_context),
+                needs_variables: route.filters.iter().any(Filter::needs_variables),
+                forwards: route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
         });
@@ -183,27 +182,4 @@ impl stack::Resources for Resources {
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
     }
-}
-
-fn needs_context(filter: &Filter) -> bool {
-    match filter {
-        Filter::RequestRateLimiter(limiter) => limiter.needs_context(),
-        Filter::RequestCounter(counter) => counter.key_resolver.needs_context(),
-        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
-        other => needs_variables(other),
-    }
-}
-
-fn needs_variables(filter: &Filter) -> bool {
-    match filter {
-        Filter::Edit(edit) => edit.needs_variables(),
-        Filter::RequestRateLimiter(limiter) => limiter.key_resolvers().any(KeyResolver::needs_variables),
-        Filter::RequestCounter(counter) => counter.key_resolver.needs_variables(),
-        Filter::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
-        _ => false,
-    }
-}
-
-fn forwards(filter: &Filter) -> bool {
-    matches!(filter, Filter::RequestRateLimiter(limiter) if limiter.forwards())
 }

@@ -98,7 +98,7 @@ pub fn stack(
             }
             Filter::RequestRateLimiter(limiter) => {
                 limiters -= 1;
-                let marked = resources.logs_reasons() || rest.iter().any(acts_on_answers);
+                let marked = resources.logs_reasons() || rest.iter().any(Filter::acts_on_answers);
                 limiter::limited(route_id, limiters + 1, limiter, marked, service, resources)
             }
         };
@@ -137,18 +137,6 @@ fn concurrency_limited(
 }
 
 /// Whether a filter edits upstreams' answers, and so must tell them from ours.
-fn acts_on_answers(filter: &Filter) -> bool {
-    match filter {
-        Filter::SetStatus(_) => true,
-        Filter::Edit(edit) => !edit.is_request_side(),
-        Filter::RedirectTo(_)
-        | Filter::RequestSize(_)
-        | Filter::RequestRateLimiter(_)
-        | Filter::RequestCounter(_)
-        | Filter::ConcurrencyLimiter(_) => false,
-    }
-}
-
 fn as_edit(filter: &Filter) -> Option<&Edit> {
     match filter {
         Filter::Edit(edit) => Some(edit),

@@ -8,9 +8,9 @@ use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
 use super::args::Section;
 use super::rule::{FIELDS, rule};
 use super::{Limit, Limits, Rules, settings};
-use crate::config::check_filters::header_name;
 use crate::config::problem::Sink;
 use crate::config::units::parse_size;
+use crate::config::values::header_name;
 use crate::config::yaml::Origin;
 
 /// What every rule takes besides the fields of its algorithm.

@@ -13,7 +13,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use http::header::HeaderName;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::rule::Rule;
@@ -73,7 +72,7 @@ const ARGS: [&str; 33] = [
     "rate-limiter",
 ];
 
-/// Settings that all limiters, and some other filters, of one file share.
+/// Settings that all limiters of one file share.
 pub(crate) struct Limits<'c> {
     pub(crate) key_resolvers: &'c BTreeMap<String, KeyResolver>,
     pub(crate) tokens: &'c Tokens,
@@ -84,7 +83,6 @@ pub(crate) struct Limits<'c> {
     pub(crate) has_cluster: bool,
     /// What `RequestCounter`s that share a `bucket` must agree on, by its name.
     pub(crate) counted: RefCell<BTreeMap<String, (Dimensions, Period)>>,
-    pub(crate) original_status_header: Option<HeaderName>,
     /// The rules of shared buckets, as they are met.
     pub(crate) buckets: RefCell<BTreeMap<String, Rule>>,
 }

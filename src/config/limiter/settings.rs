@@ -11,11 +11,11 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 use super::Limits;
 use super::args::Section;
 use super::limit::enforcement;
-use crate::config::check_filters::{flag, header_name, refusal_of};
 use crate::config::check_key_resolver::one_key_resolver;
 use crate::config::check_trusted::network;
 use crate::config::definition::Arg;
 use crate::config::problem::Sink;
+use crate::config::values::{flag, header_name, refusal_of};
 
 /// Everything that is said once.
 pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<Settings> {

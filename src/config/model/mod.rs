@@ -10,14 +10,11 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
-use tollgate_filters::edit::Edit;
-use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::concurrency::Concurrency;
-use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::limiter::store::redis::RedisSettings;
-use tollgate_filters::metering::{Dimensions, Period};
-use tollgate_filters::{concurrency_limiter, redirect_to, set_status};
 
+mod filter;
+
+pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -285,51 +282,4 @@ pub enum Target {
         /// `host[:port]` for the `Host` header; without the port when that is 80.
         authority: HeaderValue,
     },
-}
-
-/// One filter of a route.
-#[derive(Clone, Debug)]
-pub enum Filter {
-    /// A change of path or headers.
-    Edit(Edit),
-    /// Answers with a redirect.
-    RedirectTo(redirect_to::Settings),
-    /// Replaces the response's status.
-    SetStatus(set_status::Settings),
-    /// Refuses bodies of more bytes.
-    RequestSize(u64),
-    /// Limits the rate of requests.
-    RequestRateLimiter(Box<RateLimiter>),
-    /// Counts use.
-    RequestCounter(Box<RequestCounter>),
-    /// Limits how many requests are under way at once.
-    ConcurrencyLimiter(Box<ConcurrencyLimiter>),
-}
-
-/// One counter of a route.
-#[derive(Clone, Debug)]
-pub struct RequestCounter {
-    /// Of whom.
-    pub key_resolver: KeyResolver,
-    /// By what the counts of one key are told apart.
-    pub dimensions: Dimensions,
-    /// Over what is summed.
-    pub period: Period,
-    /// How long counts are kept in Redis.
-    pub ttl: Duration,
-    /// The name under which several routes count together; `None`: the route's own.
-    pub bucket: Option<Arc<str>>,
-}
-
-/// One concurrency limiter of a route.
-#[derive(Clone, Debug)]
-pub struct ConcurrencyLimiter {
-    /// How many.
-    pub rule: Concurrency,
-    /// Of whom, and what the client is told.
-    pub settings: concurrency_limiter::Settings,
-    /// Where its slots are kept; `None`: in Redis when there is one.
-    pub store: Option<StoreKind>,
-    /// What happens when Redis cannot be asked.
-    pub on_store_failure: OnStoreFailure,
 }

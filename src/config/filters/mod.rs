@@ -1,0 +1,137 @@
+//! Filters by name: what each does, its arguments, and how it is read. One table for dispatch, messages and
+//! documentation.
+
+mod answers;
+mod edits;
+mod limits;
+
+use http::header::HeaderName;
+
+use super::check::Nodes;
+use super::definition::{Arg, Written};
+use super::limiter::Limits;
+use super::model::Filter;
+use super::names::{Known, look_up};
+use super::problem::{Sink, closest};
+use super::raw::RawConfig;
+
+/// A filter that routes can have.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name, as Spring Cloud Gateway has it where it is Spring's.
+    pub name: &'static str,
+    /// What it does, as one sentence of Markdown.
+    pub doc: &'static str,
+    /// Its arguments in the order of the shortcut `Name=a,b`. Filters that have rooms of their own in the documents
+    /// list none.
+    pub args: &'static [Argument],
+    check: fn(&Call<'_>, &mut Sink) -> Option<Filter>,
+}
+
+/// An argument of a filter.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says, with unit and default, as one sentence of Markdown.
+    pub doc: &'static str,
+}
+
+/// What filters of one file have in common.
+pub(crate) struct Settings<'s> {
+    /// The file.
+    pub(crate) raw: &'s RawConfig,
+    /// Its nodes.
+    pub(crate) nodes: &'s Nodes<'s>,
+    /// What limiters have in common.
+    pub(crate) limits: Limits<'s>,
+    /// `set-status.original-status-header-name`.
+    pub(crate) original_status_header: Option<HeaderName>,
+}
+
+/// A filter as written, about to be read.
+struct Call<'c> {
+    written: &'c Written,
+    args: &'static [Argument],
+    settings: &'c Settings<'c>,
+}
+
+/// Every filter, by name.
+pub fn filters() -> impl Iterator<Item = &'static Entry> {
+    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES].into_iter().flatten()
+}
+
+/// The names of all filters, sorted.
+pub(crate) fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = filters().map(|entry| entry.name).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The filter that `written` means; `None` when it cannot be used, which `sink` then knows.
+pub(crate) fn check(written: &Written, settings: &Settings<'_>, sink: &mut Sink) -> Option<Filter> {
+    let Some(entry) = filters().find(|entry| entry.name == written.name) else {
+        unknown(written, sink);
+        return None;
+    };
+    (entry.check)(&Call { written, args: entry.args, settings }, sink)
+}
+
+fn unknown(written: &Written, sink: &mut Sink) {
+    let name = written.name.as_str();
+    match look_up(name) {
+        Known::Later => sink
+            .error(written.origin, format!("filter `{name}` is not supported yet"))
+            .help("remove it, or keep this route on Spring Cloud Gateway for now"),
+        Known::Refused(why, instead) => {
+            sink.error(written.origin, format!("filter `{name}` cannot be used: {why}")).help(instead)
+        }
+        Known::No => {
+            sink.error(written.origin, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("filters: {}", names().join(", ")),
+            })
+        }
+    }
+}
+
+impl Argument {
+    /// The argument `name`, which `doc` tells about.
+    const fn new(name: &'static str, doc: &'static str) -> Self {
+        Self { name, doc }
+    }
+}
+
+impl<'c> Call<'c> {
+    /// The first `N` arguments of the entry, which has as many: those that are written.
+    fn bind<const N: usize>(&self, sink: &mut Sink) -> [Option<&'c Arg>; N] {
+        let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
+        self.written.bind(names, sink)
+    }
+
+    /// As [`Self::bind`], and every one must be there.
+    fn texts<const N: usize>(&self, sink: &mut Sink) -> Option<[&'c str; N]> {
+        let bound = self.bind::<N>(sink);
+        let mut texts = [""; N];
+        for ((text, arg), argument) in texts.iter_mut().zip(bound).zip(self.args) {
+            *text = &self.written.required(arg, argument.name, sink)?.value;
+        }
+        Some(texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_filter_stands_in_the_table_once_and_says_what_it_does() {
+        let mut seen = names();
+        seen.dedup();
+        assert_eq!(seen.len(), filters().count());
+        for entry in filters() {
+            assert!(entry.doc.ends_with('.'), "{}", entry.name);
+            assert!(entry.args.iter().all(|argument| argument.doc.ends_with('.')), "{}", entry.name);
+        }
+    }
+}
