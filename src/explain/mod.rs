@@ -138,7 +138,7 @@ pub struct Answered {
 /// What `config` makes of the request.
 #[must_use]
 pub fn explain(config: &Config, asked: Asked) -> Explanation {
-    let Asked { mut head, peer, chance: _ } = asked;
+    let Asked { mut head, peer, chance } = asked;
     let mut explanation = Explanation { refused: None, passed_over: Vec::new(), route: None };
     if let Err(failure) = screen(&mut head, config.forwarding.underscores) {
         let detail = failure.to_string();
@@ -153,6 +153,7 @@ pub fn explain(config: &Config, asked: Asked) -> Explanation {
         headers: &head.headers,
         peer,
         now_ms: || jiff::Timestamp::now().as_millisecond(),
+        chance,
     };
     let mut taken = None;
     for route in &config.routes {

@@ -173,8 +173,13 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
         // The client's doing: nothing an operator could mend.
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
             tracing::debug!(host, port, cause, "cannot forward");
+            failure.unrendered()
         }
-        _ => tracing::warn!(host, port, cause, "cannot forward"),
+        _ => {
+            tracing::warn!(host, port, cause, "cannot forward");
+            let mut response = failure.unrendered();
+            response.extensions_mut().insert(error.fault());
+            response
+        }
     }
-    failure.unrendered()
 }
