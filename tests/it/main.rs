@@ -31,6 +31,7 @@ mod redis_watch;
 mod reload;
 mod shares;
 mod soak;
+mod spring_files;
 mod startup;
 mod streaming;
 mod support;
