@@ -11,7 +11,6 @@ mod check_concurrency;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;
-mod check_predicates;
 mod check_redis;
 mod check_request_counter;
 mod check_routes;
@@ -32,9 +31,11 @@ mod model;
 mod names;
 mod pem;
 mod placeholder;
+mod predicates;
 mod problem;
 mod raw;
 mod raw_jwt;
+mod raw_predicates;
 mod raw_route;
 mod raw_server;
 mod schema;
@@ -57,6 +58,7 @@ pub use filters::{Argument, Entry as FilterEntry, filters};
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, KeySource};
 pub use model::*;
+pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
 

@@ -13,6 +13,10 @@ const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 /// Where it keeps them since.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
+/// What stands elsewhere in Spring, and what it is here.
+const MOVED: [(&[&str], &str); 2] =
+    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
@@ -98,6 +102,12 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     for redis in [old_redis, new_redis].into_iter().flatten() {
         let at = redis.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
+    }
+    for (path, name) in MOVED {
+        if let Some(node) = take(&mut whole, path) {
+            let at = node.origin;
+            dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+        }
     }
     lend_bundles(&mut whole, &mut result);
     let Kind::Map(entries) = whole.kind else { return result };
