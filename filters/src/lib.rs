@@ -13,6 +13,8 @@
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
+//! | [`SecureHeadersLayer`] | adds headers that make browsers careful | never |
+//! | [`RequestHeaderSizeLayer`] | bounds each request header | 431 |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -25,6 +27,8 @@
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
+//! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
+//! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
 
 pub mod concurrency_limiter;
 pub mod context;
@@ -39,7 +43,9 @@ mod percent;
 pub mod redirect_to;
 pub mod reply;
 pub mod request_counter;
+pub mod request_header_size;
 pub mod request_rate_limiter;
 pub mod request_size;
+pub mod secure_headers;
 pub mod set_status;
 mod sync;
