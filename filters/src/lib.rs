@@ -15,6 +15,7 @@
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
 //! | [`SecureHeadersLayer`] | adds headers that make browsers careful | never |
 //! | [`RequestHeaderSizeLayer`] | bounds each request header | 431 |
+//! | [`RemoveJsonAttributesLayer`] | takes attributes out of JSON answers | 500, 502 where it cannot |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -29,6 +30,7 @@
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 //! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
 //! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
+//! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
 
 pub mod concurrency_limiter;
 pub mod context;
@@ -41,6 +43,7 @@ pub mod limiter;
 pub mod metering;
 mod percent;
 pub mod redirect_to;
+pub mod remove_json_attributes;
 pub mod reply;
 pub mod request_counter;
 pub mod request_header_size;
