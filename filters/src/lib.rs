@@ -16,6 +16,8 @@
 //! | [`SecureHeadersLayer`] | adds headers that make browsers careful | never |
 //! | [`RequestHeaderSizeLayer`] | bounds each request header | 431 |
 //! | [`RemoveJsonAttributesLayer`] | takes attributes out of JSON answers | 500, 502 where it cannot |
+//! | [`LocalResponseCacheLayer`] | keeps answers in memory | what it kept, 304 |
+//! | [`CorsLayer`] | answers preflights, adds `Access-Control-*` | 200, 403 |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -31,15 +33,19 @@
 //! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
 //! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
 //! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
+//! [`LocalResponseCacheLayer`]: local_response_cache::LocalResponseCacheLayer
+//! [`CorsLayer`]: cors::CorsLayer
 
 pub mod concurrency_limiter;
 pub mod context;
+pub mod cors;
 pub mod edit;
 pub mod headers;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;
 pub mod limiter;
+pub mod local_response_cache;
 pub mod metering;
 mod percent;
 pub mod redirect_to;
