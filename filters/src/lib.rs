@@ -13,6 +13,11 @@
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
+//! | [`SecureHeadersLayer`] | adds headers that make browsers careful | never |
+//! | [`RequestHeaderSizeLayer`] | bounds each request header | 431 |
+//! | [`RemoveJsonAttributesLayer`] | takes attributes out of JSON answers | 500, 502 where it cannot |
+//! | [`LocalResponseCacheLayer`] | keeps answers in memory | what it kept, 304 |
+//! | [`CorsLayer`] | answers preflights, adds `Access-Control-*` | 200, 403 |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -25,9 +30,15 @@
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
+//! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
+//! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
+//! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
+//! [`LocalResponseCacheLayer`]: local_response_cache::LocalResponseCacheLayer
+//! [`CorsLayer`]: cors::CorsLayer
 
 pub mod concurrency_limiter;
 pub mod context;
+pub mod cors;
 pub mod edit;
 pub mod headers;
 pub mod java_regex;
@@ -35,12 +46,16 @@ pub mod java_regex;
 pub mod jwt;
 pub mod key_resolver;
 pub mod limiter;
+pub mod local_response_cache;
 pub mod metering;
 mod percent;
 pub mod redirect_to;
+pub mod remove_json_attributes;
 pub mod reply;
 pub mod request_counter;
+pub mod request_header_size;
 pub mod request_rate_limiter;
 pub mod request_size;
+pub mod secure_headers;
 pub mod set_status;
 mod sync;
