@@ -13,6 +13,7 @@
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
+//! | [`RetryLayer`] | repeats requests that failed | never |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -25,10 +26,12 @@
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
+//! [`RetryLayer`]: retry::RetryLayer
 
 pub mod concurrency_limiter;
 pub mod context;
 pub mod edit;
+pub mod fault;
 pub mod headers;
 #[cfg(feature = "jwt")]
 pub mod jwt;
@@ -37,9 +40,11 @@ pub mod limiter;
 pub mod metering;
 mod percent;
 pub mod redirect_to;
+pub mod replay;
 pub mod reply;
 pub mod request_counter;
 pub mod request_rate_limiter;
 pub mod request_size;
+pub mod retry;
 pub mod set_status;
 mod sync;
