@@ -14,6 +14,8 @@
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
 //! | [`RetryLayer`] | repeats requests that failed | never |
+//! | [`CircuitBreakerLayer`] | asks an upstream that fails no more, for a while | 503 open, 504 too late |
+//! | [`FallbackHeadersLayer`] | tells the fallback of a breaker what went wrong | never |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
 //! itself carries [`context::LocalReply`].
@@ -27,10 +29,14 @@
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 //! [`RetryLayer`]: retry::RetryLayer
+//! [`CircuitBreakerLayer`]: circuit_breaker::CircuitBreakerLayer
+//! [`FallbackHeadersLayer`]: fallback_headers::FallbackHeadersLayer
 
+pub mod circuit_breaker;
 pub mod concurrency_limiter;
 pub mod context;
 pub mod edit;
+pub mod fallback_headers;
 pub mod fault;
 pub mod headers;
 #[cfg(feature = "jwt")]
