@@ -175,7 +175,10 @@ fn the_table_of_metrics_has_every_metric_and_no_other() {
 
 #[test]
 fn every_admin_path_in_the_readme_answers() {
-    let gateway = Gateway::start("routes: [{id: ID, uri: 'echo:', predicates: [Path=/**]}]");
+    let gateway = Gateway::start(
+        "routes: [{id: ID, uri: 'echo:', predicates: [Path=/**]}, {id: ROUTE, uri: 'echo:', predicates: [Path=/x], \
+         filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 9, key-resolver: ip}}]}]",
+    );
     crate::support::eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let paths = first_column(&file("README.md"), "| Path | Shows |");
     assert!(paths.len() >= 9, "{paths:?}");
