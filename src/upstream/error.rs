@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use thiserror::Error;
-use tollgate_filters::context::Fault;
+use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
 use super::pool::ConnectError;
