@@ -14,7 +14,7 @@ use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_predicates, check_target, filters};
+use super::{check_predicates, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -160,7 +160,7 @@ impl Reading<'_> {
     ) -> Read {
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
-            Some(uri) => check_target::check(uri, sink),
+            Some(uri) => check_target::check(uri, &self.settings.upstreams, sink),
             None => {
                 sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
                 None
@@ -197,6 +197,9 @@ impl Reading<'_> {
         }
         if checked.len() == predicates.len() {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
+            if let (Some(target), Some(uri)) = (&target, uri) {
+                upstreams::variables(target, &checked, uri.origin, sink);
+            }
         }
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();

@@ -73,18 +73,16 @@ pub(crate) fn look_up(name: &str) -> Known {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 25] = [
+pub(crate) const LATER_SETTINGS: [&str; 22] = [
     "globalcors",
     "x-forwarded",
     "forwarded",
-    "discovery",
     "metrics",
     "streaming-media-types",
     "fail-on-route-definition-error",
     "route-filter-cache-enabled",
     "handler-mapping",
     "httpserver",
-    "loadbalancer",
     "predicate",
     "global-filter",
     "actuator",
@@ -98,7 +96,6 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
     "httpclient.wiretap",
     "filter.secure-headers",
     "filter.local-response-cache",
-    "upstreams",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

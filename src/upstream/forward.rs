@@ -50,11 +50,11 @@ impl Forward {
     /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
     /// answer, is sent once more on a new connection: to another endpoint where there is one.
     pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let (mut head, body) = request.into_parts();
-        let pick = match self.endpoints.pick(&head) {
+        let pick = match self.endpoints.pick(&request) {
             Ok(pick) => pick,
             Err(error) => return Ok(failed(&error, None)),
         };
+        let (mut head, body) = request.into_parts();
         let extras = Extras::take(&mut head.extensions);
         let (pick, mut connection) = match pick.pool.take_idle() {
             Some(kept) => (pick, kept),
@@ -173,6 +173,10 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
         // The client's doing: nothing an operator could mend.
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
             tracing::debug!(host, port, cause, "cannot forward");
+        }
+        // Told once, when the last endpoint died.
+        Failure::NoEndpoint { .. } => {
+            tracing::debug!(cause, "cannot forward");
         }
         _ => tracing::warn!(host, port, cause, "cannot forward"),
     }
