@@ -16,7 +16,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_edits, check_target, filters};
+use super::{check_edits, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -186,7 +186,7 @@ impl Reading<'_> {
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
             Some(uri) if switches.refuse_target(&uri.value, uri.origin, sink) => None,
-            Some(uri) => check_target::check(uri, sink),
+            Some(uri) => check_target::check(uri, &self.settings.upstreams, sink),
             None => {
                 sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
                 None
@@ -228,6 +228,9 @@ impl Reading<'_> {
         }
         if is_whole {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
+            if let (Some(target), Some(uri)) = (&target, uri) {
+                upstreams::variables(target, &checked, uri.origin, sink);
+            }
         }
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),

@@ -47,6 +47,7 @@ mod switches;
 mod tests;
 mod unfold;
 mod units;
+mod upstreams;
 mod values;
 mod yaml;
 
@@ -62,6 +63,10 @@ pub use model::*;
 pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
+pub use upstreams::{
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
+    Statuses, Upstream,
+};
 
 use names::{LATER_SETTINGS, no_effect};
 use problem::{Sink, closest};
@@ -172,6 +177,9 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
         } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
             let at = unknown.origin.key();
             sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if let Some(instead) = upstreams::no_effect(&unknown.path).filter(|_| sink.is_spring) {
+            let at = unknown.origin.key();
+            sink.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

@@ -58,13 +58,11 @@ pub(crate) const LATER_SETTINGS: [&str; 22] = [
     "globalcors",
     "x-forwarded",
     "forwarded",
-    "discovery",
     "metrics",
     "streaming-media-types",
     "route-filter-cache-enabled",
     "handler-mapping",
     "httpserver",
-    "loadbalancer",
     "actuator",
     "restrictive-property-accessor",
     "redis-route-definition-repository",
@@ -76,7 +74,6 @@ pub(crate) const LATER_SETTINGS: [&str; 22] = [
     "httpclient.wiretap",
     "filter.secure-headers",
     "filter.local-response-cache",
-    "upstreams",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

@@ -6,6 +6,7 @@ use super::de::canonical;
 use super::dotted;
 use super::problem::Sink;
 use super::raw::sections;
+use super::upstreams;
 use super::yaml::{Kind, Node, Origin, Places};
 
 /// Where Spring Cloud Gateway before 4.3 keeps its settings.
@@ -110,6 +111,7 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         }
     }
     lend_bundles(&mut whole, &mut result);
+    upstreams::take_over(&mut whole, &mut result, sink);
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {
@@ -142,7 +144,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
 }
 
 /// The node at `path` below `node`.
-fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
     let Kind::Map(entries) = &mut node.kind else { return None };
     let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
@@ -181,7 +183,7 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// Takes the map at `path` out of `node`.
-fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
+pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     let (first, rest) = path.split_first()?;
     let Kind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;

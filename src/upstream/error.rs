@@ -23,6 +23,12 @@ pub enum ForwardError {
     /// No answer within the response timeout.
     #[error("the upstream did not answer in time")]
     Timeout,
+    /// No endpoint of the upstream lives.
+    #[error("no endpoint of the upstream lives")]
+    NoEndpoint {
+        /// Whether the client is told that there is no such thing.
+        as_not_found: bool,
+    },
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -56,6 +62,7 @@ pub fn to_failure(error: &ForwardError) -> Failure {
     match error {
         ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
         ForwardError::Connect(_) => Failure::Unreachable,
+        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
         ForwardError::UnaskedUpgrade => Failure::BadGateway,
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
