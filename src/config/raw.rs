@@ -63,6 +63,8 @@ pub(crate) struct RawConfig {
     /// Which requests go where.
     #[schemars(with = "Vec<RawRouteEntry>")]
     pub(crate) routes: Vec<Whole>,
+    /// Whether a route with an error keeps the gateway from starting; `false` leaves such routes out with a warning. Default true.
+    pub(crate) fail_on_route_definition_error: Option<bool>,
     /// Whether the gateway is on: any other value is refused. Default true.
     pub(crate) enabled: Option<Spot<bool>>,
 }
@@ -236,9 +238,6 @@ pub(crate) struct RawEmptyKey {
     #[serde(alias = "empty-key-status")]
     #[schemars(with = "Option<Scalar>")]
     pub(crate) empty_key_status_code: Option<Spot<String>>,
-    /// Spring's switch of the filter.
-    #[schemars(skip)]
-    pub(crate) enabled: Option<bool>,
 }
 
 /// What `RequestRateLimiter` tells the client.
