@@ -31,6 +31,7 @@ mod locate;
 mod migrate;
 mod model;
 mod names;
+mod pem;
 mod placeholder;
 mod problem;
 mod raw;
