@@ -3,6 +3,7 @@
 pub mod check;
 mod explain;
 mod health;
+mod migrate;
 mod schema;
 mod serve;
 
@@ -43,6 +44,14 @@ enum Command {
     },
     /// Say what becomes of a request: which route takes it and why no earlier one, its filters, what limiters count it under, and what the upstream gets
     Explain(explain::Arguments),
+    /// Print an application.yml of Spring Cloud Gateway in Tollgate's own plain form, with comments on what changed
+    Migrate {
+        /// The application.yml
+        file: PathBuf,
+        /// Where to; printed where nothing is named
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Print the JSON Schema of the YAML, for editors
     Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
@@ -65,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Demo => serve::demo(),
         Command::Check { files } => check::run(&files),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Migrate { file, out } => migrate::run(&file, out),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }

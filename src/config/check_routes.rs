@@ -298,6 +298,7 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                         entry.origin,
                         format!("`{name}` must be a time above 0 in milliseconds, found `{}`", entry.value),
                     )
+                    .idle()
                     .help("write milliseconds, or a time such as `5s`"),
             },
             "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => {
@@ -310,6 +311,7 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                         entry.origin,
                         format!("`{name}` must be a time in milliseconds, negative for none, found `{}`", entry.value),
                     )
+                    .idle()
                     .help("write milliseconds, or a time such as `5s`"),
             },
             _ if ["connecttimeout", "responsetimeout"].contains(&canonical(&name).as_str()) => {

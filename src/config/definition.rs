@@ -186,7 +186,7 @@ impl Written {
                         _ => format!("{N} arguments"),
                     };
                     let message = format!("`{}` takes {takes}, `{}` is one too many", self.name, arg.value);
-                    sink.mistake(arg.origin, message).help(if N == 0 {
+                    sink.mistake(arg.origin, message).idle().help(if N == 0 {
                         format!("write `{}` alone", self.name)
                     } else {
                         "a value that holds a comma needs the long form: `name:` and `args:`".to_owned()

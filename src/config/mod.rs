@@ -28,6 +28,7 @@ mod generated;
 mod jwt;
 mod limiter;
 mod locate;
+mod migrate;
 mod model;
 mod names;
 mod pem;
@@ -59,6 +60,7 @@ use thiserror::Error;
 pub use filters::{Argument, Entry as FilterEntry, filters};
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, KeySource};
+pub use migrate::{Migrated, migrate};
 pub use model::*;
 pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
@@ -126,6 +128,17 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
 /// # Errors
 /// Every problem of the text, when at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+    read(file_name, text, env, &mut |_| {}).map(|(loaded, _)| loaded)
+}
+
+/// [`parse`], with the places of the text, and what can as well be removed from it. `written` is shown the tree before
+/// its placeholders are resolved, and all properties of the file.
+fn read(
+    file_name: &str,
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+    written: &mut dyn FnMut((&Node, &Node)),
+) -> Result<(Loaded, Remains), Problems> {
     // A byte order mark is no part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sink = Sink::default();
@@ -143,6 +156,7 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
         let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
         from_environment.or_else(|| property(&properties, name).map(placeholder::Value::Text))
     };
+    written((&root, &properties));
     placeholder::resolve(&mut root, &lookup, &mut sink);
     let switches = Switches::take(&mut root, &mut sink);
 
@@ -150,8 +164,20 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
     report_unknown(&unknown, &mut sink);
     let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
     let failed = sink.has_errors();
+    let idle = sink.idle();
     let problems = sink.finish(file_name, text, &places);
-    if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }
+    let unknown = unknown.into_iter().map(|unknown| unknown.origin).collect();
+    if failed { Err(problems) } else { Ok((Loaded { config, notes: problems }, Remains { places, idle, unknown })) }
+}
+
+/// What is left of a text once it is read.
+struct Remains {
+    /// Its places.
+    places: yaml::Places,
+    /// What does nothing, and why.
+    idle: Vec<(yaml::Origin, String)>,
+    /// Keys that nobody knows.
+    unknown: Vec<yaml::Origin>,
 }
 
 /// A property of the file itself, as Spring's placeholders may name one.

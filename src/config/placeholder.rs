@@ -69,7 +69,7 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> R
 }
 
 /// The brace that closes a placeholder whose inside begins `text`.
-fn closing_brace(text: &str) -> Option<usize> {
+pub(crate) fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
         match byte {

@@ -141,6 +141,8 @@ struct Found {
     at: At,
     message: String,
     help: Option<String>,
+    /// Whether what stands there does nothing, so that it can as well be removed.
+    idle: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -163,10 +165,12 @@ impl Sink {
         self.push(Severity::Info, At::Origin(at), message.into())
     }
 
-    /// What Spring would silently ignore: an error in our own form, a warning in a Spring file.
+    /// What Spring would silently ignore: an error in our own form, a warning in a Spring file. A key that is one is
+    /// [`idle`](Help::idle).
     pub(crate) fn mistake(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
         let severity = if self.is_spring { Severity::Warning } else { Severity::Error };
-        self.push(severity, At::Origin(at), message.into())
+        let help = self.push(severity, At::Origin(at), message.into());
+        if at.key { help.idle() } else { help }
     }
 
     /// An error that belongs to no place in the file.
@@ -190,8 +194,18 @@ impl Sink {
         {
             return Help(None);
         }
-        self.found.push(Found { severity, at, message, help: None });
+        self.found.push(Found { severity, at, message, help: None, idle: false });
         Help(self.found.last_mut())
+    }
+
+    /// What can as well be removed, and why.
+    pub(crate) fn idle(&self) -> Vec<(Origin, String)> {
+        let idle = self.found.iter().filter(|found| found.idle);
+        let place = |found: &Found| match found.at {
+            At::Origin(origin) => Some((origin, found.message.clone())),
+            At::Nowhere | At::LineColumn(..) => None,
+        };
+        idle.filter_map(place).collect()
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -240,6 +254,14 @@ pub(crate) struct Mark(usize);
 pub(crate) struct Help<'s>(Option<&'s mut Found>);
 
 impl Help<'_> {
+    /// What stands there does nothing: it can as well be removed.
+    pub(crate) fn idle(mut self) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.idle = true;
+        }
+        self
+    }
+
     pub(crate) fn help(self, help: impl Into<String>) {
         if let Some(found) = self.0 {
             found.help = Some(help.into());
