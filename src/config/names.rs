@@ -54,7 +54,7 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 22] = [
+pub(crate) const LATER_SETTINGS: [&str; 19] = [
     "globalcors",
     "x-forwarded",
     "forwarded",

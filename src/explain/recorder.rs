@@ -176,6 +176,13 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
             }
             format!("http://{}", String::from_utf8_lossy(authority.as_bytes()))
         }
+        // Which endpoint that is depends on the moment.
+        Target::Balanced { upstream, .. } => {
+            if !keeps_host {
+                headers.remove(HOST);
+            }
+            format!("lb://{}", upstream.name)
+        }
     };
     Forwarded {
         method: request.method().to_string(),

@@ -45,6 +45,7 @@ impl ForwardError {
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
             Self::Exchange(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
+            Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnaskedUpgrade => Fault::Malformed,
         }
     }

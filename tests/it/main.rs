@@ -31,7 +31,6 @@ mod redis_watch;
 mod reload;
 mod shares;
 mod soak;
-mod spring_files;
 mod startup;
 mod streaming;
 mod support;
