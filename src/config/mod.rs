@@ -30,6 +30,8 @@ mod limiter;
 mod locate;
 mod migrate;
 mod model;
+#[cfg(test)]
+mod mutations;
 mod names;
 mod pem;
 mod placeholder;
