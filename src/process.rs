@@ -187,15 +187,16 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
     let admin = admin.map(|address| format!("http://{address}"));
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     tracing::info!(
         workers = config.server.workers.get(),
         routes = config.routes.len(),
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),
-        "listening on http://{address}"
+        "listening on {scheme}://{address}"
     );
     if let Some(path) = example_path(config) {
-        tracing::info!("try: curl -i http://localhost:{}{path}", address.port());
+        tracing::info!("try: curl -i {scheme}://localhost:{}{path}", address.port());
     }
 }
 

@@ -13,6 +13,10 @@ const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 /// Where it keeps them since.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
+/// What may name bundles of `spring.ssl.bundle`, and by which keys.
+const BUNDLES: [(&[&str], &[&str]); 2] =
+    [(&["redis", "ssl"], &["bundle"]), (&["server", "ssl"], &["bundle", "server-name-bundles"])];
+
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
@@ -99,29 +103,37 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         let at = redis.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
     }
+    let Kind::Map(entries) = &mut whole.kind else { return result };
+    let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));
+    for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
+        let at = value.origin;
+        dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
+    }
     lend_bundles(&mut whole, &mut result);
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {
-        if sections().iter().any(|section| canonical(section) == canonical(&key)) {
-            let at = value.origin;
-            dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
-        } else {
-            leaves(&key, &value, &mut skipped);
-        }
+        leaves(&key, &value, &mut skipped);
     }
     report_skipped(&skipped, sink);
     result
 }
 
-/// Puts `spring.ssl.bundle` where `redis.ssl.bundle` names one of them.
+/// Puts `spring.ssl.bundle` where a setting names one of them.
 fn lend_bundles(whole: &mut Node, result: &mut Node) {
-    let Some(ssl) = find(result, &["redis", "ssl"]) else { return };
-    if find(ssl, &["bundle"]).is_some()
-        && let Some(bundles) = take(whole, &["spring", "ssl", "bundle"])
-        && let Kind::Map(entries) = &mut ssl.kind
-    {
-        entries.push(("bundles".to_owned(), bundles));
+    let mut lent = false;
+    for (path, names) in BUNDLES {
+        if let Some(ssl) = find(result, path)
+            && names.iter().any(|name| find(ssl, &[name]).is_some())
+            && let Some(bundles) = find(whole, &["spring", "ssl", "bundle"])
+            && let Kind::Map(entries) = &mut ssl.kind
+        {
+            entries.push(("bundles".to_owned(), bundles.clone()));
+            lent = true;
+        }
+    }
+    if lent {
+        take(whole, &["spring", "ssl", "bundle"]);
     }
 }
 
