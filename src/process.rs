@@ -60,7 +60,12 @@ pub enum StartError {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file.
-    File(PathBuf),
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// The profiles that the command line names.
+        profiles: Option<String>,
+    },
     /// A text in the binary, which never changes.
     Embedded,
 }
@@ -213,11 +218,11 @@ fn reload(source: &Source, running: &Config, state: &AdminState, log: Option<&Lo
     if let Some(log) = log {
         log.reopen();
     }
-    let Source::File(path) = source else {
+    let Source::File { path, profiles } = source else {
         tracing::info!("the built-in configuration does not change");
         return None;
     };
-    match config::load(path) {
+    match config::load_for(path, profiles.as_deref()) {
         Ok(loaded) => {
             loaded.notes.log();
             for setting in needs_restart(running, &loaded.config) {

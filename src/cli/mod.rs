@@ -26,6 +26,15 @@ struct Serve {
     /// The configuration; config/tollgate.yaml where none is named
     #[arg(long, short, value_name = "FILE", env = "TOLLGATE_CONFIG")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    profiles: Profiles,
+}
+
+#[derive(Debug, Args)]
+struct Profiles {
+    /// Active profiles, as Spring's, with commas between; those of SPRING_PROFILES_ACTIVE where none is named
+    #[arg(long = "profile", value_name = "NAMES")]
+    profiles: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,6 +48,8 @@ enum Command {
         /// The files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        profiles: Profiles,
     },
     /// Print the JSON Schema of the YAML, for editors
     Schema,
@@ -58,9 +69,9 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(Serve { config }) => serve::file(config),
+        Command::Serve(Serve { config, profiles }) => serve::file(config, profiles.profiles),
         Command::Demo => serve::demo(),
-        Command::Check { files } => check::run(&files),
+        Command::Check { files, profiles } => check::run(&files, profiles.profiles.as_deref()),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }
