@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 pub mod check;
+mod explain;
 mod health;
 mod schema;
 mod serve;
@@ -51,6 +52,8 @@ enum Command {
         #[command(flatten)]
         profiles: Profiles,
     },
+    /// Say what becomes of a request: which route takes it and why no earlier one, its filters, what limiters count it under, and what the upstream gets
+    Explain(explain::Arguments),
     /// Print the JSON Schema of the YAML, for editors
     Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
@@ -72,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Serve(Serve { config, profiles }) => serve::file(config, profiles.profiles),
         Command::Demo => serve::demo(),
         Command::Check { files, profiles } => check::run(&files, profiles.profiles.as_deref()),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }

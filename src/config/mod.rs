@@ -24,6 +24,8 @@ mod definition;
 mod dotted;
 mod environment;
 mod filters;
+#[cfg(test)]
+mod generated;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;

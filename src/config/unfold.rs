@@ -15,8 +15,11 @@ const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
 /// What may name bundles of `spring.ssl.bundle`, and by which keys.
-const BUNDLES: [(&[&str], &[&str]); 2] =
-    [(&["redis", "ssl"], &["bundle"]), (&["server", "ssl"], &["bundle", "server-name-bundles"])];
+const BUNDLES: [(&[&str], &[&str]); 3] = [
+    (&["redis", "ssl"], &["bundle"]),
+    (&["httpclient", "ssl"], &["ssl-bundle"]),
+    (&["server", "ssl"], &["bundle", "server-name-bundles"]),
+];
 
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.

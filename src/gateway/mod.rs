@@ -93,6 +93,7 @@ impl Gateway {
             headers: &head.headers,
             peer,
             now_ms,
+            chance: fastrand::u64(..),
         };
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route: &Route = found.value;

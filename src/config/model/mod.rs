@@ -16,7 +16,7 @@ mod filter;
 
 pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
 pub use super::limiter::{
-    Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
+    Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 use crate::routing::Predicate;
 

@@ -3,9 +3,10 @@
 use super::{Locations, spot};
 use crate::config::de::canonical;
 use crate::config::definition::flatten;
-use crate::config::problem::{Sink, suggest};
+use crate::config::pem;
+use crate::config::problem::Sink;
 use crate::config::spot::Spot;
-use crate::config::yaml::{Kind, Node};
+use crate::config::yaml::Node;
 
 /// Options of a bundle that say nothing which could be left undone.
 const HARMLESS: [&str; 6] =
@@ -13,26 +14,8 @@ const HARMLESS: [&str; 6] =
 
 /// What the bundle `name` says; `None` when there is no such bundle, or it cannot be kept, which `sink` then knows.
 pub(super) fn find(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sink) -> Option<Locations> {
+    let node = pem::named(name, bundles, sink)?;
     let wanted = name.value.trim();
-    let of_kind = |kind: &str| bundles.and_then(|bundles| bundles.get(kind));
-    let Some(node) = of_kind("pem").and_then(|bundles| bundles.get(wanted)) else {
-        if of_kind("jks").and_then(|bundles| bundles.get(wanted)).is_some() {
-            sink.error(name.origin, format!("the SSL bundle `{wanted}` is a Java key store, which Tollgate cannot read")).help(format!(
-                "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM: name that under `spring.ssl.bundle.pem.{wanted}`"
-            ));
-            return None;
-        }
-        let known: Vec<&str> = match of_kind("pem").map(|pem| &pem.kind) {
-            Some(Kind::Map(entries)) => entries.iter().map(|(name, _)| name.as_str()).collect(),
-            _ => Vec::new(),
-        };
-        sink.error(name.origin, format!("there is no SSL bundle `{wanted}`")).help(if known.is_empty() {
-            format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
-        } else {
-            suggest(wanted, &known)
-        });
-        return None;
-    };
     let mut found = Locations::default();
     let mut options = Vec::new();
     flatten("", node, &mut options);

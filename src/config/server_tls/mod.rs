@@ -3,10 +3,12 @@
 mod bundle;
 mod names;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{self as pem_error, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
@@ -146,7 +148,7 @@ fn identity(
             return None;
         }
     };
-    let (chain, private) = (pem::certificates(certificate, sink), pem::key(key, sink));
+    let (chain, private) = (certificates(certificate, sink), private_key(key, sink));
     match CertifiedKey::from_der(chain?, private?, provider) {
         Ok(identity) => Some(Arc::new(identity)),
         Err(rustls::Error::InconsistentKeys(_)) => {
@@ -160,6 +162,24 @@ fn identity(
             None
         }
     }
+}
+
+/// The certificates at `location`, at least one.
+fn certificates(location: &Spot<String>, sink: &mut Sink) -> Option<Vec<CertificateDer<'static>>> {
+    let path = pem::located(&location.value, location.origin, "CERTIFICATE", sink)?;
+    let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    read.map_err(|error| invalid(&path, &error, location.origin, sink)).ok().filter(|found| !found.is_empty())
+}
+
+/// The key at `location`.
+fn private_key(location: &Spot<String>, sink: &mut Sink) -> Option<PrivateKeyDer<'static>> {
+    let path = pem::located(&location.value, location.origin, "PRIVATE KEY", sink)?;
+    PrivateKeyDer::from_pem_file(&path).map_err(|error| invalid(&path, &error, location.origin, sink)).ok()
+}
+
+fn invalid(path: &Path, error: &pem_error::Error, at: Origin, sink: &mut Sink) {
+    sink.error(at, format!("{} is not valid PEM: {error}", path.display()))
+        .help("what stands between its first and last line must be as `openssl` wrote it");
 }
 
 /// Who looks at clients' certificates.
@@ -187,7 +207,7 @@ fn clients(
         .help("`trust-certificate` names the authority that signs your clients' certificates");
         return None;
     };
-    let roots = roots(&pem::certificates(trusted, sink)?, trusted.origin, sink)?;
+    let roots = roots(&certificates(trusted, sink)?, trusted.origin, sink)?;
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let wanted = auth.is_some_and(|auth| auth.value == RawClientAuth::Want);
     let builder = if wanted { builder.allow_unauthenticated() } else { builder };
