@@ -83,10 +83,8 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 23] = [
+pub(crate) const LATER_SETTINGS: [&str; 21] = [
     "globalcors",
-    "x-forwarded",
-    "forwarded",
     "discovery",
     "metrics",
     "streaming-media-types",

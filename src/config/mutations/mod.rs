@@ -20,7 +20,7 @@ use crate::limits::{Limits, SharedLimits};
 use crate::telemetry::metrics::Metrics;
 
 /// Changed files in a usual run.
-const CASES: usize = 2_500;
+const CASES: usize = 1_500;
 
 /// A case that takes longer hangs: the slowest of them take some milliseconds, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(20);
