@@ -61,7 +61,12 @@ pub enum StartError {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file.
-    File(PathBuf),
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// The profiles that the command line names.
+        profiles: Option<String>,
+    },
     /// A text in the binary, which never changes.
     Embedded,
 }
@@ -194,15 +199,16 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
     let admin = admin.map(|address| format!("http://{address}"));
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     tracing::info!(
         workers = config.server.workers.get(),
         routes = config.routes.len(),
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),
-        "listening on http://{address}"
+        "listening on {scheme}://{address}"
     );
     if let Some(path) = example_path(config) {
-        tracing::info!("try: curl -i http://localhost:{}{path}", address.port());
+        tracing::info!("try: curl -i {scheme}://localhost:{}{path}", address.port());
     }
 }
 
@@ -219,11 +225,11 @@ fn reload(source: &Source, running: &Config, state: &AdminState, log: Option<&Lo
     if let Some(log) = log {
         log.reopen();
     }
-    let Source::File(path) = source else {
+    let Source::File { path, profiles } = source else {
         tracing::info!("the built-in configuration does not change");
         return None;
     };
-    match config::load(path) {
+    match config::load_for(path, profiles.as_deref()) {
         Ok(loaded) => {
             loaded.notes.log();
             for setting in needs_restart(running, &loaded.config) {

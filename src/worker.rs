@@ -1,7 +1,7 @@
 //! One worker: a thread with a runtime, a listener, connections and pools of its own. Workers share limits and
 //! metrics, and nothing else.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -80,7 +80,7 @@ impl Worker {
         let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
         resources.settled().await;
         drop(self.starting);
-        let connection_limits = Rc::new(Cell::new(connection_limits(&config)));
+        let connection_limits = Rc::new(RefCell::new(connection_limits(&config)));
         spawn_local(tick(Rc::clone(&resources)));
         let stop = obey(self.orders, Rc::clone(&resources), Rc::clone(&gateway), Rc::clone(&connection_limits));
         let connections = Arc::new(Connections::default());
@@ -98,7 +98,7 @@ async fn obey(
     mut orders: watch::Receiver<Orders>,
     resources: Rc<Resources>,
     gateway: Rc<Gateway>,
-    limits: Rc<Cell<ConnectionLimits>>,
+    limits: Rc<RefCell<ConnectionLimits>>,
 ) -> Duration {
     while orders.changed().await.is_ok() {
         let Orders { config, drain } = orders.borrow_and_update().clone();
@@ -108,7 +108,7 @@ async fn obey(
         let generation = resources.build(&config);
         resources.settled().await;
         gateway.swap(generation);
-        limits.set(connection_limits(&config));
+        limits.replace(connection_limits(&config));
     }
     Duration::ZERO
 }
@@ -128,6 +128,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
         header_bytes: server.max_header_bytes,
         headers: server.max_headers,
         http2: server.http2,
+        tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.0)),
         patience: Patience { header: server.header_timeout, idle: server.idle_timeout, write: server.write_timeout },
     }
 }

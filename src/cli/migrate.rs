@@ -4,24 +4,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::config;
+use crate::config::{self, LoadError};
 
 /// Prints `file` in our own form, or writes it to `out`. The exit code is 0, 1 when the file has errors, 2 when it cannot
 /// be read or `out` not be written.
 pub(super) fn run(file: &Path, out: Option<PathBuf>) -> ExitCode {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => {
-            eprintln!("tollgate: cannot read {}: {error}", file.display());
-            return ExitCode::from(2);
-        }
-    };
-    let environment = |name: &str| std::env::var(name).ok();
-    let migrated = match config::migrate(&file.display().to_string(), &text, &environment) {
+    let migrated = match config::migrate_file(file) {
         Ok(migrated) => migrated,
-        Err(problems) => {
-            eprint!("{}", problems.render(super::wants_color()));
-            return ExitCode::from(1);
+        Err(error) => {
+            eprint!("{}", error.render(super::wants_color()));
+            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
         }
     };
     let written = match &out {

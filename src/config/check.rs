@@ -27,7 +27,7 @@ use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server, upstreams};
+use super::{check_forwarded, check_redis, check_routes, check_server, upstreams};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -183,8 +183,11 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
         .headers
         .as_ref()
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.origin, sink)).collect());
+    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), sink);
     Forwarding {
-        trusted_proxies: trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), sink),
+        believes_address: check_forwarded::believes_address(raw, &trusted_proxies, sink),
+        headers: check_forwarded::headers(raw, &trusted_proxies, sink),
+        trusted_proxies,
         underscores: match raw.headers.underscores {
             None | Some(RawUnderscores::Drop) => Underscores::Drop,
             Some(RawUnderscores::Allow) => Underscores::Allow,

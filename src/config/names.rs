@@ -54,10 +54,8 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 19] = [
+pub(crate) const LATER_SETTINGS: [&str; 17] = [
     "globalcors",
-    "x-forwarded",
-    "forwarded",
     "metrics",
     "streaming-media-types",
     "route-filter-cache-enabled",

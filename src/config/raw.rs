@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
 use super::raw_jwt::RawJwt;
 use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
 use super::raw_route::{RawDefinition, RawRouteEntry};
@@ -48,6 +49,12 @@ pub(crate) struct RawConfig {
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
     #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
     pub(crate) trusted_proxies: Option<Whole>,
+    /// `X-Forwarded-*` fields towards upstreams.
+    pub(crate) x_forwarded: RawXForwarded,
+    /// The `Forwarded` field towards upstreams.
+    pub(crate) forwarded: RawForwarded,
+    /// The server below the gateway.
+    pub(crate) httpserver: RawHttpServer,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
     /// Several servers that do the same, by the name that `lb://NAME` calls them.

@@ -12,9 +12,10 @@ use tollgate_filters::request_rate_limiter::PlanSource;
 
 use super::reroute::Current;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, stack};
+use super::stack::{self, echoing, forwarding, stack, telling_prefix};
 use crate::config::{
-    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
+    ConcurrencyLimiter, Config, Filter, ForwardedHeaders, RateLimiter, RequestCounter, Target, Tell, TrustedProxies,
+    Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
@@ -40,6 +41,10 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// Whether a trusted peer's word on its client's address holds for predicates as well.
+    pub believes_address: bool,
+    /// What upstreams are told of the hops before them.
+    pub forwarded: ForwardedHeaders,
     /// Whether requests may switch protocols.
     pub tunnels: bool,
     /// Told of the generation that serves.
@@ -59,6 +64,8 @@ pub struct Route {
     pub needs_context: bool,
     /// Whether a layer reads URI template variables.
     pub needs_variables: bool,
+    /// Whether the upstream is told which prefix of the path the filters took off.
+    pub tells_prefix: bool,
     /// Whether a limiter may send its requests elsewhere.
     pub forwards: bool,
 }
@@ -111,6 +118,11 @@ impl Resources {
                     hygiene: Rc::clone(&hygiene),
                 }),
             };
+            let tell = config.forwarding.headers.prefix;
+            let tells_prefix = tell != Tell::Nothing
+                && !matches!(config.forwarding.trusted_proxies, TrustedProxies::Nobody)
+                && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
+            let innermost = if tells_prefix { telling_prefix(tell, innermost) } else { innermost };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
             let built = Route {
                 id: Arc::clone(&route.id),
@@ -120,6 +132,7 @@ impl Resources {
                     || route.uri.key_resolver().is_some_and(KeyResolver::needs_context),
                 needs_variables: route.filters.iter().any(Filter::needs_variables)
                     || route.uri.key_resolver().is_some_and(KeyResolver::needs_variables),
+                tells_prefix,
                 forwards: route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
@@ -131,6 +144,8 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            believes_address: config.forwarding.believes_address,
+            forwarded: config.forwarding.headers,
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }

@@ -14,13 +14,15 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use self::comments::Comments;
 use self::print::{Item, Value};
 use super::model::Config;
 use super::problem::{Problems, Severity};
+use super::text::{self, Part, Text};
 use super::yaml::{Kind, Node, Origin};
-use super::{Loaded, Remains};
+use super::{LoadError, Loaded, Remains};
 
 /// A file in our own form.
 #[derive(Clone, Debug)]
@@ -31,23 +33,36 @@ pub struct Migrated {
     pub notes: Problems,
 }
 
-/// `text`, which problems call `file_name`, in our own form. Profiles are those of `SPRING_PROFILES_ACTIVE` in `env`;
-/// placeholders stay what they are.
+/// `text`, which problems call `file_name`, in our own form. Profiles are those that are active in `env`; placeholders
+/// stay what they are.
 ///
 /// # Errors
 /// As [`parse`](super::parse): what cannot be used cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
+    migrate_text(Text::of(vec![Part::new(file_name, text)]), env)
+}
+
+/// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
+///
+/// # Errors
+/// As [`load`](super::load): what cannot be used cannot be migrated.
+pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
+    let env = |name: &str| std::env::var(name).ok();
+    migrate_text(Text::of(text::read(path, &env)?), &env).map_err(LoadError::Invalid)
+}
+
+fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
     let mut written = None;
-    let (Loaded { config, notes }, remains) = super::read(file_name, text, env, &mut |(root, properties)| {
-        written = Some((root.clone(), properties.clone()))
-    })?;
+    let mut keep = |(root, properties): (&Node, &Node)| written = Some((root.clone(), properties.clone()));
+    let (Loaded { config, notes }, remains) = super::parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
-    let comments = Comments::of(text, &root, &remains.places);
+    let comments = Comments::of(&text.whole, &root, &remains.places);
     let rewriting = Rewriting { remains: &remains, comments, is_spring: config.is_spring, config: &config };
     let root = rewriting.root(root);
-    let mut yaml = head(file_name, &notes);
+    let names: Vec<&str> = text.parts.iter().map(|(_, part)| part.name.as_str()).collect();
+    let mut yaml = head(&names.join(", "), &notes);
     print::print(&root, &mut yaml);
     Ok(Migrated { yaml, notes })
 }
@@ -91,7 +106,26 @@ impl Rewriting<'_> {
             item.is_section = true;
             sections.push((key, item));
         }
+        self.said(&mut sections);
         Item::plain(Value::Map(sections))
+    }
+
+    /// Says what Spring's form means without saying, where it matters.
+    fn said(&self, sections: &mut Vec<(String, Item)>) {
+        let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
+        if self.is_spring && has(sections, "trusted-proxies") {
+            let mut only = Item::scalar("true");
+            only.note("As in Spring, upstreams are not told of addresses that are not trusted, clients' among them.");
+            let only = ("trusted-only".to_owned(), only);
+            match sections.iter_mut().find(|(key, _)| key == "x-forwarded") {
+                Some((_, item)) if item.get("trusted-only").is_some() => {}
+                Some((_, Item { value: Value::Map(entries), .. })) => entries.push(only),
+                _ => {
+                    let section = Item { is_section: true, ..Item::plain(Value::Map(vec![only])) };
+                    sections.push(("x-forwarded".to_owned(), section));
+                }
+            }
+        }
     }
 
     /// A node as it is, without what does nothing.
@@ -134,10 +168,16 @@ impl Rewriting<'_> {
         let mut item = self.item(node);
         let Some(redis) = &self.config.redis else { return item };
         let Value::Map(entries) = &mut item.value else { return item };
+        // Our own form wants both to say it.
+        if let Some((_, Item { value: Value::Scalar(url), .. })) = entries.iter_mut().find(|(key, _)| key == "url")
+            && redis.settings.tls.is_some()
+        {
+            *url = with_tls(url);
+        }
         let Some(at) = entries.iter().position(|(key, _)| key == "ssl") else { return item };
         entries.remove(at);
         let Some(tls) = &redis.settings.tls else { return item };
-        let path = |path: &std::path::Path| Item::plain(Value::Scalar(path.display().to_string()));
+        let path = |path: &Path| Item::plain(Value::Scalar(path.display().to_string()));
         let client = tls.client.iter().flat_map(|(cert, key)| [("cert", cert), ("key", key)]);
         let files: Vec<_> = tls.ca.iter().map(|ca| ("ca", ca)).chain(client).collect();
         let mut made = if files.is_empty() {
@@ -148,6 +188,14 @@ impl Rewriting<'_> {
         made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
         entries.insert(at, ("tls".to_owned(), made));
         item
+    }
+}
+
+/// `redis://` as `rediss://`.
+fn with_tls(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme @ ("redis" | "valkey"), rest)) => format!("{scheme}s://{rest}"),
+        _ => url.to_owned(),
     }
 }
 
