@@ -21,12 +21,15 @@ mod de;
 mod definition;
 mod dotted;
 mod filters;
+#[cfg(test)]
+mod generated;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
 mod locate;
 mod model;
 mod names;
+mod pem;
 mod placeholder;
 mod predicates;
 mod problem;
