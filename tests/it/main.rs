@@ -27,6 +27,7 @@ mod outage;
 mod pacing;
 mod paths;
 mod policies;
+mod predicates;
 mod readme;
 mod redis_watch;
 mod reload;
