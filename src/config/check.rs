@@ -26,7 +26,7 @@ use super::status::parse_status;
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server};
+use super::{check_caches, check_cors, check_redis, check_routes, check_server};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -91,7 +91,18 @@ pub(crate) fn check(
             .as_ref()
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
-    let routes = check_routes::check(&settings, sink);
+    let mut routes = check_routes::check(&settings, sink);
+    let cors = check_cors::all(&settings, &routes, sink);
+    check_caches::check(raw, &mut routes, &cors, sink);
+    if let Some(secure_headers) = &raw.filter.secure_headers
+        && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
+    {
+        sink.mistake(
+            secure_headers.origin.key(),
+            "`filter.secure-headers` has no effect: no route has the filter `SecureHeaders`",
+        )
+        .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
+    }
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -132,6 +143,7 @@ pub(crate) fn check(
         },
         forwarding: forwarding(raw, nodes, sink),
         http_client: http_client(&raw.httpclient, sink),
+        cors,
         routes,
         is_spring: sink.is_spring,
     }

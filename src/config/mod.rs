@@ -7,7 +7,9 @@
 mod access;
 mod advice;
 mod check;
+mod check_caches;
 mod check_concurrency;
+mod check_cors;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;
@@ -31,6 +33,7 @@ mod names;
 mod placeholder;
 mod problem;
 mod raw;
+mod raw_filters;
 mod raw_jwt;
 mod raw_route;
 mod raw_server;

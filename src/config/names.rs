@@ -21,23 +21,19 @@ pub(crate) const PREDICATES: [&str; 11] = [
 const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: [&str; 18] = [
+const LATER_FILTERS: [&str; 14] = [
     "AddRequestHeadersIfNotPresent",
     "AddRequestParameter",
     "CircuitBreaker",
-    "Cors",
     "DedupeResponseHeader",
     "FallbackHeaders",
     "MapRequestHeader",
-    "RemoveJsonAttributesResponseBody",
     "RemoveRequestParameter",
-    "RequestHeaderSize",
     "RequestHeaderToRequestUri",
     "Retry",
     "RewriteLocationResponseHeader",
     "RewriteRequestParameter",
     "RewriteResponseHeader",
-    "SecureHeaders",
     "SetRequestHostHeader",
     "SetRequestUri",
 ];
@@ -49,7 +45,7 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
     ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
     ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
-    ("LocalResponseCache", "it needs a response cache", "put a caching proxy before or behind the gateway"),
+    ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
@@ -73,8 +69,7 @@ pub(crate) fn look_up(name: &str) -> Known {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 25] = [
-    "globalcors",
+pub(crate) const LATER_SETTINGS: [&str; 22] = [
     "x-forwarded",
     "forwarded",
     "discovery",
@@ -96,8 +91,6 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
     "httpclient.websocket",
     "httpclient.max-header-size",
     "httpclient.wiretap",
-    "filter.secure-headers",
-    "filter.local-response-cache",
     "upstreams",
 ];
 

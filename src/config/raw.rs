@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_filters::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
 use super::raw_jwt::RawJwt;
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
@@ -42,6 +43,10 @@ pub(crate) struct RawConfig {
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
     #[schemars(with = "StringOrList")]
     pub(crate) trusted_proxies: Option<Whole>,
+    /// Who may ask from other origins, on any path; preflights are answered whether or not a route takes them.
+    pub(crate) cors: Option<Spot<RawCors>>,
+    /// Who may ask from other origins, by path.
+    pub(crate) globalcors: RawGlobalCors,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
     /// Settings of filters wherever they stand.
@@ -211,6 +216,12 @@ pub(crate) struct RawFilterSettings {
     pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
     /// Requests without a key.
     pub(crate) request_rate_limiter: RawEmptyKey,
+    /// What `SecureHeaders` adds, wherever it stands.
+    pub(crate) secure_headers: Option<Spot<RawSecureHeaders>>,
+    /// How `LocalResponseCache` keeps answers, wherever it stands.
+    pub(crate) local_response_cache: RawLocalResponseCache,
+    /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
+    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
 }
 
 /// Headers that concern one connection only.

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
+use tollgate_filters::local_response_cache;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::request_rate_limiter::PlanSource;
 
+use super::cors::{ByPath, granted, nowhere, shared_with};
 use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
 use crate::config::{
-    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
+    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, ResponseCache, Target, TrustedProxies, Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
@@ -37,6 +39,8 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// What answers requests that no route takes, where somebody does.
+    pub(super) unrouted: Option<Shared>,
     /// Told of the generation that serves.
     pub(super) current: Rc<Current>,
 }
@@ -86,6 +90,7 @@ impl Resources {
             remove: config.forwarding.remove_hop_by_hop.clone(),
             via: config.forwarding.via.clone(),
         });
+        let cors = ByPath::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
             let innermost = match &route.uri {
                 Target::Echo => echoing(),
@@ -105,7 +110,12 @@ impl Resources {
                     hygiene: Rc::clone(&hygiene),
                 }),
             };
+            let innermost = if cors.is_some() { granted(innermost) } else { innermost };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let service = match &cors {
+                Some(policies) => shared_with(policies.clone(), service),
+                None => service,
+            };
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
@@ -123,6 +133,7 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            unrouted: ByPath::new(&config.cors.unrouted).map(|policies| shared_with(policies, nowhere())),
             current: Rc::clone(&self.current),
         }
     }
@@ -169,6 +180,10 @@ impl stack::Resources for Resources {
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
         self.limits.plans(hash, cache)
+    }
+
+    fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
+        self.limits.caches().open(if cache.is_shared { "" } else { route }, cache.max_bytes)
     }
 
     fn rerouting(&self) -> Shared {

@@ -1,6 +1,7 @@
 //! One worker's gateway: screens a request, finds its route and runs it through the route's layers.
 
 pub mod context;
+mod cors;
 mod generation;
 mod limiter;
 mod reroute;
@@ -90,12 +91,15 @@ impl Gateway {
             peer: connection.peer.ip(),
             now_ms,
         };
-        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
+        let drains = connection.http1 && !seen.expects_continue;
+        let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
+        let Some(found) = generation.table.find(&view) else {
+            let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
+            return Ok(unrouted.respond(Request::from_parts(head, body)));
+        };
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         record.routed(&route.id, &route.metrics);
-        let drains = connection.http1 && !seen.expects_continue;
-        let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
         identify(&mut head, seen, connection, generation, route, variables, record);
         Ok(route.service.respond(Request::from_parts(head, body)))
     }

@@ -4,6 +4,7 @@
 mod answers;
 mod edits;
 mod limits;
+mod responses;
 
 use http::header::HeaderName;
 
@@ -14,6 +15,8 @@ use super::model::Filter;
 use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
+
+pub(crate) use self::responses::cache_for_all;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ struct Call<'c> {
 
 /// Every filter, by name.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
-    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES].into_iter().flatten()
+    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES, responses::ENTRIES].into_iter().flatten()
 }
 
 /// The names of all filters, sorted.
