@@ -2,20 +2,23 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::filters::cache_for_all;
+use super::filters::{Settings, cache_for_all};
 use super::model::{Cors, Definition, Filter, Route};
 use super::problem::Sink;
-use super::raw::RawConfig;
+use super::switches::Kind;
 
-/// Gives the shared cache to routes without one of their own where Spring's switch is on, and every cache its identity.
-pub(crate) fn check(raw: &RawConfig, routes: &mut [Route], cors: &Cors, sink: &mut Sink) {
-    let settings = &raw.filter.local_response_cache;
-    let shared = (settings.enabled == Some(true)).then(|| cache_for_all(settings, sink));
+/// Gives the shared cache to routes without one of their own where Spring's switches leave it on, and every cache its
+/// identity.
+pub(crate) fn check(settings: &Settings<'_>, routes: &mut [Route], cors: &Cors, sink: &mut Sink) {
+    let raw = &settings.raw.filter.local_response_cache;
+    let is_on = raw.enabled == Some(true) && !settings.switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
+    let shared = is_on.then(|| cache_for_all(raw, sink));
     let cors = format!("{cors:?}");
     for route in routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
         if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
+            route.definition.filters.insert(0, "LocalResponseCache".to_owned());
         }
         // It stands first.
         let Some(Filter::LocalResponseCache(cache)) = route.filters.first_mut() else { continue };

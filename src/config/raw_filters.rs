@@ -35,9 +35,6 @@ pub(crate) struct RawSecureHeaders {
     pub(crate) enable: Option<Vec<Spot<String>>>,
     /// Headers not to add, by their names. Default: none.
     pub(crate) disable: Option<Vec<Spot<String>>>,
-    /// Spring's switch of the filter.
-    #[schemars(skip)]
-    pub(crate) enabled: Option<bool>,
 }
 
 /// How `LocalResponseCache` keeps answers.
@@ -78,9 +75,6 @@ pub(crate) enum RawNoCacheStrategy {
 pub(crate) struct RawRemoveJsonAttributes {
     /// Bytes that a JSON body may have; a larger one is answered 500, for it cannot be looked into. Default 1MB.
     pub(crate) max_size: Option<Spot<Size>>,
-    /// Spring's switch of the filter.
-    #[schemars(skip)]
-    pub(crate) enabled: Option<bool>,
 }
 
 /// Who may ask from other origins, by path.

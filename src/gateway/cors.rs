@@ -36,6 +36,7 @@ impl Policies for ByPath {
             headers: request.headers(),
             peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED), // nothing but the path is looked at
             now_ms,
+            chance: 0,
         };
         self.0.find(&view).map(|found| &**found.value)
     }

@@ -1,7 +1,5 @@
 //! What one configuration becomes on one worker: a route table with a stack of layers for each route.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +20,12 @@ use crate::config::{
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
 use crate::upstream::headers::Hygiene;
-use crate::upstream::pool::{Origin, Pool, PoolLimits};
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::PoolLimits;
+use crate::upstream::pools::Pools;
 
 /// One configuration, ready to serve.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Generation {
     pub body_timeout: Duration,
     /// What answers requests that no route takes, where somebody does.
     pub(super) unrouted: Option<Shared>,
+    /// Whether requests may switch protocols.
+    pub tunnels: bool,
     /// Told of the generation that serves.
     pub(super) current: Rc<Current>,
 }
@@ -69,7 +72,7 @@ pub struct Resources {
     metrics: Arc<Metrics>,
     limits: Limits,
     logs_reasons: bool,
-    pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+    pools: Rc<Pools>,
     current: Rc<Current>,
 }
 
@@ -78,7 +81,7 @@ impl Resources {
     /// request itself.
     #[must_use]
     pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: RefCell::default(), current: Rc::default() }
+        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -95,13 +98,13 @@ impl Resources {
             let innermost = match &route.uri {
                 Target::Echo => echoing(),
                 Target::Http { host, port, authority } => forwarding(Forward {
-                    pool: self.pool(
+                    endpoints: Endpoints::One(self.pools.get(
                         Origin { host: host.clone(), port: *port, authority: authority.clone() },
                         PoolLimits {
                             max_idle: config.http_client.max_idle,
                             max_idle_time: config.http_client.max_idle_time,
                         },
-                    ),
+                    )),
                     timeouts: Timeouts {
                         connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
                         response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
@@ -134,6 +137,7 @@ impl Resources {
             hygiene,
             body_timeout: config.server.body_timeout,
             unrouted: ByPath::new(&config.cors.unrouted).map(|policies| shared_with(policies, nowhere())),
+            tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
     }
@@ -148,20 +152,9 @@ impl Resources {
         self.limits.released().await;
     }
 
-    /// The pool to `origin`, kept over reloads.
-    fn pool(&self, origin: Origin, limits: PoolLimits) -> Rc<Pool> {
-        let mut pools = self.pools.borrow_mut();
-        let pool = pools.entry(origin.clone()).or_insert_with(|| Pool::new(origin, limits));
-        pool.set_limits(limits);
-        Rc::clone(pool)
-    }
-
     /// A second has passed: closes idle connections that are old, and forgets pools that no route uses any more.
     pub fn tick(&self) {
-        self.pools.borrow_mut().retain(|_, pool| {
-            pool.tick();
-            Rc::strong_count(pool) > 1 || pool.idle() > 0
-        });
+        self.pools.tick();
     }
 }
 

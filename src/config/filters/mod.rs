@@ -15,6 +15,7 @@ use super::model::Filter;
 use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
+use super::switches::Switches;
 
 pub(crate) use self::responses::cache_for_all;
 
@@ -46,6 +47,8 @@ pub(crate) struct Settings<'s> {
     pub(crate) raw: &'s RawConfig,
     /// Its nodes.
     pub(crate) nodes: &'s Nodes<'s>,
+    /// What is switched off.
+    pub(crate) switches: &'s Switches,
     /// What limiters have in common.
     pub(crate) limits: Limits<'s>,
     /// `set-status.original-status-header-name`.
