@@ -66,7 +66,7 @@ pub mod request_counter;
 pub mod request_header_size;
 pub mod request_rate_limiter;
 pub mod request_size;
-pub mod secure_headers;
 pub mod retry;
+pub mod secure_headers;
 pub mod set_status;
 mod sync;

@@ -124,7 +124,7 @@ fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let limits = Limits::new(SharedLimits::new(config));
-        let resources = Resources::new(0, Arc::new(Metrics::default()), limits, true);
+        let resources = Resources::new(0, Arc::new(Metrics::default()), limits, Arc::default(), true);
         let generation = resources.build(config);
         assert_eq!(generation.table.len(), config.routes.len());
     });
