@@ -79,14 +79,15 @@ impl Problems {
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let mut out = String::new();
+        let lines: Vec<&str> = self.text.lines().collect();
         for problem in &self.list {
             // Writing to a String cannot fail.
-            let _ = self.render_one(&mut out, problem, color);
+            let _ = self.render_one(&mut out, problem, &lines, color);
         }
         out
     }
 
-    fn render_one(&self, out: &mut String, problem: &Problem, color: bool) -> fmt::Result {
+    fn render_one(&self, out: &mut String, problem: &Problem, lines: &[&str], color: bool) -> fmt::Result {
         let (word, paint) = match problem.severity {
             Severity::Error => ("error", "\x1b[1;31m"),
             Severity::Warning => ("warning", "\x1b[1;33m"),
@@ -98,7 +99,7 @@ impl Problems {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
-        if let Some(line) = problem.line.checked_sub(1).and_then(|above| self.text.lines().nth(above)) {
+        if let Some(line) = problem.line.checked_sub(1).and_then(|above| lines.get(above)) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             // Tabs stay tabs, so that the caret stands below what it means.
@@ -214,6 +215,9 @@ impl Sink {
 
     /// Finds the line and column of each finding and sorts them.
     pub(crate) fn finish(self, file: &str, text: &str, places: &Places) -> Problems {
+        let at = |found: &Found| if let At::Origin(origin) = found.at { Some(origin) } else { None };
+        let origins: Vec<Origin> = self.found.iter().filter_map(at).collect();
+        let mut located = locate(text, places, &origins).into_iter();
         let mut list: Vec<Problem> = self
             .found
             .into_iter()
@@ -221,7 +225,7 @@ impl Sink {
                 let (line, column) = match found.at {
                     At::Nowhere => (0, 0),
                     At::LineColumn(line, column) => (line, column),
-                    At::Origin(origin) => locate(text, places, origin).unwrap_or((0, 0)),
+                    At::Origin(_) => located.next().flatten().unwrap_or((0, 0)),
                 };
                 Problem { severity: found.severity, line, column, message: found.message, help: found.help }
             })
