@@ -194,6 +194,19 @@ impl fmt::Debug for JavaRegex {
     }
 }
 
+/// An expression that matches `text` and nothing else.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_ascii() && !char.is_ascii_alphanumeric() {
+            out.push('\\');
+        }
+        out.push(char);
+    }
+    out
+}
+
 /// An engine's message ends in a line that says what is wrong; those before it draw where.
 fn last_line(message: &str) -> String {
     let line = message.lines().next_back().unwrap_or(message).trim();
