@@ -11,9 +11,10 @@
 //!
 //! Known differences: `.` excludes `\n` alone, `$` and `\Z` match at the very end only, `(?i)` folds letters beyond
 //! ASCII where the text is Unicode, and a group that repeats what may be empty (`(a*)+`) may hold another repetition
-//! than Java's.
+//! than Java's: [`JavaRegex::repeats_nothing`].
 
 mod class;
+mod empty;
 mod escape;
 mod replace;
 mod translate;
@@ -176,6 +177,16 @@ impl JavaRegex {
     #[must_use]
     pub fn group(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|group| group.as_deref() == Some(name))
+    }
+
+    /// Whether a group stands in a repetition of what may be empty, such as `(a*)+`. Behind it Java's group holds the
+    /// empty repetition that ends it, the engines' the one before. Not told of expressions that backtrack.
+    #[must_use]
+    pub fn repeats_nothing(&self) -> bool {
+        match &self.engine {
+            Engine::Linear(regex) => empty::repeats_nothing(regex.as_str()),
+            Engine::Backtracking(_) => false,
+        }
     }
 
     /// Whether a search may take too long, and so be given up.
