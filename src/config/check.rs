@@ -21,12 +21,13 @@ use super::model::{
 };
 use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
+use super::resilience::Resilience;
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server};
+use super::{check_redis, check_routes, check_server, forward};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -85,6 +86,9 @@ pub(crate) fn check(
         raw,
         nodes,
         limits,
+        resilience: Resilience::check(&raw.resilience4j, sink),
+        breakers: RefCell::default(),
+        forwards: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
@@ -92,6 +96,8 @@ pub(crate) fn check(
             .and_then(|name| header_name(&name.value, name.origin, sink)),
     };
     let routes = check_routes::check(&settings, sink);
+    settings.resilience.report_unused(&settings.breakers.borrow(), sink);
+    forward::report_lost(&settings.forwards.borrow(), &routes, sink);
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);

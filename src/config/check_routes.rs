@@ -8,13 +8,13 @@ use super::check::Nodes;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::filters::Settings;
-use super::model::{Definition, Filter, Route};
+use super::model::{Definition, Filter, Route, Target};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_predicates, check_target, filters};
+use super::{check_predicates, check_target, filters, forward};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -171,7 +171,7 @@ impl Reading<'_> {
                 .help(format!("`{}` can stand for it", id.value.replace('#', "-")));
         }
         let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
-        let merged = interleave(self.defaults, own);
+        let mut merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
             limiters > 0 || merged.iter().any(|listed| matches!(listed.filter, Filter::ConcurrencyLimiter(_)));
@@ -194,6 +194,13 @@ impl Reading<'_> {
         };
         if limiters > 1 && sink.is_spring {
             sink.info(id_at, format!("route `{id}` has {limiters} limiters: each has its own bucket here, in Spring the last one's settings hold for all"));
+        }
+        for listed in &mut merged {
+            filters::bind(&mut listed.filter, listed.written.origin, &id, self.settings, sink);
+        }
+        let moves = merged.iter().any(|listed| forward::changes_path(&listed.written.name));
+        if let Some((Target::Forward(path), uri)) = target.as_ref().zip(uri).filter(|_| !moves) {
+            self.settings.forwards.borrow_mut().push((uri.origin, path.to_string()));
         }
         if checked.len() == predicates.len() {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
@@ -227,10 +234,10 @@ fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut 
     for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
         let arg = written.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(written.origin, |arg| arg.origin);
-        let outcome = if matches!(listed.filter, Filter::Edit(_)) {
-            "every request is answered 500"
-        } else {
-            "no request has a key"
+        let outcome = match listed.filter {
+            Filter::Edit(_) => "every request is answered 500",
+            Filter::CircuitBreaker(_) => "the fallback is answered 500",
+            _ => "no request has a key",
         };
         sink.mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
             .help(if known.is_empty() {

@@ -3,6 +3,7 @@
 use http::Uri;
 use http::header::HeaderValue;
 
+use super::forward;
 use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
@@ -14,12 +15,14 @@ pub(crate) fn check(uri: &Spot<String>, sink: &mut Sink) -> Option<Target> {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
+        Some("forward") => return forward::target(text, at, sink).map(Target::Forward),
+        Some("no") => return Some(Target::Nowhere),
         Some("http") if text.get(4..7) == Some("://") => {}
         Some("http") => {
             sink.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
             return None;
         }
-        Some(later @ ("https" | "ws" | "wss" | "lb" | "forward" | "no")) => {
+        Some(later @ ("https" | "ws" | "wss" | "lb")) => {
             let help = match later {
                 "https" | "wss" => "use `http://` within a trusted network",
                 "ws" => "use `http://`: upgrades to WebSocket are passed on",

@@ -22,6 +22,7 @@ mod de;
 mod definition;
 mod dotted;
 mod filters;
+mod forward;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
@@ -34,6 +35,7 @@ mod raw;
 mod raw_jwt;
 mod raw_route;
 mod raw_server;
+mod resilience;
 mod schema;
 mod spot;
 mod status;

@@ -21,19 +21,16 @@ pub(crate) const PREDICATES: [&str; 11] = [
 const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: [&str; 18] = [
+const LATER_FILTERS: [&str; 15] = [
     "AddRequestHeadersIfNotPresent",
     "AddRequestParameter",
-    "CircuitBreaker",
     "Cors",
     "DedupeResponseHeader",
-    "FallbackHeaders",
     "MapRequestHeader",
     "RemoveJsonAttributesResponseBody",
     "RemoveRequestParameter",
     "RequestHeaderSize",
     "RequestHeaderToRequestUri",
-    "Retry",
     "RewriteLocationResponseHeader",
     "RewriteRequestParameter",
     "RewriteResponseHeader",

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::raw_jwt::RawJwt;
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
+use super::resilience::RawResilience;
 use super::spot::{Spot, Whole};
 use super::units::Time;
 
@@ -46,6 +47,8 @@ pub(crate) struct RawConfig {
     pub(crate) httpclient: RawHttpClient,
     /// Settings of filters wherever they stand.
     pub(crate) filter: RawFilterSettings,
+    /// Circuit breakers: when they open and close, and how long calls may take.
+    pub(crate) resilience4j: RawResilience,
     /// What `RequestRateLimiter` tells the client, wherever it stands.
     pub(crate) redis_rate_limiter: RawLimiterHeaders,
     /// What `SetStatus` tells the client, wherever it stands.

@@ -6,14 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::request_rate_limiter::PlanSource;
 
 use super::reroute::Current;
+use super::resilience;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, stack};
+use super::stack::{self, echoing, forwarding, nowhere, stack};
 use crate::config::{
     ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
 };
@@ -89,6 +91,8 @@ impl Resources {
         let routes = config.routes.iter().map(|route| {
             let innermost = match &route.uri {
                 Target::Echo => echoing(),
+                Target::Forward(_) => self.current.rerouting(),
+                Target::Nowhere => nowhere(),
                 Target::Http { host, port, authority } => forwarding(Forward {
                     pool: self.pool(
                         Origin { host: host.clone(), port: *port, authority: authority.clone() },
@@ -106,13 +110,17 @@ impl Resources {
                 }),
             };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let service = match &route.uri {
+                Target::Forward(path) => resilience::at_path(path, service),
+                _ => service,
+            };
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
                 needs_context: route.filters.iter().any(Filter::needs_context),
                 needs_variables: route.filters.iter().any(Filter::needs_variables),
-                forwards: route.filters.iter().any(Filter::reroutes),
+                forwards: matches!(route.uri, Target::Forward(_)) || route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
         });
@@ -169,6 +177,10 @@ impl stack::Resources for Resources {
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
         self.limits.plans(hash, cache)
+    }
+
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        self.limits.breakers().breaker(name, rules)
     }
 
     fn rerouting(&self) -> Shared {

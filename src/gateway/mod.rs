@@ -4,6 +4,7 @@ pub mod context;
 mod generation;
 mod limiter;
 mod reroute;
+mod resilience;
 pub mod respond;
 pub mod screen;
 pub mod service;
@@ -22,7 +23,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
-use tollgate_filters::context::{Degraded, LocalReply, RequestContext};
+use tollgate_filters::context::{AsksToUpgrade, Degraded, LocalReply, RequestContext};
 
 use context::Upgrade;
 pub use generation::Resources;
@@ -132,6 +133,7 @@ fn identify(
     if seen.upgrade
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
     {
+        head.extensions.insert(AsksToUpgrade);
         head.extensions.insert(Upgrade {
             protocol,
             activity: Arc::clone(&connection.activity),

@@ -6,20 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
+use tollgate_filters::fallback_headers::FallbackHeadersLayer;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
+use tollgate_filters::replay::ReceivedLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_rate_limiter::PlanSource;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
 use tollgate_filters::set_status::SetStatusLayer;
 use tower::{Layer, service_fn};
 
-use super::limiter;
 use super::service::Shared;
+use super::{limiter, resilience};
 use crate::body::Body;
 use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter};
 use crate::telemetry::metrics::Metrics;
@@ -36,6 +39,8 @@ pub trait Resources {
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
     /// Reads plans from a hash in Redis, each remembered for so long; `None` without Redis.
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;
+    /// The circuit breaker called `name`.
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker>;
     /// Routes a request anew, by its path as it is now.
     fn rerouting(&self) -> Shared;
     /// Whether the access log says why the gateway answered a request itself.
@@ -57,6 +62,12 @@ pub fn echoing() -> Shared {
     Shared::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
 }
 
+/// The innermost service of a route that leads nowhere.
+#[must_use]
+pub fn nowhere() -> Shared {
+    Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))))
+}
+
 /// Stacks `filters`, the first outermost, around `innermost`. `max_body` bounds every request's body, before any
 /// filter sees it.
 #[must_use]
@@ -70,7 +81,8 @@ pub fn stack(
     let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
-    let mut service = innermost;
+    let drops_answers = filters.iter().any(Filter::drops_answers);
+    let mut service = if drops_answers { Shared::new(ReceivedLayer.layer(innermost)) } else { innermost };
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
         rest = before;
@@ -101,6 +113,9 @@ pub fn stack(
                 let marked = resources.logs_reasons() || rest.iter().any(Filter::acts_on_answers);
                 limiter::limited(route_id, limiters + 1, limiter, marked, service, resources)
             }
+            Filter::Retry(settings) => resilience::retried(route_id, settings, service, resources),
+            Filter::CircuitBreaker(breaker) => resilience::broken(route_id, breaker, service, resources),
+            Filter::FallbackHeaders(names) => Shared::new(FallbackHeadersLayer::new(names.clone()).layer(service)),
         };
     }
     match max_body {

@@ -29,6 +29,7 @@ mod policies;
 mod readme;
 mod redis_watch;
 mod reload;
+mod resilience;
 mod shares;
 mod soak;
 mod startup;

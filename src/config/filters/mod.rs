@@ -4,6 +4,10 @@
 mod answers;
 mod edits;
 mod limits;
+mod resilience;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use http::header::HeaderName;
 
@@ -14,6 +18,10 @@ use super::model::Filter;
 use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
+use super::resilience::Resilience;
+use super::yaml::Origin;
+
+pub(crate) use self::resilience::bind;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -45,6 +53,12 @@ pub(crate) struct Settings<'s> {
     pub(crate) nodes: &'s Nodes<'s>,
     /// What limiters have in common.
     pub(crate) limits: Limits<'s>,
+    /// Circuit breakers by name.
+    pub(crate) resilience: Resilience,
+    /// The names of those that routes have, as they are met.
+    pub(crate) breakers: RefCell<BTreeSet<String>>,
+    /// Paths that requests are forwarded to within the gateway, as they are met.
+    pub(crate) forwards: RefCell<Vec<(Origin, String)>>,
     /// `set-status.original-status-header-name`.
     pub(crate) original_status_header: Option<HeaderName>,
 }
@@ -58,7 +72,7 @@ struct Call<'c> {
 
 /// Every filter, by name.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
-    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES].into_iter().flatten()
+    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES, resilience::ENTRIES].into_iter().flatten()
 }
 
 /// The names of all filters, sorted.

@@ -14,7 +14,7 @@ use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
 
-pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
+pub use self::filter::{CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -273,6 +273,10 @@ pub struct Definition {
 pub enum Target {
     /// The upstream within the gateway that answers with what it received.
     Echo,
+    /// Another route of the gateway, by this path.
+    Forward(Arc<str>),
+    /// Nowhere: the filters answer, and otherwise an empty 200 does.
+    Nowhere,
     /// An HTTP server.
     Http {
         /// Its name or address, an IPv6 address without brackets.
