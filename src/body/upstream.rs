@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::BodyError;
+use crate::upstream::endpoints::Outcome;
 use crate::upstream::pool::Lease;
 
 #[derive(Debug)]
@@ -44,7 +45,9 @@ impl UpstreamBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.lease = None;
+                if let Some(lease) = self.lease.take() {
+                    lease.broke_off(Outcome::BrokeOff);
+                }
                 Poll::Ready(Some(Err(BodyError::Upstream(error))))
             }
             Poll::Ready(None) => {
@@ -58,6 +61,7 @@ impl UpstreamBody {
                     deadline.set(Instant::now() + self.patience);
                 }
                 ready!(deadline.poll_expired(cx));
+                lease.broke_off(Outcome::TimedOut);
                 self.lease = None;
                 Poll::Ready(Some(Err(BodyError::UpstreamStalled)))
             }

@@ -1,7 +1,5 @@
 //! What one configuration becomes on one worker: a route table with a stack of layers for each route.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +11,20 @@ use tollgate_filters::metering::Meter;
 use tollgate_filters::request_rate_limiter::PlanSource;
 
 use super::reroute::Current;
-use super::resilience;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, nowhere, stack};
+use super::stack::{self, echoing, entering, forwarding, nowhere, stack};
 use crate::config::{
     ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
 use crate::upstream::headers::Hygiene;
-use crate::upstream::pool::{Origin, Pool, PoolLimits};
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::PoolLimits;
+use crate::upstream::pools::Pools;
 
 /// One configuration, ready to serve.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// Whether requests may switch protocols.
+    pub tunnels: bool,
     /// Told of the generation that serves.
     pub(super) current: Rc<Current>,
 }
@@ -67,7 +69,7 @@ pub struct Resources {
     metrics: Arc<Metrics>,
     limits: Limits,
     logs_reasons: bool,
-    pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+    pools: Rc<Pools>,
     current: Rc<Current>,
 }
 
@@ -76,7 +78,7 @@ impl Resources {
     /// request itself.
     #[must_use]
     pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: RefCell::default(), current: Rc::default() }
+        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -94,13 +96,13 @@ impl Resources {
                 Target::Forward(_) => self.current.rerouting(),
                 Target::Nowhere => nowhere(),
                 Target::Http { host, port, authority } => forwarding(Forward {
-                    pool: self.pool(
+                    endpoints: Endpoints::One(self.pools.get(
                         Origin { host: host.clone(), port: *port, authority: authority.clone() },
                         PoolLimits {
                             max_idle: config.http_client.max_idle,
                             max_idle_time: config.http_client.max_idle_time,
                         },
-                    ),
+                    )),
                     timeouts: Timeouts {
                         connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
                         response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
@@ -109,11 +111,8 @@ impl Resources {
                     hygiene: Rc::clone(&hygiene),
                 }),
             };
-            let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
-            let service = match &route.uri {
-                Target::Forward(path) => resilience::at_path(path, service),
-                _ => service,
-            };
+            let max_body = config.server.max_body_bytes;
+            let service = entering(&route.uri, stack(&route.id, &route.filters, max_body, innermost, self));
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
@@ -131,6 +130,7 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
     }
@@ -145,20 +145,9 @@ impl Resources {
         self.limits.released().await;
     }
 
-    /// The pool to `origin`, kept over reloads.
-    fn pool(&self, origin: Origin, limits: PoolLimits) -> Rc<Pool> {
-        let mut pools = self.pools.borrow_mut();
-        let pool = pools.entry(origin.clone()).or_insert_with(|| Pool::new(origin, limits));
-        pool.set_limits(limits);
-        Rc::clone(pool)
-    }
-
     /// A second has passed: closes idle connections that are old, and forgets pools that no route uses any more.
     pub fn tick(&self) {
-        self.pools.borrow_mut().retain(|_, pool| {
-            pool.tick();
-            Rc::strong_count(pool) > 1 || pool.idle() > 0
-        });
+        self.pools.tick();
     }
 }
 

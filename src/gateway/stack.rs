@@ -24,7 +24,7 @@ use tower::{Layer, service_fn};
 use super::service::Shared;
 use super::{limiter, resilience};
 use crate::body::Body;
-use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter};
+use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, Target};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
@@ -66,6 +66,16 @@ pub fn echoing() -> Shared {
 #[must_use]
 pub fn nowhere() -> Shared {
     Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))))
+}
+
+/// `stacked` as requests come to it: those of a route that forwards within the gateway have its path before they meet a
+/// filter, as in Spring.
+#[must_use]
+pub fn entering(target: &Target, stacked: Shared) -> Shared {
+    match target {
+        Target::Forward(path) => resilience::at_path(path, stacked),
+        _ => stacked,
+    }
 }
 
 /// Stacks `filters`, the first outermost, around `innermost`. `max_body` bounds every request's body, before any

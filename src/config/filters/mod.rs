@@ -19,6 +19,7 @@ use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
 use super::resilience::Resilience;
+use super::switches::Switches;
 use super::yaml::Origin;
 
 pub(crate) use self::resilience::bind;
@@ -51,6 +52,8 @@ pub(crate) struct Settings<'s> {
     pub(crate) raw: &'s RawConfig,
     /// Its nodes.
     pub(crate) nodes: &'s Nodes<'s>,
+    /// What is switched off.
+    pub(crate) switches: &'s Switches,
     /// What limiters have in common.
     pub(crate) limits: Limits<'s>,
     /// Circuit breakers by name.

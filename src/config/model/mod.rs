@@ -183,6 +183,8 @@ pub struct Forwarding {
     pub via: Option<HeaderValue>,
     /// Replaces the list of hop-by-hop headers that are removed.
     pub remove_hop_by_hop: Option<Vec<HeaderName>>,
+    /// Whether a request may switch to another protocol, such as WebSocket; otherwise it is forwarded without asking.
+    pub tunnels: bool,
 }
 
 /// Peers whose forwarding headers are believed.

@@ -1,34 +1,24 @@
 //! Keep-alive connections to one origin, one pool a worker: no lock, no task between request and socket.
 
+mod connection;
+mod dial;
+
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::HeaderValue;
-use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
-use socket2::{SockRef, TcpKeepalive};
 use thiserror::Error;
-use tokio::net::TcpStream;
 
-use crate::body::Body;
+pub use self::connection::{Connection, Lease};
+use super::origin::Origin;
 use crate::deadline::Deadline;
 
 /// Bytes of an answer's head that are still read: past that the upstream is broken (502).
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-
-/// Where requests go: the origin's name, and what its connections are allowed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// A host name or an address, without brackets.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-    /// Both, as the `Host` field says it.
-    pub authority: HeaderValue,
-}
 
 /// What a pool keeps at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,24 +46,6 @@ pub struct Pool {
 struct Idle {
     connection: Connection,
     since_secs: u64,
-}
-
-/// A connection, and the deadline of whatever it is doing.
-#[derive(Debug)]
-pub struct Connection {
-    /// Where requests are sent.
-    pub sender: SendRequest<Body>,
-    /// The deadline of the answer, then of each of its body's pieces.
-    pub deadline: Deadline,
-    /// Whether it has carried a request before: then it may turn out to have been closed meanwhile.
-    pub reused: bool,
-}
-
-/// A connection in use, to be given back when its answer has been read to the end; dropped otherwise.
-#[derive(Debug)]
-pub struct Lease {
-    pool: Rc<Pool>,
-    connection: Connection,
 }
 
 /// Why there is no connection.
@@ -142,7 +114,9 @@ impl Pool {
     /// # Errors
     /// See [`ConnectError`]; never later than `timeout`.
     pub async fn connect(&self, timeout: Duration) -> Result<Connection, ConnectError> {
-        let stream = tokio::time::timeout(timeout, self.dial()).await.map_err(|_| ConnectError::Timeout)??;
+        let stream = tokio::time::timeout(timeout, dial::dial(&self.origin.host, self.origin.port, self.address))
+            .await
+            .map_err(|_| ConnectError::Timeout)??;
         let (mut sender, connection) = Builder::new()
             .max_header_size(MAX_HEAD_BYTES)
             .handshake(TokioIo::new(stream))
@@ -155,30 +129,6 @@ impl Pool {
         // It says that it is ready once its task has been polled.
         sender.ready().await.map_err(ConnectError::Handshake)?;
         Ok(Connection { sender, deadline: Deadline::default(), reused: false })
-    }
-
-    async fn dial(&self) -> Result<TcpStream, ConnectError> {
-        let stream = match self.address {
-            Some(address) => TcpStream::connect(address).await.map_err(ConnectError::Connect)?,
-            None => self.dial_by_name().await?,
-        };
-        let _ = stream.set_nodelay(true);
-        let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(30)).with_interval(Duration::from_secs(10));
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        Ok(stream)
-    }
-
-    async fn dial_by_name(&self) -> Result<TcpStream, ConnectError> {
-        let name = (self.origin.host.as_str(), self.origin.port);
-        let addresses = tokio::net::lookup_host(name).await.map_err(ConnectError::Resolve)?;
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addresses {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(ConnectError::Connect(last))
     }
 
     /// A second has passed: closes what was idle for too long.
@@ -197,23 +147,5 @@ impl Pool {
         connection.deadline.clear();
         connection.reused = true;
         idle.push(Idle { connection, since_secs: self.now_secs.get() });
-    }
-}
-
-impl Lease {
-    /// A connection of `pool`, in use.
-    #[must_use]
-    pub fn new(pool: Rc<Pool>, connection: Connection) -> Self {
-        Self { pool, connection }
-    }
-
-    /// The connection's deadline.
-    pub fn deadline(&mut self) -> &mut Deadline {
-        &mut self.connection.deadline
-    }
-
-    /// Its answer was read to the end: the next request may have the connection.
-    pub fn give_back(self) {
-        self.pool.give_back(self.connection);
     }
 }
