@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_filters::cors::{self, Policy};
+use tollgate_filters::cors::{self, Policy, PolicyError};
 
 use super::de::{self, canonical};
 use super::filters::Settings;
@@ -93,15 +93,17 @@ fn policy(raw: &RawCors, at: Origin, sink: &mut Sink) -> Option<Arc<Policy>> {
         sink.warn(at, "no origin is allowed, so every cross-origin request is answered 403")
             .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");
     }
-    let complain = |error| {
+    let complain = |error: PolicyError| {
         let message = reasons(&error);
         let named = |list: &Option<Vec<Spot<String>>>| {
             list.iter().flatten().find(|text| message.contains(&format!("`{}`", text.value))).map(|text| text.origin)
         };
         let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
         let place = lists.into_iter().find_map(named).unwrap_or(at);
-        sink.error(place, message)
-            .help("with credentials, `allowed-origin-patterns: [\"*\"]` names each origin that asks");
+        let help = sink.error(place, message);
+        if matches!(error, PolicyError::CredentialsForEveryone | PolicyError::PrivateNetworkForEveryone) {
+            help.help("`allowed-origin-patterns: [\"*\"]` in its place names each origin that asks");
+        }
     };
     Policy::new(&settings).map_err(complain).ok().map(Arc::new)
 }
