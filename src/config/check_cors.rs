@@ -10,7 +10,6 @@ use super::model::{Cors, Route, RouteCors};
 use super::problem::{Sink, reasons, suggest};
 use super::raw_filters::RawCors;
 use super::spot::Spot;
-use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
 use crate::routing::Predicate;
 
@@ -84,10 +83,7 @@ fn policy(raw: &RawCors, at: Origin, sink: &mut Sink) -> Option<Arc<Policy>> {
         exposed_headers: texts(&raw.exposed_headers),
         allow_credentials: raw.allow_credentials.unwrap_or(false),
         allow_private_network: raw.allow_private_network.unwrap_or(false),
-        max_age_secs: match &raw.max_age {
-            Some(text) => Some(seconds(text, sink)?),
-            None => None,
-        },
+        max_age_secs: raw.max_age.map(|seconds| seconds.0),
     };
     if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {
         sink.warn(at, "no origin is allowed, so every cross-origin request is answered 403")
@@ -121,18 +117,6 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
         }
     }
     patterns
-}
-
-/// Seconds, or a time with a unit.
-fn seconds(text: &Spot<String>, sink: &mut Sink) -> Option<i64> {
-    let value = text.value.trim();
-    let time = || i64::try_from(parse_time(value).ok()?.as_secs()).ok();
-    let seconds = value.parse().ok().or_else(time);
-    if seconds.is_none() {
-        sink.error(text.origin, format!("expected a number of seconds, found `{value}`"))
-            .help("write seconds, or a time such as `30m`");
-    }
-    seconds
 }
 
 /// What holds on which path: routes before `globalcors`, as in Spring, and the top-level `cors` behind both.
