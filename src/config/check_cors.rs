@@ -181,9 +181,11 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
 
 /// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
 fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, sink: &mut Sink) {
-    let patterns = route.predicates.iter().find_map(Predicate::path_patterns).unwrap_or_default();
-    let mut patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
+    let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
+        sink.warn(cors.origin, "the route has no `Path`, so this holds for every path, whichever route takes it")
+            .help("a policy is found by the path alone: write `Path`, or `globalcors` to say so");
         patterns.push("/**".to_owned());
     }
     if !cors.is_own && patterns.len() > 1 {

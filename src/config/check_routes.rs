@@ -15,7 +15,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_cors, check_predicates, check_target, filters};
+use super::{check_caches, check_cors, check_predicates, check_target, filters};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -98,24 +98,6 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
     }
     merged.extend(defaults);
     merged.sort_by_key(|listed| listed.filter.place());
-    merged
-}
-
-/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
-fn one_cache(merged: Filters, id: &str, at: Origin, sink: &mut Sink) -> Filters {
-    let is_cache = |listed: &Listed| matches!(listed.filter, Filter::LocalResponseCache(_));
-    let caches = merged.iter().filter(|listed| is_cache(listed)).count();
-    if caches > 1 {
-        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
-    }
-    let mut spare = caches.saturating_sub(1);
-    let stays = |listed: &Listed| {
-        let goes = spare > 0 && is_cache(listed);
-        spare -= usize::from(goes);
-        !goes
-    };
-    let mut merged = merged;
-    merged.retain(stays);
     merged
 }
 
@@ -214,7 +196,7 @@ impl Reading<'_> {
             .iter()
             .filter_map(|written| is_on(written, sink).then(|| check_predicates::check(written, sink))?)
             .collect();
-        let merged = interleave(self.defaults, own);
+        let mut merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
             limiters > 0 || merged.iter().any(|listed| matches!(listed.filter, Filter::ConcurrencyLimiter(_)));
@@ -241,7 +223,7 @@ impl Reading<'_> {
         if checked.len() == predicates.len() {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
         }
-        let merged = one_cache(merged, &id, id_at, sink);
+        check_caches::leave_one(&mut merged, |listed| &listed.filter, &id, id_at, sink);
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();
         let definition = Definition {
