@@ -16,7 +16,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_cors, check_edits, check_target, filters, forward, upstreams};
+use super::{check_caches, check_cors, check_edits, check_target, filters, forward, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -106,24 +106,6 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
     }
     merged.extend(defaults);
     merged.sort_by_key(|listed| listed.filter.place());
-    merged
-}
-
-/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
-fn one_cache(merged: Filters, id: &str, at: Origin, sink: &mut Sink) -> Filters {
-    let is_cache = |listed: &Listed| matches!(listed.filter, Filter::LocalResponseCache(_));
-    let caches = merged.iter().filter(|listed| is_cache(listed)).count();
-    if caches > 1 {
-        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
-    }
-    let mut spare = caches.saturating_sub(1);
-    let stays = |listed: &Listed| {
-        let goes = spare > 0 && is_cache(listed);
-        spare -= usize::from(goes);
-        !goes
-    };
-    let mut merged = merged;
-    merged.retain(stays);
     merged
 }
 
@@ -259,7 +241,7 @@ impl Reading<'_> {
                 upstreams::variables(target, &checked, uri.origin, sink);
             }
         }
-        let merged = one_cache(merged, &id, id_at, sink);
+        check_caches::leave_one(&mut merged, |listed| &listed.filter, &id, id_at, sink);
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),
             _ => None,
