@@ -16,17 +16,16 @@ use super::check_trusted::trusted_proxies;
 use super::filters::Settings;
 use super::limiter::{Limits, families};
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
-    Underscores,
+    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, Route, Underscores,
 };
 use super::problem::Sink;
-use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
+use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server};
+use super::{check_redis, check_routes, check_server, httpclient};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -131,7 +130,7 @@ pub(crate) fn check(
             },
         },
         forwarding: forwarding(raw, nodes, sink),
-        http_client: http_client(&raw.httpclient, sink),
+        http_client: httpclient::check(&raw.httpclient, nodes, sink),
         routes,
         is_spring: sink.is_spring,
     }
@@ -182,20 +181,6 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding
         },
         via,
         remove_hop_by_hop,
-    }
-}
-
-fn http_client(raw: &RawHttpClient, sink: &mut Sink) -> HttpClient {
-    let response_timeout = match raw.response_timeout {
-        None if sink.is_spring => None,
-        given => Some(positive(given, 60, sink)),
-    };
-    HttpClient {
-        connect_timeout: positive(raw.connect_timeout, 5, sink),
-        response_timeout,
-        read_timeout: positive(raw.read_timeout, 60, sink),
-        max_idle_time: positive(raw.pool.max_idle_time, 60, sink),
-        max_idle: raw.pool.max_idle.unwrap_or(512),
     }
 }
 

@@ -22,6 +22,7 @@ mod de;
 mod definition;
 mod dotted;
 mod filters;
+mod httpclient;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;

@@ -73,7 +73,7 @@ pub(crate) fn look_up(name: &str) -> Known {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 25] = [
+pub(crate) const LATER_SETTINGS: [&str; 20] = [
     "globalcors",
     "x-forwarded",
     "forwarded",
@@ -91,11 +91,6 @@ pub(crate) const LATER_SETTINGS: [&str; 25] = [
     "restrictive-property-accessor",
     "redis-route-definition-repository",
     "observability",
-    "httpclient.ssl",
-    "httpclient.proxy",
-    "httpclient.websocket",
-    "httpclient.max-header-size",
-    "httpclient.wiretap",
     "filter.secure-headers",
     "filter.local-response-cache",
     "upstreams",

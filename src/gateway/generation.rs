@@ -1,5 +1,7 @@
 //! What one configuration becomes on one worker: a route table with a stack of layers for each route.
 
+use std::cell::OnceCell;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +15,18 @@ use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
 use crate::config::{
-    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
+    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, Target, TrustedProxies,
+    Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::elsewhere::Elsewhere;
 use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
 use crate::upstream::headers::Hygiene;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::PoolLimits;
+use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 
 /// One configuration, ready to serve.
@@ -67,6 +71,7 @@ pub struct Resources {
     limits: Limits,
     logs_reasons: bool,
     pools: Rc<Pools>,
+    workers: OnceCell<NonZeroUsize>,
     current: Rc<Current>,
 }
 
@@ -75,13 +80,17 @@ impl Resources {
     /// request itself.
     #[must_use]
     pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), current: Rc::default() }
+        let pools = Rc::new(Pools::new(PoolSettings::default()));
+        Self { worker, metrics, limits, logs_reasons, pools, workers: OnceCell::new(), current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
     #[must_use]
     pub fn build(&self, config: &Config) -> Generation {
         self.limits.configure(config);
+        // A reload starts no threads.
+        let workers = *self.workers.get_or_init(|| config.server.workers);
+        self.pools.configure(PoolSettings::of(&config.http_client, self.worker, workers));
         let hygiene = Rc::new(Hygiene {
             underscores: config.forwarding.underscores,
             remove: config.forwarding.remove_hop_by_hop.clone(),
@@ -90,21 +99,16 @@ impl Resources {
         let routes = config.routes.iter().map(|route| {
             let innermost = match &route.uri {
                 Target::Echo => echoing(),
-                Target::Http { host, port, authority } => forwarding(Forward {
-                    endpoints: Endpoints::One(self.pools.get(
-                        Origin { host: host.clone(), port: *port, authority: authority.clone() },
-                        PoolLimits {
-                            max_idle: config.http_client.max_idle,
-                            max_idle_time: config.http_client.max_idle_time,
-                        },
-                    )),
-                    timeouts: Timeouts {
-                        connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
-                        response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
-                        read: config.http_client.read_timeout,
-                    },
-                    hygiene: Rc::clone(&hygiene),
-                }),
+                Target::Http { scheme, host, port, .. } => {
+                    let elsewhere = self.elsewhere(route, &config.http_client);
+                    let origin = Origin::new(*scheme, host, *port, &elsewhere.tls, elsewhere.http2);
+                    forwarding(Forward {
+                        endpoints: Endpoints::One(self.pools.get(origin)),
+                        elsewhere,
+                        timeouts: timeouts(route, &config.http_client),
+                        hygiene: Rc::clone(&hygiene),
+                    })
+                }
             };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
             let built = Route {
@@ -125,6 +129,15 @@ impl Resources {
             hygiene,
             body_timeout: config.server.body_timeout,
             current: Rc::clone(&self.current),
+        }
+    }
+
+    /// How `route` reaches targets that its requests name, and its own.
+    fn elsewhere(&self, route: &config::Route, client: &HttpClient) -> Elsewhere {
+        Elsewhere {
+            pools: Rc::clone(&self.pools),
+            tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
+            http2: route.http2.unwrap_or(client.http2),
         }
     }
 
@@ -171,5 +184,13 @@ impl stack::Resources for Resources {
 
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
+    }
+}
+
+fn timeouts(route: &config::Route, client: &HttpClient) -> Timeouts {
+    Timeouts {
+        connect: route.connect_timeout.unwrap_or(client.connect_timeout),
+        response: route.response_timeout.unwrap_or(client.response_timeout),
+        read: client.read_timeout,
     }
 }

@@ -22,6 +22,18 @@ pub enum ForwardError {
     /// No answer within the response timeout.
     #[error("the upstream did not answer in time")]
     Timeout,
+    /// The stream was refused before the upstream did anything with the request (RFC 9113 §8.7): it may be sent again.
+    #[error("the upstream refused the stream")]
+    Refused(#[source] hyper::Error),
+    /// The request's `Host` cannot be HTTP/2's `:authority`.
+    #[error("the request's Host cannot be sent over HTTP/2")]
+    BadHost,
+    /// A filter named a target that is no HTTP server.
+    #[error("a filter named a target that is no `http` or `https` URI")]
+    BadTarget,
+    /// Requests name more targets than connections can be kept for.
+    #[error("requests name too many targets at once")]
+    TooManyOrigins,
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -39,9 +51,13 @@ impl ForwardError {
 #[must_use]
 pub fn to_failure(error: &ForwardError) -> Failure {
     match error {
-        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
+        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => {
+            Failure::GatewayTimeout
+        }
+        ForwardError::Connect(ConnectError::Exhausted) | ForwardError::TooManyOrigins => Failure::Busy,
         ForwardError::Connect(_) => Failure::Unreachable,
-        ForwardError::UnaskedUpgrade => Failure::BadGateway,
+        ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
+        ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
 }

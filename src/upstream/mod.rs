@@ -1,6 +1,7 @@
 //! The far side: connections to upstreams, what is sent over them, and what comes back.
 
 pub mod echo;
+pub mod elsewhere;
 pub mod endpoints;
 pub mod error;
 pub mod exchange;
@@ -10,5 +11,7 @@ pub mod headers;
 pub mod origin;
 pub mod pool;
 pub mod pools;
+pub mod proxy;
 pub mod request;
+pub mod tls;
 pub mod upgrade;
