@@ -43,8 +43,13 @@ impl ForwardError {
     /// The error and what caused it, in one line.
     #[must_use]
     pub fn chain(&self) -> String {
-        causes(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        chain(self)
     }
+}
+
+/// `error` and what caused it, in one line.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What the client is told.

@@ -13,6 +13,8 @@ mod faults;
 mod forwarding;
 mod framing;
 mod http2;
+mod http2_upstreams;
+mod https_upstreams;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod key_resolvers;
@@ -35,5 +37,6 @@ mod streaming;
 mod support;
 mod timeouts;
 mod tunnels;
+mod upstream_pools;
 mod upstreams;
 mod without_scripts;
