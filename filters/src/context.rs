@@ -61,6 +61,47 @@ impl LocalReply {
     }
 }
 
+/// Where earlier attempts at one request went, so that the next can go elsewhere. Who repeats requests puts it into their
+/// extensions; who chooses an endpoint avoids those that it knows, while another lives, and notes its choice.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts(Arc<Mutex<Vec<u64>>>);
+
+impl Attempts {
+    /// Notes that an attempt goes to `endpoint`, by any number that tells endpoints apart.
+    pub fn note(&self, endpoint: u64) {
+        self.0.lock().push(endpoint);
+    }
+
+    /// Whether an attempt went to `endpoint`.
+    #[must_use]
+    pub fn tried(&self, endpoint: u64) -> bool {
+        self.0.lock().contains(&endpoint)
+    }
+}
+
+/// Why there is no answer from the upstream; beside [`LocalReply`] on the response that stands for it. What Spring Cloud
+/// Gateway throws as an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// No endpoint can be asked: a load balancer without a healthy one.
+    NoEndpoint,
+    /// The name has no address.
+    Unresolved,
+    /// Nobody listens, or the way is barred.
+    Unreachable,
+    /// The connection was not accepted in time.
+    ConnectTimeout,
+    /// The TLS handshake failed.
+    Tls,
+    /// The connection broke off before the answer.
+    BrokeOff,
+    /// What came is no answer.
+    Malformed,
+    /// No answer within the response timeout.
+    ResponseTimeout,
+}
+
 /// A connection that has left HTTP: what is bound to the request lasts until the tunnel closes, not until its answer has
 /// been sent. Whoever joins the two sides puts it into the 101's extensions.
 #[derive(Clone)]

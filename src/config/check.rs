@@ -22,6 +22,7 @@ use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
+use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
@@ -55,6 +56,7 @@ fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
+    switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
     sink: &mut Sink,
 ) -> Config {
@@ -83,6 +85,7 @@ pub(crate) fn check(
     let settings = Settings {
         raw,
         nodes,
+        switches,
         limits,
         original_status_header: raw
             .set_status
@@ -129,7 +132,7 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
-        forwarding: forwarding(raw, nodes, sink),
+        forwarding: forwarding(raw, nodes, switches, sink),
         http_client: httpclient::check(&raw.httpclient, nodes, sink),
         routes,
         is_spring: sink.is_spring,
@@ -150,7 +153,7 @@ fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
     }
 }
 
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding {
+fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mut Sink) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
         Some(via) if via.value != "true" => Some(via.value.as_str()),
@@ -181,6 +184,7 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding
         },
         via,
         remove_hop_by_hop,
+        tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
     }
 }
 

@@ -20,7 +20,7 @@ pub use self::http_client::{
     ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
 };
 pub use super::limiter::{
-    Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
+    Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 use crate::routing::Predicate;
 
@@ -187,6 +187,8 @@ pub struct Forwarding {
     pub via: Option<HeaderValue>,
     /// Replaces the list of hop-by-hop headers that are removed.
     pub remove_hop_by_hop: Option<Vec<HeaderName>>,
+    /// Whether a request may switch to another protocol, such as WebSocket; otherwise it is forwarded without asking.
+    pub tunnels: bool,
 }
 
 /// Peers whose forwarding headers are believed.

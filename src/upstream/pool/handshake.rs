@@ -114,7 +114,7 @@ where
         .await
         .map_err(ConnectError::Handshake)?;
     // Asked at every choice: the server may change its mind, and nothing else would tell.
-    let connection = Rc::new(RefCell::new(Some(connection)));
+    let connection: Running<S> = Rc::new(RefCell::new(Some(connection)));
     let asked = Rc::clone(&connection);
     let most = move || {
         let connection = asked.try_borrow().ok();
@@ -125,13 +125,12 @@ where
     Ok(Fresh::Http2(sender, streams))
 }
 
+/// A connection as long as it runs, for whoever drives it and for who asks it.
+type Running<S> = Rc<RefCell<Option<http2::Connection<TokioIo<Noting<S>>, Body, LocalExecutor>>>>;
+
 /// Runs a connection to its end, and drops it then: whatever still waits in it learns so.
-async fn drive<S>(
-    connection: Rc<RefCell<Option<http2::Connection<TokioIo<S>, Body, LocalExecutor>>>>,
-    streams: Rc<Streams>,
-    origin: Origin,
-    note: Note,
-) where
+async fn drive<S>(connection: Running<S>, streams: Rc<Streams>, origin: Origin, note: Note)
+where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let ended = poll_fn(|cx| match &mut *connection.borrow_mut() {

@@ -231,11 +231,11 @@ async fn talk<S>(stream: S, is_http2: bool, spoken: &Spoken, handler: Arc<Handle
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (going, mut gone) = tokio::sync::mpsc::unbounded_channel();
+    let (going, mut gone) = tokio::sync::mpsc::channel(1);
     let (goes_after, counted) = (spoken.goes_after, AtomicUsize::new(0));
     let service = service_fn(move |request| {
         if counted.fetch_add(1, SeqCst) + 1 == goes_after {
-            let _ = going.send(());
+            let _ = going.try_send(());
         }
         let answering = handler(request);
         async move { Ok::<_, Infallible>(answering.await) }
