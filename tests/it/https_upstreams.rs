@@ -27,7 +27,10 @@ fn a_certificate_is_believed_or_the_log_says_what_is_wrong_with_it() {
     let elsewhere = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
     made.sign_expired();
     let expired = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
-    let plain = Upstream::ok("plain");
+    let plain = Upstream::scripted(|stream, _| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    });
     let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
     let (ca, cert, key) = (ca.display(), cert.display(), key.display());
     let by_ca = format!(", tls: {{ca: {ca}}}");
