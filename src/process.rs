@@ -24,6 +24,7 @@ use crate::routing::Predicate;
 use crate::server::listener;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::{Keeper, Upstreams};
 use crate::worker::{Orders, Worker};
 
 /// How often the buckets in memory are rid of those that are full again, a shard at a time.
@@ -60,7 +61,12 @@ pub enum StartError {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file.
-    File(PathBuf),
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// The profiles that the command line names.
+        profiles: Option<String>,
+    },
     /// A text in the binary, which never changes.
     Embedded,
 }
@@ -95,8 +101,12 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     let mut keys = KeyKeeper::default();
     #[cfg(feature = "jwt")]
     keys.take_over(config.jwt.as_ref()).await;
+    let upstreams = Arc::<Upstreams>::default();
+    let mut keeper = Keeper::new(Arc::clone(&upstreams));
+    keeper.take_over(&config).await;
     let metrics = Arc::new(Metrics::default());
-    let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
+    let (shared, counted) = (Arc::clone(&limits), Arc::clone(&metrics));
+    let state = AdminState::new(Arc::clone(&config), shared, Arc::clone(&upstreams), counted, log.clone());
     let admin_address = start_admin(&config, &state)?;
     let workers = config.server.workers.get();
     let max_connections = descriptors::client_connections(config.server.max_connections, workers);
@@ -111,6 +121,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
             starting: starting.clone(),
             orders: receiver.clone(),
             limits: Arc::clone(&limits),
+            upstreams: Arc::clone(&upstreams),
             metrics: Arc::clone(&metrics),
             log: log.clone(),
         };
@@ -134,6 +145,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         let Some(config) = reload(source, &running, &state, log.as_ref()) else { continue };
         #[cfg(feature = "jwt")]
         keys.take_over(config.jwt.as_ref()).await;
+        keeper.take_over(&config).await;
         state.config.store(Arc::clone(&config));
         state.reloads.fetch_add(1, Relaxed);
         orders.send_modify(|orders| orders.config = Arc::clone(&config));
@@ -187,15 +199,16 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
     let admin = admin.map(|address| format!("http://{address}"));
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     tracing::info!(
         workers = config.server.workers.get(),
         routes = config.routes.len(),
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),
-        "listening on http://{address}"
+        "listening on {scheme}://{address}"
     );
     if let Some(path) = example_path(config) {
-        tracing::info!("try: curl -i http://localhost:{}{path}", address.port());
+        tracing::info!("try: curl -i {scheme}://localhost:{}{path}", address.port());
     }
 }
 
@@ -212,11 +225,11 @@ fn reload(source: &Source, running: &Config, state: &AdminState, log: Option<&Lo
     if let Some(log) = log {
         log.reopen();
     }
-    let Source::File(path) = source else {
+    let Source::File { path, profiles } = source else {
         tracing::info!("the built-in configuration does not change");
         return None;
     };
-    match config::load(path) {
+    match config::load_for(path, profiles.as_deref()) {
         Ok(loaded) => {
             loaded.notes.log();
             for setting in needs_restart(running, &loaded.config) {

@@ -1,7 +1,7 @@
 //! One worker: a thread with a runtime, a listener, connections and pools of its own. Workers share limits and
 //! metrics, and nothing else.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -21,6 +21,7 @@ use crate::server::io::Patience;
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::Upstreams;
 
 /// What the process asks of its workers.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Worker {
     pub starting: mpsc::Sender<Infallible>,
     /// The buckets that all workers share.
     pub limits: Arc<SharedLimits>,
+    /// The endpoints that all workers share.
+    pub upstreams: Arc<Upstreams>,
     /// The process' metrics.
     pub metrics: Arc<Metrics>,
     /// Where its access-log lines go.
@@ -72,12 +75,12 @@ impl Worker {
         let limits = Limits::new(self.limits);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
-        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, logs_reasons));
+        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, self.upstreams, logs_reasons));
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
         resources.settled().await;
         drop(self.starting);
-        let connection_limits = Rc::new(Cell::new(connection_limits(&config)));
+        let connection_limits = Rc::new(RefCell::new(connection_limits(&config)));
         spawn_local(tick(Rc::clone(&resources)));
         let stop = obey(self.orders, Rc::clone(&resources), Rc::clone(&gateway), Rc::clone(&connection_limits));
         let connections = Arc::new(Connections::default());
@@ -95,7 +98,7 @@ async fn obey(
     mut orders: watch::Receiver<Orders>,
     resources: Rc<Resources>,
     gateway: Rc<Gateway>,
-    limits: Rc<Cell<ConnectionLimits>>,
+    limits: Rc<RefCell<ConnectionLimits>>,
 ) -> Duration {
     while orders.changed().await.is_ok() {
         let Orders { config, drain } = orders.borrow_and_update().clone();
@@ -105,7 +108,7 @@ async fn obey(
         let generation = resources.build(&config);
         resources.settled().await;
         gateway.swap(generation);
-        limits.set(connection_limits(&config));
+        limits.replace(connection_limits(&config));
     }
     Duration::ZERO
 }
@@ -125,6 +128,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
         header_bytes: server.max_header_bytes,
         headers: server.max_headers,
         http2: server.http2,
+        tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.0)),
         patience: Patience { header: server.header_timeout, idle: server.idle_timeout, write: server.write_timeout },
     }
 }

@@ -79,28 +79,9 @@ impl Attempts {
     }
 }
 
-/// Why there is no answer from the upstream; beside [`LocalReply`] on the response that stands for it. What Spring Cloud
-/// Gateway throws as an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
-    /// No endpoint can be asked: a load balancer without a healthy one.
-    NoEndpoint,
-    /// The name has no address.
-    Unresolved,
-    /// Nobody listens, or the way is barred.
-    Unreachable,
-    /// The connection was not accepted in time.
-    ConnectTimeout,
-    /// The TLS handshake failed.
-    Tls,
-    /// The connection broke off before the answer.
-    BrokeOff,
-    /// What came is no answer.
-    Malformed,
-    /// No answer within the response timeout.
-    ResponseTimeout,
-}
+/// Marks a request that asks to leave HTTP, whose `Upgrade` field stands no longer in its head: it is sent once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsksToUpgrade;
 
 /// A connection that has left HTTP: what is bound to the request lasts until the tunnel closes, not until its answer has
 /// been sent. Whoever joins the two sides puts it into the 101's extensions.

@@ -13,19 +13,19 @@ const PROBLEMS: u8 = 1;
 /// A file cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Checks `files`: their problems go to standard error, a line for each good one to standard output.
+/// Checks `files` with `profiles` active: their problems go to standard error, a line for each good one to standard output.
 ///
 /// The exit code is 0 when all are good, 1 when one has errors, 2 when one cannot be read.
 #[must_use]
-pub fn run(files: &[PathBuf]) -> ExitCode {
-    ExitCode::from(check(files, super::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
+pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
+    ExitCode::from(check(files, profiles, super::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
 }
 
-fn check(files: &[PathBuf], color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let mut worst = OK;
     for path in files {
         // A closed pipe does not change the verdict: failed writes are let go.
-        let code = match config::load(path) {
+        let code = match config::load_for(path, profiles) {
             Ok(loaded) => {
                 let _ = write!(err, "{}", loaded.notes.render(color));
                 let count = loaded.config.routes.len();
@@ -54,7 +54,7 @@ mod tests {
 
     fn checked(files: &[PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = check(files, false, &mut out, &mut err);
+        let code = check(files, None, false, &mut out, &mut err);
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 

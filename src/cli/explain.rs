@@ -30,6 +30,8 @@ pub(super) struct Arguments {
     /// Print JSON, for tools
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    profiles: super::Profiles,
 }
 
 /// Explains the request to standard output. The exit code is 0, 1 when the file has errors, 2 when it cannot be read or
@@ -42,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let loaded = match config::load(&arguments.file) {
+    let loaded = match config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
         Ok(loaded) => loaded,
         Err(error) => {
             eprint!("{}", error.render(super::wants_color()));

@@ -3,6 +3,7 @@
 pub mod check;
 mod explain;
 mod health;
+mod migrate;
 mod schema;
 mod serve;
 
@@ -27,6 +28,15 @@ struct Serve {
     /// The configuration; config/tollgate.yaml where none is named
     #[arg(long, short, value_name = "FILE", env = "TOLLGATE_CONFIG")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    profiles: Profiles,
+}
+
+#[derive(Debug, Args)]
+struct Profiles {
+    /// Active profiles, as Spring's, with commas between; those of SPRING_PROFILES_ACTIVE where none is named
+    #[arg(long = "profile", value_name = "NAMES")]
+    profiles: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,9 +50,19 @@ enum Command {
         /// The files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        #[command(flatten)]
+        profiles: Profiles,
     },
     /// Say what becomes of a request: which route takes it and why no earlier one, its filters, what limiters count it under, and what the upstream gets
     Explain(explain::Arguments),
+    /// Print an application.yml of Spring Cloud Gateway in Tollgate's own plain form, with comments on what changed
+    Migrate {
+        /// The application.yml
+        file: PathBuf,
+        /// Where to; printed where nothing is named
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Print the JSON Schema of the YAML, for editors
     Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
@@ -61,10 +81,11 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(Serve { config }) => serve::file(config),
+        Command::Serve(Serve { config, profiles }) => serve::file(config, profiles.profiles),
         Command::Demo => serve::demo(),
-        Command::Check { files } => check::run(&files),
+        Command::Check { files, profiles } => check::run(&files, profiles.profiles.as_deref()),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Migrate { file, out } => migrate::run(&file, out),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }

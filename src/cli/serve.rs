@@ -12,8 +12,8 @@ const DEFAULT: &str = "config/tollgate.yaml";
 /// The demo, in the binary.
 const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
-/// Runs the gateway on `file`, or on the default one.
-pub(super) fn file(file: Option<PathBuf>) -> ExitCode {
+/// Runs the gateway on `file`, or on the default one, with `profiles` active.
+pub(super) fn file(file: Option<PathBuf>, profiles: Option<String>) -> ExitCode {
     let path = match file {
         Some(path) => path,
         None if Path::new(DEFAULT).exists() => DEFAULT.into(),
@@ -25,7 +25,7 @@ pub(super) fn file(file: Option<PathBuf>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    start(config::load(&path), &Source::File(path))
+    start(config::load_for(&path, profiles.as_deref()), &Source::File { path, profiles })
 }
 
 /// Runs the demo.

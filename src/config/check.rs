@@ -26,7 +26,7 @@ use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server, httpclient};
+use super::{check_forwarded, check_redis, check_routes, check_server, httpclient, upstreams};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -82,7 +82,7 @@ pub(crate) fn check(
         counted: RefCell::default(),
         buckets: RefCell::default(),
     };
-    let settings = Settings {
+    let mut settings = Settings {
         raw,
         nodes,
         switches,
@@ -92,8 +92,12 @@ pub(crate) fn check(
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.origin, sink)),
+        upstreams: BTreeMap::new(),
     };
+    upstreams::locator(raw, nodes, sink);
+    settings.upstreams = upstreams::check(&settings, sink);
     let routes = check_routes::check(&settings, sink);
+    let upstreams = settings.upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -134,6 +138,9 @@ pub(crate) fn check(
         },
         forwarding: forwarding(raw, nodes, switches, sink),
         http_client: httpclient::check(&raw.httpclient, nodes, sink),
+        dns: upstreams::dns(&raw.dns, nodes, sink),
+        upstreams,
+        use404: raw.loadbalancer.use404.unwrap_or(false),
         routes,
         is_spring: sink.is_spring,
     }
@@ -175,8 +182,11 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
         .headers
         .as_ref()
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.origin, sink)).collect());
+    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), sink);
     Forwarding {
-        trusted_proxies: trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), sink),
+        believes_address: check_forwarded::believes_address(raw, &trusted_proxies, sink),
+        headers: check_forwarded::headers(raw, &trusted_proxies, sink),
+        trusted_proxies,
         underscores: match raw.headers.underscores {
             None | Some(RawUnderscores::Drop) => Underscores::Drop,
             Some(RawUnderscores::Allow) => Underscores::Allow,

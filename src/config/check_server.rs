@@ -8,8 +8,8 @@ use super::check::{Nodes, positive};
 use super::model::{Management, Server};
 use super::problem::Sink;
 use super::raw_server::{RawManagement, RawServer};
+use super::server_tls;
 use super::spot::Spot;
-use super::yaml::Node;
 
 /// Heads smaller than this would refuse ordinary browsers.
 const MIN_HEADER_BYTES: u64 = 8 * 1024;
@@ -23,12 +23,7 @@ pub(crate) fn server(
     env: &dyn Fn(&str) -> Option<String>,
     sink: &mut Sink,
 ) -> Server {
-    if let Some(ssl) = raw.ssl.and_then(|ssl| nodes.get(ssl))
-        && ssl.get("enabled").and_then(Node::scalar) != Some("false")
-    {
-        sink.error(ssl.origin.key(), "TLS (`server.ssl`) is not supported yet")
-            .help("end TLS in front of the gateway and remove `server.ssl`");
-    }
+    let http2 = raw.http2.enabled.unwrap_or(true);
     let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
         if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
             sink.error(size.origin, format!("must be from 8KB to 16MB, got {} bytes", size.value.0));
@@ -47,7 +42,8 @@ pub(crate) fn server(
         address: raw.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         port: port_from("SERVER_PORT", env, sink).or(raw.port).unwrap_or(8080),
         workers: raw.workers.unwrap_or(cores),
-        http2: raw.http2.enabled.unwrap_or(true),
+        http2,
+        tls: server_tls::check(raw.ssl, http2, nodes, sink),
         max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
         max_headers,
         max_body_bytes: raw.max_body_size.map(|size| size.0),

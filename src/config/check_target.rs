@@ -2,17 +2,19 @@
 
 use http::Uri;
 
-use super::model::{Scheme, Target};
+use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
+use super::upstreams::{self, Named, Scheme};
 
 /// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(uri: &Spot<String>, sink: &mut Sink) -> Option<Target> {
+pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> Option<Target> {
     let text = uri.value.trim();
     let at = uri.origin;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
+        Some("lb") => return upstreams::target(uri, upstreams, sink),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
             // The upgrade to WebSocket is HTTP's: a target of `ws` serves ordinary requests as well.
             let scheme = if matches!(scheme, "https" | "wss") { Scheme::Https } else { Scheme::Http };
@@ -21,9 +23,8 @@ pub(crate) fn check(uri: &Spot<String>, sink: &mut Sink) -> Option<Target> {
         Some(scheme @ ("http" | "https" | "ws" | "wss")) => {
             sink.error(at, format!("`{text}` is no URI")).help(format!("write it like `{scheme}://127.0.0.1:9000`"));
         }
-        Some(later @ ("lb" | "forward" | "no")) => {
+        Some(later @ ("forward" | "no")) => {
             let help = match later {
-                "lb" => "name the server: `http://host:port`",
                 _ => "use `http://host:port`",
             };
             sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help(help);
@@ -76,7 +77,7 @@ mod tests {
     use crate::config::yaml::Origin;
 
     fn target(text: &str) -> Option<Target> {
-        check(&Spot { value: text.to_owned(), origin: Origin::ROOT }, &mut Sink::default())
+        check(&Spot { value: text.to_owned(), origin: Origin::ROOT }, &Named::new(), &mut Sink::default())
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn settle(node: Node) -> Node {
 }
 
 /// `a.b[0].c` as `a`, `b`, `[0]`, `c`.
-fn split(key: &str) -> Vec<String> {
+pub(crate) fn split(key: &str) -> Vec<String> {
     let mut steps = Vec::new();
     let mut rest = key;
     while !rest.is_empty() {

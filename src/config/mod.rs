@@ -9,10 +9,10 @@ mod advice;
 mod check;
 mod check_concurrency;
 mod check_edits;
+mod check_forwarded;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;
-mod check_predicates;
 mod check_redis;
 mod check_request_counter;
 mod check_routes;
@@ -22,6 +22,7 @@ mod check_trusted;
 mod de;
 mod definition;
 mod dotted;
+mod environment;
 mod filters;
 #[cfg(test)]
 mod generated;
@@ -30,23 +31,34 @@ mod httpclient;
 mod jwt;
 mod limiter;
 mod locate;
+mod migrate;
 mod model;
+#[cfg(test)]
+mod mutations;
 mod names;
 mod pem;
 mod placeholder;
+mod predicates;
 mod problem;
+mod profiles;
 mod raw;
+mod raw_forwarded;
 mod raw_jwt;
+mod raw_predicates;
 mod raw_route;
 mod raw_server;
+mod raw_tls;
 mod schema;
+mod server_tls;
 mod spot;
 mod status;
 mod switches;
 #[cfg(test)]
 mod tests;
+mod text;
 mod unfold;
 mod units;
+mod upstreams;
 mod values;
 mod yaml;
 
@@ -58,13 +70,21 @@ use thiserror::Error;
 pub use filters::{Argument, Entry as FilterEntry, filters};
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, KeySource};
+pub use migrate::{Migrated, migrate, migrate_file};
 pub use model::*;
+pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
+pub use upstreams::{
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
+    Statuses, Upstream,
+};
 
 use names::{LATER_SETTINGS, no_effect};
 use problem::{Sink, closest};
+use profiles::Profiles;
 use switches::Switches;
+use text::{Part, Text};
 use yaml::Node;
 
 /// A configuration that can be used, and what its author should know of it.
@@ -104,53 +124,86 @@ impl LoadError {
     }
 }
 
-/// Reads and checks the file at `path`, with placeholders from the environment.
+/// Reads and checks the file at `path` and those of its profiles beside it, with placeholders from the environment.
 ///
 /// # Errors
-/// The file cannot be read as UTF-8 text, or has errors.
+/// A file cannot be read as UTF-8 text, or has errors.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
-    parse(&path.display().to_string(), &text, &|name| std::env::var(name).ok()).map_err(LoadError::Invalid)
+    load_for(path, None)
 }
 
-/// Checks `text`, which problems call `file_name`, with placeholders, `SERVER_PORT`, `MANAGEMENT_SERVER_PORT` and
-/// `SPRING_PROFILES_ACTIVE` from `env`.
+/// The same with `profiles` active, names with commas between, in place of those of the environment.
+///
+/// # Errors
+/// A file cannot be read as UTF-8 text, or has errors.
+pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError> {
+    let env = |name: &str| match profiles {
+        Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    let text = Text::of(text::read(path, &env)?);
+    parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+}
+
+/// Checks `text`, which problems call `file_name`, with placeholders, profiles and all that the environment overrides
+/// from `env`.
 ///
 /// # Errors
 /// Every problem of the text, when at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
-    // A byte order mark is no part of the text.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    parse_text(Text::of(vec![Part::new(file_name, text)]), env, &mut |_| {}).map(|(loaded, _)| loaded)
+}
+
+/// Checks `text`. `written` is shown the tree before its placeholders are resolved, and all properties of the file.
+fn parse_text(
+    text: Text,
+    env: &dyn Fn(&str) -> Option<String>,
+    written: &mut dyn FnMut((&Node, &Node)),
+) -> Result<(Loaded, Remains), Problems> {
     let mut sink = Sink::default();
-    let (documents, mut places) = yaml::parse(text, &mut sink);
+    let (documents, mut places) = yaml::parse(&text.whole, &mut sink);
     if sink.has_errors() {
-        return Err(sink.finish(file_name, text, &places));
+        return Err(sink.finish(text, &places));
     }
     sink.is_spring = unfold::is_spring(&documents);
-    let profiles: Vec<String> =
-        env("SPRING_PROFILES_ACTIVE").unwrap_or_default().split(',').map(|name| name.trim().to_owned()).collect();
-    let whole = unfold::join(documents, &profiles, &mut places, &mut sink);
+    let documents = unfold::expand(documents, &mut places, &mut sink);
+    let profiles = Profiles::of(&documents, env);
+    let whole = unfold::join(documents, &profiles, env, &mut sink);
     let properties = whole.clone();
     let mut root = unfold::unfold(whole, &mut sink);
     let lookup = |name: &str| {
         let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
-        from_environment.or_else(|| property(&properties, name).map(placeholder::Value::Text))
+        let random = || placeholder::random(name).map(placeholder::Value::Literal);
+        from_environment.or_else(random).or_else(|| property(&properties, name).map(placeholder::Value::Text))
     };
-    placeholder::resolve(&mut root, &lookup, &mut sink);
+    written((&root, &properties));
+    let literal = environment::overlay(&mut root, env, &mut places, &mut sink);
+    placeholder::resolve(&mut root, &lookup, &literal, &mut sink);
     let switches = Switches::take(&mut root, &mut sink);
 
     let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
     report_unknown(&unknown, &mut sink);
     let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
     let failed = sink.has_errors();
-    let problems = sink.finish(file_name, text, &places);
-    if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }
+    let idle = sink.idle();
+    let problems = sink.finish(text, &places);
+    let unknown = unknown.into_iter().map(|unknown| unknown.origin).collect();
+    if failed { Err(problems) } else { Ok((Loaded { config, notes: problems }, Remains { places, idle, unknown })) }
 }
 
-/// A property of the file itself, as Spring's placeholders may name one.
+/// What is left of a text once it is read.
+struct Remains {
+    /// Its places.
+    places: yaml::Places,
+    /// What does nothing, and why.
+    idle: Vec<(yaml::Origin, String)>,
+    /// Keys that nobody knows.
+    unknown: Vec<yaml::Origin>,
+}
+
+/// A property of the file itself, as Spring's placeholders may name one: `server.port`, `hosts[0]`.
 fn property(properties: &Node, name: &str) -> Option<String> {
-    name.split('.').try_fold(properties, |node, key| node.get(key))?.scalar().map(str::to_owned)
+    dotted::split(name).iter().try_fold(properties, |node, step| node.step(step))?.scalar().map(str::to_owned)
 }
 
 /// Keys that nobody knows: our mistakes, Spring's that will come, and those of Spring's that have nothing to do with us.
@@ -171,6 +224,9 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
         } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
             let at = unknown.origin.key();
             sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if let Some(instead) = upstreams::no_effect(&unknown.path).filter(|_| sink.is_spring) {
+            let at = unknown.origin.key();
+            sink.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

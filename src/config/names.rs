@@ -2,24 +2,6 @@
 
 use super::de::canonical;
 
-/// Predicates that can be used.
-pub(crate) const PREDICATES: [&str; 11] = [
-    "Path",
-    "Method",
-    "Host",
-    "Header",
-    "Query",
-    "Cookie",
-    "After",
-    "Before",
-    "Between",
-    "RemoteAddr",
-    "CloudFoundryRouteService",
-];
-
-/// Predicates of Spring's that will come.
-const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
-
 /// Filters of Spring's that will come.
 const LATER_FILTERS: [&str; 7] = [
     "CircuitBreaker",
@@ -58,7 +40,7 @@ pub(crate) fn look_up(name: &str) -> Known {
     if let Some((_, why, instead)) = REFUSED.iter().find(|(refused, ..)| *refused == name) {
         return Known::Refused(why, instead);
     }
-    if LATER_PREDICATES.contains(&name) || LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
+    if LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
 }
 
 /// Every filter that Spring or we have.
@@ -68,29 +50,23 @@ pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
 
 /// Every predicate that Spring or we have.
 pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
-    PREDICATES.into_iter().chain(LATER_PREDICATES).chain(["ReadBody"])
+    super::predicates::names().chain(["ReadBody"])
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 18] = [
+pub(crate) const LATER_SETTINGS: [&str; 12] = [
     "globalcors",
-    "x-forwarded",
-    "forwarded",
-    "discovery",
     "metrics",
     "streaming-media-types",
     "route-filter-cache-enabled",
     "handler-mapping",
     "httpserver",
-    "loadbalancer",
-    "predicate",
     "actuator",
     "restrictive-property-accessor",
     "redis-route-definition-repository",
     "observability",
     "filter.secure-headers",
     "filter.local-response-cache",
-    "upstreams",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

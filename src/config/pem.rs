@@ -63,12 +63,12 @@ pub(crate) fn file(file: &Spot<String>, what: &str, sink: &mut Sink) -> Option<P
     Some(path.into())
 }
 
-/// The files of the SSL bundle `name`. Whatever it says that cannot be done is an error: a connection that is less
-/// secure than its configuration reads is worse than none.
-pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sink) -> Option<Bundle> {
+/// What the SSL bundle `name` says; `None` when there is none that can be read, which `sink` then knows.
+pub(crate) fn named<'n>(name: &Spot<String>, bundles: Option<&'n Node>, sink: &mut Sink) -> Option<&'n Node> {
     let wanted = name.value.trim();
     let of_kind = |kind: &str| bundles.and_then(|bundles| bundles.get(kind));
-    let Some(node) = of_kind("pem").and_then(|bundles| bundles.get(wanted)) else {
+    let found = of_kind("pem").and_then(|bundles| bundles.get(wanted));
+    if found.is_none() {
         if of_kind("jks").and_then(|bundles| bundles.get(wanted)).is_some() {
             sink.error(name.origin, format!("the SSL bundle `{wanted}` is a Java key store, which Tollgate cannot read")).help(format!(
                 "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM: name that under `spring.ssl.bundle.pem.{wanted}`"
@@ -84,8 +84,15 @@ pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sin
                 suggest(wanted, &known)
             });
         }
-        return None;
-    };
+    }
+    found
+}
+
+/// The files of the SSL bundle `name`. Whatever it says that cannot be done is an error: a connection that is less
+/// secure than its configuration reads is worse than none.
+pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sink) -> Option<Bundle> {
+    let node = named(name, bundles, sink)?;
+    let wanted = name.value.trim();
     let mut options = Vec::new();
     flatten("", node, &mut options);
     let (mut ca, mut cert, mut key) = (None, None, None);

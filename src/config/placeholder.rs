@@ -4,6 +4,7 @@
 //! hold placeholders again. A value of the environment is taken as it is: it may be a password with `${` in it, and
 //! must not end up in a message.
 
+use super::environment::Literal;
 use super::problem::Sink;
 use super::yaml::{Kind, Node};
 
@@ -18,9 +19,11 @@ pub(crate) enum Value {
     Text(String),
 }
 
-/// Resolves every placeholder below `node`; one that is unset and has no default goes to `sink`.
-pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>, sink: &mut Sink) {
+/// Resolves every placeholder below `node`, but in what is `literal`; one that is unset and has no default goes to
+/// `sink`.
+pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>, literal: &Literal, sink: &mut Sink) {
     match &mut node.kind {
+        Kind::Scalar(_) if literal.contains(&node.origin.place) => {}
         Kind::Null => {}
         Kind::Scalar(text) => {
             if text.contains("${") {
@@ -34,8 +37,8 @@ pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>, s
                 }
             }
         }
-        Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, sink)),
-        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, sink)),
+        Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, sink)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, sink)),
     }
 }
 
@@ -69,7 +72,7 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> R
 }
 
 /// The brace that closes a placeholder whose inside begins `text`.
-fn closing_brace(text: &str) -> Option<usize> {
+pub(crate) fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -89,6 +92,34 @@ pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -
             name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c.to_ascii_uppercase() }).collect();
         if relaxed == name { None } else { env(&relaxed) }
     })
+}
+
+/// Spring's `random.value`, `random.uuid`, `random.int` and `random.long`, the latter two with `(max)` or `[min,max]`,
+/// `max` itself excluded.
+pub(crate) fn random(name: &str) -> Option<String> {
+    let kind = name.strip_prefix("random.")?;
+    let (kind, range) = kind.split_at(kind.find(['(', '[']).unwrap_or(kind.len()));
+    let bounds: Vec<i64> = range
+        .trim_matches(['(', ')', '[', ']'])
+        .split(',')
+        .filter(|bound| !bound.is_empty())
+        .map(|bound| bound.trim().parse().ok())
+        .collect::<Option<_>>()?;
+    let (least, most) = match (kind, bounds.as_slice()) {
+        ("value", []) => return Some(format!("{:032x}", fastrand::u128(..))),
+        ("uuid", []) => {
+            // Version 4 (RFC 9562 §5.4): six bits say so.
+            let bits = fastrand::u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+            let hex = format!("{bits:032x}");
+            return Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"));
+        }
+        ("int", []) => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        ("long", []) => (i64::MIN, i64::MAX),
+        ("int" | "long", [max]) => (0, *max),
+        ("int" | "long", [min, max]) => (*min, *max),
+        _ => return None,
+    };
+    (least < most).then(|| fastrand::i64(least..most).to_string())
 }
 
 #[cfg(test)]
@@ -116,6 +147,23 @@ mod tests {
         assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
         assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
         assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
+    }
+
+    #[test]
+    fn random_values_are_of_their_kind_and_range() {
+        for _ in 0..100 {
+            let within = |name: &str| random(name).unwrap().parse::<i64>().unwrap();
+            assert!((0..7).contains(&within("random.int(7)")) && (3..5).contains(&within("random.long[3,5]")));
+            assert!(i32::try_from(within("random.int")).is_ok());
+        }
+        let uuid = random("random.uuid").unwrap();
+        assert!(uuid.len() == 36 && &uuid[14..15] == "4" && "89ab".contains(&uuid[19..20]), "{uuid}");
+        assert_eq!(random("random.value").unwrap().len(), 32);
+        for name in
+            ["random.int(0)", "random.int[5,5]", "random.int(x)", "random.colour", "randomness", "random.uuid(3)"]
+        {
+            assert_eq!(random(name), None, "{name}");
+        }
     }
 
     #[test]

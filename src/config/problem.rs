@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 
 use super::de::canonical;
 use super::locate::locate;
+use super::text::Text;
 use super::yaml::{Origin, Places};
 
 /// How bad a [`Problem`] is.
@@ -24,6 +25,8 @@ pub enum Severity {
 pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
+    /// Which of the files that were read: 0 is the one that was asked for, the others are those of its profiles.
+    pub file: usize,
     /// Line in the file, from 1; 0 when it belongs to no place in it (an environment variable).
     pub line: usize,
     /// Column in that line in characters, from 1; 0 like `line`.
@@ -34,11 +37,10 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// Every finding about one file, sorted by place.
+/// Every finding about one configuration, sorted by place.
 #[derive(Clone, Debug)]
 pub struct Problems {
-    file: String,
-    text: String,
+    text: Text,
     list: Vec<Problem>,
 }
 
@@ -63,8 +65,8 @@ impl Problems {
 
     /// Writes each to the log, in one line, by its severity.
     pub fn log(&self) {
-        for Problem { severity, line, column, message, help } in &self.list {
-            let place = format!("{}:{line}:{column}", self.file);
+        for Problem { severity, file, line, column, message, help } in &self.list {
+            let place = format!("{}:{line}:{column}", self.part(*file).0);
             let help = help.as_deref();
             match severity {
                 Severity::Error => tracing::error!(place, help, "{message}"),
@@ -86,6 +88,11 @@ impl Problems {
         out
     }
 
+    /// The name and the text of a file.
+    fn part(&self, file: usize) -> (&str, &str) {
+        self.text.parts.get(file).map_or(("", ""), |(_, part)| (&part.name, &part.text))
+    }
+
     fn render_one(&self, out: &mut String, problem: &Problem, color: bool) -> fmt::Result {
         let (word, paint) = match problem.severity {
             Severity::Error => ("error", "\x1b[1;31m"),
@@ -93,12 +100,13 @@ impl Problems {
             Severity::Info => ("info", "\x1b[1;36m"),
         };
         let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
-        write!(out, "{}:", self.file)?;
+        let (name, text) = self.part(problem.file);
+        write!(out, "{name}:")?;
         if problem.line > 0 {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
-        if let Some(line) = problem.line.checked_sub(1).and_then(|above| self.text.lines().nth(above)) {
+        if let Some(line) = problem.line.checked_sub(1).and_then(|above| text.lines().nth(above)) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             // Tabs stay tabs, so that the caret stands below what it means.
@@ -141,6 +149,8 @@ struct Found {
     at: At,
     message: String,
     help: Option<String>,
+    /// Whether what stands there does nothing, so that it can as well be removed.
+    idle: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -163,10 +173,12 @@ impl Sink {
         self.push(Severity::Info, At::Origin(at), message.into())
     }
 
-    /// What Spring would silently ignore: an error in our own form, a warning in a Spring file.
+    /// What Spring would silently ignore: an error in our own form, a warning in a Spring file. A key that is one is
+    /// [`idle`](Help::idle).
     pub(crate) fn mistake(&mut self, at: Origin, message: impl Into<String>) -> Help<'_> {
         let severity = if self.is_spring { Severity::Warning } else { Severity::Error };
-        self.push(severity, At::Origin(at), message.into())
+        let help = self.push(severity, At::Origin(at), message.into());
+        if at.key { help.idle() } else { help }
     }
 
     /// An error that belongs to no place in the file.
@@ -190,8 +202,18 @@ impl Sink {
         {
             return Help(None);
         }
-        self.found.push(Found { severity, at, message, help: None });
+        self.found.push(Found { severity, at, message, help: None, idle: false });
         Help(self.found.last_mut())
+    }
+
+    /// What can as well be removed, and why.
+    pub(crate) fn idle(&self) -> Vec<(Origin, String)> {
+        let idle = self.found.iter().filter(|found| found.idle);
+        let place = |found: &Found| match found.at {
+            At::Origin(origin) => Some((origin, found.message.clone())),
+            At::Nowhere | At::LineColumn(..) => None,
+        };
+        idle.filter_map(place).collect()
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -213,7 +235,7 @@ impl Sink {
     }
 
     /// Finds the line and column of each finding and sorts them.
-    pub(crate) fn finish(self, file: &str, text: &str, places: &Places) -> Problems {
+    pub(crate) fn finish(self, text: Text, places: &Places) -> Problems {
         let mut list: Vec<Problem> = self
             .found
             .into_iter()
@@ -221,14 +243,15 @@ impl Sink {
                 let (line, column) = match found.at {
                     At::Nowhere => (0, 0),
                     At::LineColumn(line, column) => (line, column),
-                    At::Origin(origin) => locate(text, places, origin).unwrap_or((0, 0)),
+                    At::Origin(origin) => locate(&text.whole, places, origin).unwrap_or((0, 0)),
                 };
-                Problem { severity: found.severity, line, column, message: found.message, help: found.help }
+                let (file, line) = text.place(line);
+                Problem { severity: found.severity, file, line, column, message: found.message, help: found.help }
             })
             .collect();
-        list.sort_by_key(|p| (p.line, p.column, p.severity));
+        list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        Problems { file: file.to_owned(), text: text.to_owned(), list }
+        Problems { text, list }
     }
 }
 
@@ -240,6 +263,14 @@ pub(crate) struct Mark(usize);
 pub(crate) struct Help<'s>(Option<&'s mut Found>);
 
 impl Help<'_> {
+    /// What stands there does nothing: it can as well be removed.
+    pub(crate) fn idle(mut self) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.idle = true;
+        }
+        self
+    }
+
     pub(crate) fn help(self, help: impl Into<String>) {
         if let Some(found) = self.0 {
             found.help = Some(help.into());

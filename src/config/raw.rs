@@ -8,11 +8,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::httpclient::RawHttpClient;
+use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
 use super::raw_jwt::RawJwt;
+use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
 use super::spot::{Spot, Whole};
 use super::units::Time;
+use super::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
 /// Tollgate's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -47,8 +50,23 @@ pub(crate) struct RawConfig {
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
     #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
     pub(crate) trusted_proxies: Option<Whole>,
+    /// `X-Forwarded-*` fields towards upstreams.
+    pub(crate) x_forwarded: RawXForwarded,
+    /// The `Forwarded` field towards upstreams.
+    pub(crate) forwarded: RawForwarded,
+    /// The server below the gateway.
+    pub(crate) httpserver: RawHttpServer,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
+    /// Several servers that do the same, by the name that `lb://NAME` calls them.
+    pub(crate) upstreams: BTreeMap<String, Spot<RawUpstream>>,
+    /// Who is asked for the servers of `upstreams.NAME.dns`.
+    pub(crate) dns: RawDns,
+    /// What becomes of a request for which no server lives.
+    pub(crate) loadbalancer: RawLoadBalancer,
+    /// Spring's ways to find servers.
+    #[schemars(skip)]
+    pub(crate) discovery: RawDiscovery,
     /// Settings of filters wherever they stand.
     pub(crate) filter: RawFilterSettings,
     /// What `RequestRateLimiter` tells the client, wherever it stands.
@@ -61,6 +79,12 @@ pub(crate) struct RawConfig {
     /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) default_filters: Vec<Whole>,
+    /// Settings of predicates wherever they stand.
+    pub(crate) predicate: RawPredicateSettings,
+    /// A path that every `Path` pattern is below, and every request that a route without `Path` takes. Default: none.
+    pub(crate) base_path: Option<Spot<String>>,
+    /// Versions of an API: what the predicate `Version` compares with.
+    pub(crate) api_version: Option<Spot<RawApiVersion>>,
     /// Which requests go where.
     #[schemars(with = "Vec<RawRouteEntry>")]
     pub(crate) routes: Vec<Whole>,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::raw::StringOrList;
+use super::raw_tls::RawServerSsl;
 use super::spot::{Spot, Whole};
 use super::units::{Size, Time};
 
@@ -34,6 +35,9 @@ pub(crate) struct RawServer {
     /// Connections held at once, shared out evenly among the workers. Default 20000.
     #[schemars(extend("x-needs-restart" = true))]
     pub(crate) max_connections: Option<NonZeroUsize>,
+    /// Spring Boot's way to believe forwarding headers: `none`, `native` or `framework`.
+    #[schemars(skip)]
+    pub(crate) forward_headers_strategy: Option<Spot<String>>,
     /// Time in which a request's head must arrive: slow senders must not hold connections. Default 30s.
     pub(crate) header_timeout: Option<Spot<Time>>,
     /// Time for which an idle connection is kept. Default 75s, longer than the 60s of common load balancers, so that they close first.
@@ -44,8 +48,8 @@ pub(crate) struct RawServer {
     pub(crate) write_timeout: Option<Spot<Time>>,
     /// Time that requests in flight have to end when the gateway stops. Default 30s, as Spring Boot's.
     pub(crate) shutdown_timeout: Option<Time>,
-    /// TLS: not supported yet.
-    #[schemars(skip)]
+    /// TLS. Default: none.
+    #[schemars(with = "Option<RawServerSsl>")]
     pub(crate) ssl: Option<Whole>,
 }
 
@@ -53,7 +57,7 @@ pub(crate) struct RawServer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttp2 {
-    /// Whether HTTP/2 without TLS (prior knowledge) is served. Default true: gRPC clients within a network need it.
+    /// Whether HTTP/2 is served: agreed on under TLS, with prior knowledge without. Default true: gRPC clients within a network need it.
     pub(crate) enabled: Option<bool>,
 }
 

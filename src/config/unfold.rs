@@ -5,13 +5,25 @@
 use super::de::canonical;
 use super::dotted;
 use super::problem::Sink;
+use super::profiles::Profiles;
 use super::raw::sections;
+use super::upstreams;
 use super::yaml::{Kind, Node, Origin, Places};
 
 /// Where Spring Cloud Gateway before 4.3 keeps its settings.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 /// Where it keeps them since.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
+
+/// What stands elsewhere in Spring, and what it is here.
+const MOVED: [(&[&str], &str); 2] =
+    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+/// What may name bundles of `spring.ssl.bundle`, and by which keys.
+const BUNDLES: [(&[&str], &[&str]); 3] = [
+    (&["redis", "ssl"], &["bundle"]),
+    (&["httpclient", "ssl"], &["ssl-bundle"]),
+    (&["server", "ssl"], &["bundle", "server-name-bundles"]),
+];
 
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.
@@ -26,27 +38,40 @@ pub(crate) fn is_spring(documents: &[Node]) -> bool {
     })
 }
 
-/// Joins the documents that `profiles` make active, later ones over earlier ones, keys without dots.
-pub(crate) fn join(documents: Vec<Node>, profiles: &[String], places: &mut Places, sink: &mut Sink) -> Node {
-    let mut whole: Option<Node> = None;
-    for document in documents {
-        if matches!(document.kind, Kind::Null) {
-            continue;
-        }
+/// The documents of a file with keys without dots; what is no map of sections goes to `sink`.
+pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, sink: &mut Sink) -> Vec<Node> {
+    let mut expanded = Vec::with_capacity(documents.len());
+    for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
         let document = dotted::expand(document, places, sink);
-        if !matches!(document.kind, Kind::Map(_)) {
+        if matches!(document.kind, Kind::Map(_)) {
+            expanded.push(document);
+        } else {
             sink.error(document.origin, format!("expected a map of sections, found {}", document.describe()))
                 .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
-            continue;
         }
-        if let Some(condition) = document.at(&["spring", "config", "activate", "on-profile"]) {
-            let expression = condition.scalar().unwrap_or_default();
-            if !is_active(expression, profiles) {
-                sink.info(condition.origin, format!("this document is skipped: profile `{expression}` is not active"))
-                    .help("SPRING_PROFILES_ACTIVE names the active profiles");
-                continue;
-            }
-        }
+    }
+    expanded
+}
+
+/// Joins the documents that `profiles` make count, later ones over earlier ones.
+pub(crate) fn join(
+    documents: Vec<Node>,
+    profiles: &Profiles,
+    env: &dyn Fn(&str) -> Option<String>,
+    sink: &mut Sink,
+) -> Node {
+    let mut skipped = Vec::new();
+    let counts: Vec<bool> =
+        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, sink)).collect();
+    if let Some((_, first)) = skipped.first() {
+        let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
+        sink.info(first.origin, format!("documents for other profiles are skipped: {}", conditions.join("; "))).help(
+            format!("active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so", profiles.names().join(", ")),
+        );
+    }
+    let mut whole: Option<Node> = None;
+    for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
+        imports(&document, sink);
         match &mut whole {
             None => whole = Some(document),
             Some(node) => dotted::merge(node, document),
@@ -55,14 +80,24 @@ pub(crate) fn join(documents: Vec<Node>, profiles: &[String], places: &mut Place
     whole.unwrap_or(Node { origin: Origin::ROOT, kind: Kind::Map(Vec::new()) })
 }
 
-/// A profile expression: `|` and `,` for or, `&` for and, `!` for not.
-fn is_active(expression: &str, profiles: &[String]) -> bool {
-    expression.split(['|', ',']).any(|all| {
-        all.split('&').map(|one| one.trim().trim_matches(['(', ')'])).all(|one| match one.strip_prefix('!') {
-            Some(name) => !profiles.iter().any(|p| p == name.trim()),
-            None => profiles.iter().any(|p| p == one),
-        })
-    })
+/// `spring.config.import`: nothing is read from elsewhere.
+fn imports(document: &Node, sink: &mut Sink) {
+    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
+    let listed: Vec<&Node> = match &import.kind {
+        Kind::Seq(items) => items.iter().collect(),
+        _ => vec![import],
+    };
+    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
+        let text = location.scalar().unwrap_or_default();
+        let (message, help) = (
+            format!("`spring.config.import` is not read: `{text}`"),
+            "put what the gateway needs of it into this file, or give it as environment variables",
+        );
+        match text.starts_with("optional:") {
+            true => sink.info(location.origin, message).help(help),
+            false => sink.mistake(location.origin, message).help(help),
+        }
+    }
 }
 
 /// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
@@ -99,40 +134,49 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         let at = redis.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
     }
+    for (path, name) in MOVED {
+        if let Some(node) = take(&mut whole, path) {
+            let at = node.origin;
+            dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+        }
+    }
+    let Kind::Map(entries) = &mut whole.kind else { return result };
+    let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));
+    for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
+        let at = value.origin;
+        dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
+    }
     lend_bundles(&mut whole, &mut result);
+    upstreams::take_over(&mut whole, &mut result, sink);
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {
-        if sections().iter().any(|section| canonical(section) == canonical(&key)) {
-            let at = value.origin;
-            dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
-        } else {
-            leaves(&key, &value, &mut skipped);
-        }
+        leaves(&key, &value, &mut skipped);
     }
     report_skipped(&skipped, sink);
     result
 }
 
-/// Sections whose `ssl` may name one of `spring.ssl.bundle`.
-const BUNDLE_USERS: [&str; 2] = ["redis", "httpclient"];
-
-/// Puts `spring.ssl.bundle` beside the names of bundles, for whoever looks them up there.
+/// Puts `spring.ssl.bundle` where a setting names one of them.
 fn lend_bundles(whole: &mut Node, result: &mut Node) {
-    let mut bundles = None;
-    for user in BUNDLE_USERS {
-        let Some(ssl) = find(result, &[user, "ssl"]) else { continue };
-        let names_one = find(ssl, &["bundle"]).is_some() || find(ssl, &["ssl-bundle"]).is_some();
-        let Kind::Map(entries) = &mut ssl.kind else { continue };
-        if names_one {
-            bundles = bundles.or_else(|| take(whole, &["spring", "ssl", "bundle"]));
-            entries.extend(bundles.iter().map(|bundles| ("bundles".to_owned(), bundles.clone())));
+    let mut lent = false;
+    for (path, names) in BUNDLES {
+        if let Some(ssl) = find(result, path)
+            && names.iter().any(|name| find(ssl, &[name]).is_some())
+            && let Some(bundles) = find(whole, &["spring", "ssl", "bundle"])
+            && let Kind::Map(entries) = &mut ssl.kind
+        {
+            entries.push(("bundles".to_owned(), bundles.clone()));
+            lent = true;
         }
+    }
+    if lent {
+        take(whole, &["spring", "ssl", "bundle"]);
     }
 }
 
 /// The node at `path` below `node`.
-fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
     let Kind::Map(entries) = &mut node.kind else { return None };
     let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
@@ -171,7 +215,7 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// Takes the map at `path` out of `node`.
-fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
+pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     let (first, rest) = path.split_first()?;
     let Kind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;

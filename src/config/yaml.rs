@@ -8,6 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::advice::advice;
+use super::de::canonical;
 use super::problem::Sink;
 
 /// More nodes than any configuration has: stops aliases that multiply each other.
@@ -92,6 +93,19 @@ impl Node {
         match &self.kind {
             Kind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
             _ => None,
+        }
+    }
+
+    /// One step of a dotted name: a key in any spelling, or `[n]` into a list.
+    pub(crate) fn step(&self, step: &str) -> Option<&Node> {
+        match &self.kind {
+            Kind::Map(entries) => {
+                let exact = entries.iter().find(|(name, _)| name == step);
+                let found = exact.or_else(|| entries.iter().find(|(name, _)| canonical(name) == canonical(step)));
+                found.map(|(_, value)| value)
+            }
+            Kind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
+            Kind::Null | Kind::Scalar(_) => None,
         }
     }
 

@@ -24,7 +24,7 @@ use self::recorder::Recorder;
 use crate::body::Body;
 use crate::config::{Config, Route};
 use crate::gateway::screen::screen;
-use crate::routing::RequestView;
+use crate::routing::{RequestView, RouteTable};
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::Hygiene;
 
@@ -155,21 +155,21 @@ pub fn explain(config: &Config, asked: Asked) -> Explanation {
         now_ms: || jiff::Timestamp::now().as_millisecond(),
         chance,
     };
+    let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
     let mut taken = None;
-    for route in &config.routes {
-        match route.predicates.iter().position(|predicate| !predicate.matches(&view)) {
-            None => {
-                let mut variables = Vec::new();
-                route.predicates.iter().for_each(|predicate| predicate.variables(&view, &mut variables));
-                taken = Some((route, variables));
-                break;
-            }
-            Some(at) => explanation.passed_over.push(PassedOver {
-                route: route.id.to_string(),
-                predicate: route.definition.predicates.get(at).cloned().unwrap_or_default(),
-                seen: format!("the request is {} {}", view.method, view.path),
-            }),
-        }
+    for tried in table.explain(&view) {
+        let route: &Route = tried.route.value;
+        let Some(refusal) = tried.refusal else {
+            taken = Some((route, tried.route.variables(&view)));
+            break;
+        };
+        let at = tried.route.predicates.iter().position(|known| std::ptr::eq(known, refusal.predicate));
+        let written = at.and_then(|at| route.definition.predicates.get(at));
+        explanation.passed_over.push(PassedOver {
+            route: route.id.to_string(),
+            predicate: written.map_or_else(|| refusal.predicate.to_string(), String::clone),
+            seen: refusal.seen,
+        });
     }
     explanation.route = taken.map(|(route, variables)| take(config, route, variables, head, peer));
     explanation

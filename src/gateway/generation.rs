@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
@@ -13,14 +14,15 @@ use tollgate_filters::request_rate_limiter::PlanSource;
 
 use super::reroute::Current;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, stack};
+use super::stack::{self, echoing, forwarding, stack, telling_prefix};
 use crate::config::{
-    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, Target, TrustedProxies,
-    Underscores,
+    self, ConcurrencyLimiter, Config, Filter, ForwardedHeaders, HttpClient, RateLimiter, RequestCounter, Target, Tell,
+    TrustedProxies, Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::elsewhere::Elsewhere;
 use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
@@ -42,6 +44,10 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// Whether a trusted peer's word on its client's address holds for predicates as well.
+    pub believes_address: bool,
+    /// What upstreams are told of the hops before them.
+    pub forwarded: ForwardedHeaders,
     /// Whether requests may switch protocols.
     pub tunnels: bool,
     /// Told of the generation that serves.
@@ -61,6 +67,8 @@ pub struct Route {
     pub needs_context: bool,
     /// Whether a layer reads URI template variables.
     pub needs_variables: bool,
+    /// Whether the upstream is told which prefix of the path the filters took off.
+    pub tells_prefix: bool,
     /// Whether a limiter may send its requests elsewhere.
     pub forwards: bool,
 }
@@ -74,6 +82,7 @@ pub struct Resources {
     logs_reasons: bool,
     pools: Rc<Pools>,
     workers: OnceCell<NonZeroUsize>,
+    upstreams: Arc<Upstreams>,
     current: Rc<Current>,
 }
 
@@ -81,9 +90,16 @@ impl Resources {
     /// The resources of the worker numbered `worker`. `logs_reasons`: the access log says why the gateway answered a
     /// request itself.
     #[must_use]
-    pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
+    pub fn new(
+        worker: usize,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+        upstreams: Arc<Upstreams>,
+        logs_reasons: bool,
+    ) -> Self {
         let pools = Rc::new(Pools::new(PoolSettings::default()));
-        Self { worker, metrics, limits, logs_reasons, pools, workers: OnceCell::new(), current: Rc::default() }
+        let (workers, current) = (OnceCell::new(), Rc::default());
+        Self { worker, metrics, limits, logs_reasons, pools, workers, upstreams, current }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -99,26 +115,31 @@ impl Resources {
             via: config.forwarding.via.clone(),
         });
         let routes = config.routes.iter().map(|route| {
-            let innermost = match &route.uri {
-                Target::Echo => echoing(),
-                Target::Http { scheme, host, port, .. } => {
-                    let elsewhere = self.elsewhere(route, &config.http_client);
-                    let origin = Origin::new(*scheme, host, *port, &elsewhere.tls, elsewhere.http2);
-                    forwarding(Forward {
-                        endpoints: Endpoints::One(self.pools.get(origin)),
-                        elsewhere,
-                        timeouts: timeouts(route, &config.http_client),
-                        hygiene: Rc::clone(&hygiene),
-                    })
-                }
+            let elsewhere = self.elsewhere(route, &config.http_client);
+            let innermost = match self.endpoints(&route.uri, &elsewhere, config) {
+                None => echoing(),
+                Some(endpoints) => forwarding(Forward {
+                    endpoints,
+                    elsewhere,
+                    timeouts: timeouts(route, &config.http_client),
+                    hygiene: Rc::clone(&hygiene),
+                }),
             };
+            let tell = config.forwarding.headers.prefix;
+            let tells_prefix = tell != Tell::Nothing
+                && !matches!(config.forwarding.trusted_proxies, TrustedProxies::Nobody)
+                && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
+            let innermost = if tells_prefix { telling_prefix(tell, innermost) } else { innermost };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
-                needs_context: route.filters.iter().any(Filter::needs_context),
-                needs_variables: route.filters.iter().any(Filter::needs_variables),
+                needs_context: route.filters.iter().any(Filter::needs_context)
+                    || route.uri.key_resolver().is_some_and(KeyResolver::needs_context),
+                needs_variables: route.filters.iter().any(Filter::needs_variables)
+                    || route.uri.key_resolver().is_some_and(KeyResolver::needs_variables),
+                tells_prefix,
                 forwards: route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
@@ -130,6 +151,8 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            believes_address: config.forwarding.believes_address,
+            forwarded: config.forwarding.headers,
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
@@ -142,6 +165,22 @@ impl Resources {
             tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
             http2: route.http2.unwrap_or(client.http2),
         }
+    }
+
+    /// The servers at `target`, spoken to as `way` says; `None` where that is within the gateway.
+    fn endpoints(&self, target: &Target, way: &Elsewhere, config: &Config) -> Option<Endpoints> {
+        Some(match target {
+            Target::Echo => return None,
+            Target::Http { scheme, host, port } => {
+                Endpoints::One(self.pools.get(Origin::new(*scheme, host, *port, &way.tls, way.http2)))
+            }
+            Target::Balanced { upstream, scheme } => {
+                let (pools, scheme, tls, http2) = (Rc::clone(&self.pools), *scheme, Arc::clone(&way.tls), way.http2);
+                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme, &tls, http2));
+                let shared = self.upstreams.get(&upstream.name);
+                Endpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
+            }
+        })
     }
 
     /// Waits until what the last generation needs is there, or known not to be.

@@ -39,7 +39,7 @@ use crate::server::drain::Stage;
 use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::Record;
-use crate::upstream::forwarded::{self, client_ip};
+use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
 use crate::upstream::headers::upgrade_of;
 
 /// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
@@ -81,19 +81,26 @@ impl Gateway {
             record.logged(Rc::clone(log), Line::new(connection.peer.ip(), target, head.version, &head.headers));
         }
         let seen = screen(&mut head, generation.underscores)?;
+        let mut peer = connection.peer.ip();
+        if generation.believes_address {
+            peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
+        }
         *as_problem = seen.as_problem;
         let view = RequestView {
             method: &head.method,
             path: head.uri.path(),
             query: head.uri.query(),
             headers: &head.headers,
-            peer: connection.peer.ip(),
+            peer,
             now_ms,
             chance: fastrand::u64(..),
         };
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
+        if route.forwards {
+            head.extensions.insert(Peer(peer));
+        }
         record.routed(&route.id, &route.metrics);
         let drains = connection.http1 && !seen.expects_continue;
         let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
@@ -127,9 +134,6 @@ fn identify(
             });
         }
     }
-    if route.forwards {
-        head.extensions.insert(Peer(peer.ip()));
-    }
     if seen.upgrade
         && generation.tunnels
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
@@ -144,7 +148,11 @@ fn identify(
     let trusted = trusted_proxies.trusts(peer.ip());
     generation.hygiene.clean_request(&mut head.headers, trusted);
     if trusted {
-        forwarded::append(&mut head.headers, peer);
+        if route.tells_prefix {
+            head.extensions.insert(OriginalPath(head.uri.path().into()));
+        }
+        let hop = Hop { peer, local: connection.local, tls: connection.tls };
+        forwarded::tell(&mut head.headers, hop, &generation.forwarded, trusted_proxies);
     }
 }
 

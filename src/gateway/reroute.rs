@@ -21,7 +21,7 @@ use crate::routing::RequestView;
 #[derive(Debug, Default)]
 pub(super) struct Current(RefCell<Weak<Generation>>);
 
-/// The address of the TCP peer, which predicates ask for; in the extensions of requests that may be routed anew.
+/// The address that predicates ask for; in the extensions of requests that may be routed anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 

@@ -21,10 +21,11 @@ use tower::{Layer, service_fn};
 use super::limiter;
 use super::service::Shared;
 use crate::body::Body;
-use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter};
+use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, Tell};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
+use crate::upstream::forwarded::tell_prefix;
 
 /// What the layers of a worker's routes are made with.
 pub trait Resources {
@@ -49,6 +50,12 @@ pub trait Resources {
 pub fn forwarding(forward: Forward) -> Shared {
     let forward = Rc::new(forward);
     Shared::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)))
+}
+
+/// Names, before `innermost`, the prefix that filters took off a request's path.
+#[must_use]
+pub fn telling_prefix(how: Tell, innermost: Shared) -> Shared {
+    Shared::new(tower::util::MapRequest::new(innermost, move |request: Request<Body>| tell_prefix(request, how)))
 }
 
 /// The innermost service of the built-in demo upstream.

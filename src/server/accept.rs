@@ -1,6 +1,6 @@
 //! One worker's accept loop, from its first connection to the end of its last.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -33,14 +33,15 @@ const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 pub async fn run<H: Handler>(
     listener: TcpListener,
     handler: Rc<H>,
-    limits: Rc<Cell<Limits>>,
+    limits: Rc<RefCell<Limits>>,
     gate: Arc<Semaphore>,
     connections: Arc<Connections>,
     stop: impl Future<Output = Duration>,
 ) -> usize {
     let start = |stream: TcpStream, peer: SocketAddr, permit| {
         let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
-        tokio::task::spawn_local(serve(stream, peer, limits.get(), connections, Arc::new(permit), handler));
+        let limits = limits.borrow().clone();
+        tokio::task::spawn_local(serve(stream, peer, limits, connections, Arc::new(permit), handler));
     };
     let accepting = async {
         let mut logged = None;

@@ -22,7 +22,8 @@ use tokio::time::{Instant, sleep};
 
 use super::drain::{Connections, Open, Stage};
 use super::io::{Activity, ClientIo, Patience};
-use super::sniff::{Protocol, sniff};
+use super::sniff::Protocol;
+use super::stream::ClientStream;
 use super::turns::Turns;
 use crate::body::Body;
 
@@ -36,14 +37,16 @@ const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 const CLOSING_GRACE: Duration = Duration::from_millis(500);
 
 /// What clients are allowed on a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of a request's head.
     pub header_bytes: usize,
     /// Fields of a request's head.
     pub headers: usize,
-    /// HTTP/2 with prior knowledge beside HTTP/1.1.
+    /// HTTP/2 with prior knowledge beside HTTP/1.1. Under TLS the handshake agrees on the protocol.
     pub http2: bool,
+    /// TLS, with what the gateway shows and asks for.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
     /// How long a client may take.
     pub patience: Patience,
 }
@@ -53,6 +56,10 @@ pub struct Limits {
 pub struct ConnectionInfo {
     /// The peer's address.
     pub peer: SocketAddr,
+    /// Where it was accepted.
+    pub local: Option<SocketAddr>,
+    /// Under TLS.
+    pub tls: bool,
     /// HTTP/1.0 or HTTP/1.1: the next request waits for this one's body to be read.
     pub http1: bool,
     /// What the connection is doing.
@@ -79,7 +86,7 @@ pub trait Handler: 'static {
 /// A connection that is idle for a moment is parked: hyper's state and its buffers, some 18 KB, are let go of, and only
 /// the socket is kept until the next request's first byte.
 pub async fn serve<H: Handler>(
-    mut stream: TcpStream,
+    stream: TcpStream,
     peer: SocketAddr,
     limits: Limits,
     connections: Arc<Connections>,
@@ -88,12 +95,22 @@ pub async fn serve<H: Handler>(
 ) {
     let open = connections.open();
     let _ = stream.set_nodelay(true);
+    let local = stream.local_addr().ok();
     let mut patience = limits.patience.header;
-    let mut protocol = (!limits.http2).then_some(Protocol::Http1);
+    let (mut stream, mut protocol) = match &limits.tls {
+        None => (ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)),
+        Some(tls) => match in_time(Box::pin(ClientStream::handshake(stream, Arc::clone(tls))), &open, patience).await {
+            Ok((stream, protocol)) => (stream, Some(protocol)),
+            Err(error) => return tracing::debug!(%peer, %error, "a TLS handshake failed"),
+        },
+    };
+    let tls = stream.is_tls();
+    // The handshake's last bytes may have come with a request's first.
+    let mut may_wait = !tls;
     let mut received = Bytes::new();
     loop {
-        if received.is_empty() {
-            match first_bytes(&stream, &open, patience).await {
+        if std::mem::replace(&mut may_wait, true) && received.is_empty() {
+            match in_time(stream.first_bytes(), &open, patience).await {
                 Ok(sniffed) => protocol = protocol.or(Some(sniffed)),
                 Err(error) => return tracing::debug!(%peer, %error, "a connection ended before its next request"),
             }
@@ -103,13 +120,15 @@ pub async fn serve<H: Handler>(
         let connections = Arc::clone(&connections);
         let permit = Arc::clone(&permit);
         let turns = (!http1).then(Turns::default);
-        let info = Rc::new(ConnectionInfo { peer, http1, activity: Arc::clone(&activity), connections, permit, turns });
+        let info =
+            ConnectionInfo { peer, local, tls, http1, activity: Arc::clone(&activity), connections, permit, turns };
+        let info = Rc::new(info);
         let io = ClientIo::new(stream, received, activity, limits.patience);
         // Boxed one by one, so that a parked connection is as small as its socket.
         if !http1 {
-            return Box::pin(serve_http2(io, limits, info, Rc::clone(&handler), &open)).await;
+            return Box::pin(serve_http2(io, &limits, info, Rc::clone(&handler), &open)).await;
         }
-        let Some(parked) = Box::pin(serve_http1(io, limits, info, Rc::clone(&handler), &open)).await else { return };
+        let Some(parked) = Box::pin(serve_http1(io, &limits, info, Rc::clone(&handler), &open)).await else { return };
         (stream, received) = parked;
         patience = limits.patience.idle;
     }
@@ -119,11 +138,11 @@ pub async fn serve<H: Handler>(
 /// request, if anything.
 async fn serve_http1<H: Handler>(
     io: ClientIo,
-    limits: Limits,
+    limits: &Limits,
     info: Rc<ConnectionInfo>,
     handler: Rc<H>,
     open: &Open,
-) -> Option<(TcpStream, Bytes)> {
+) -> Option<(ClientStream, Bytes)> {
     let activity = Arc::clone(&info.activity);
     let peer = info.peer;
     let service = service_fn(move |request| {
@@ -151,7 +170,7 @@ async fn serve_http1<H: Handler>(
     }
 }
 
-async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<ConnectionInfo>, handler: Rc<H>, open: &Open) {
+async fn serve_http2<H: Handler>(io: ClientIo, limits: &Limits, info: Rc<ConnectionInfo>, handler: Rc<H>, open: &Open) {
     let peer = info.peer;
     let watched = Rc::clone(&info);
     let service = service_fn(move |request| {
@@ -184,17 +203,17 @@ async fn serve_http2<H: Handler>(io: ClientIo, limits: Limits, info: Rc<Connecti
     }
 }
 
-/// Waits for the first bytes: not for ever, and hardly at all once the gateway is closing.
-async fn first_bytes(stream: &TcpStream, open: &Open, patience: Duration) -> io::Result<Protocol> {
+/// Waits for what a client has to send: not for ever, and hardly at all once the gateway is closing.
+async fn in_time<T>(coming: impl Future<Output = io::Result<T>>, open: &Open, patience: Duration) -> io::Result<T> {
     let mut grace = None;
-    let mut sniffing = pin!(tokio::time::timeout(patience, sniff(stream)));
+    let mut coming = pin!(tokio::time::timeout(patience, coming));
     let mut watched = false;
     poll_fn(|cx| {
         if !std::mem::replace(&mut watched, true) {
             open.watch(cx);
         }
-        match sniffing.as_mut().poll(cx) {
-            Poll::Ready(Ok(protocol)) => Poll::Ready(protocol),
+        match coming.as_mut().poll(cx) {
+            Poll::Ready(Ok(come)) => Poll::Ready(come),
             Poll::Ready(Err(_)) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending if open.stage() == Stage::Closing => {
                 let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_GRACE)));

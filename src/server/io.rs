@@ -1,4 +1,4 @@
-//! The client's socket, with the three times a client may make us wait.
+//! The client's connection, with the three times a client may make us wait.
 
 use std::io;
 use std::pin::Pin;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use super::stream::ClientStream;
 use crate::deadline::Deadline;
 
 /// How long a client may take.
@@ -137,13 +137,13 @@ impl Activity {
     }
 }
 
-/// A client's socket that ends with [`io::ErrorKind::TimedOut`] when the client exhausts our [`Patience`].
+/// A client's connection that ends with [`io::ErrorKind::TimedOut`] when the client exhausts our [`Patience`].
 ///
 /// One lazily armed timer each way instead of hyper's timer entry per request (1,500 instructions).
 #[derive(Debug)]
 pub struct ClientIo {
-    stream: TcpStream,
-    /// Read from the socket already.
+    stream: ClientStream,
+    /// Read from it already.
     received: Bytes,
     activity: Arc<Activity>,
     patience: Patience,
@@ -152,16 +152,16 @@ pub struct ClientIo {
 }
 
 impl ClientIo {
-    /// Wraps an accepted socket, of which `received` has been read already.
+    /// Wraps a connection of which `received` has been read already.
     #[must_use]
-    pub fn new(stream: TcpStream, received: Bytes, activity: Arc<Activity>, patience: Patience) -> Self {
+    pub fn new(stream: ClientStream, received: Bytes, activity: Arc<Activity>, patience: Patience) -> Self {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
         Self { stream, received, activity, patience, read_deadline, write_deadline }
     }
 
-    /// The socket.
+    /// The connection as it carries bytes.
     #[must_use]
-    pub fn into_stream(self) -> TcpStream {
+    pub fn into_stream(self) -> ClientStream {
         self.stream
     }
 
@@ -242,7 +242,9 @@ impl AsyncWrite for ClientIo {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(Pin::new(&mut this.stream).poll_flush(cx))?;
+        // TLS keeps what the socket does not take.
+        let progress = Pin::new(&mut this.stream).poll_flush(cx);
+        ready!(this.written(cx, progress))?;
         // hyper does not read again after an answer until the socket wakes it: here the idle time starts to run.
         Poll::Ready(match this.poll_silence(cx) {
             Poll::Ready(()) => Err(timed_out("the client sent no request in time")),
@@ -251,6 +253,8 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let this = self.get_mut();
+        let progress = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.written(cx, progress)
     }
 }

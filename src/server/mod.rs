@@ -6,4 +6,5 @@ pub mod drain;
 pub mod io;
 pub mod listener;
 pub mod sniff;
+pub mod stream;
 pub mod turns;

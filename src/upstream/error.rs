@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use thiserror::Error;
-use tollgate_filters::context::Fault;
+use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
 use super::pool::ConnectError;
@@ -35,6 +35,12 @@ pub enum ForwardError {
     /// Requests name more targets than connections can be kept for.
     #[error("requests name too many targets at once")]
     TooManyOrigins,
+    /// No endpoint of the upstream lives.
+    #[error("no endpoint of the upstream lives")]
+    NoEndpoint {
+        /// Whether the client is told that there is no such thing.
+        as_not_found: bool,
+    },
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -52,6 +58,7 @@ impl ForwardError {
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
             Self::Exchange(_) | Self::Refused(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
+            Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnaskedUpgrade => Fault::Malformed,
         }
     }
@@ -79,6 +86,7 @@ pub fn to_failure(error: &ForwardError) -> Failure {
         ForwardError::Connect(_) => Failure::Unreachable,
         ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
         ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
+        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
 }

@@ -73,7 +73,9 @@ fn beside_url(redis: &RawRedis, sink: &mut Sink) {
     let (in_spring, wins) = if sink.is_spring { (in_spring.as_slice(), ", as in Spring") } else { (&[][..], "") };
     for (name, at) in parts.iter().chain(in_spring) {
         if let Some(at) = at {
-            sink.warn(at.key(), format!("`url` wins over `{name}`{wins}")).help("remove it, or put it into the URL");
+            sink.warn(at.key(), format!("`url` wins over `{name}`{wins}"))
+                .idle()
+                .help("remove it, or put it into the URL");
         }
     }
 }

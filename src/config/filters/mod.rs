@@ -18,6 +18,7 @@ use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
 use super::switches::Switches;
+use super::upstreams::Named;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Settings<'s> {
     pub(crate) limits: Limits<'s>,
     /// `set-status.original-status-header-name`.
     pub(crate) original_status_header: Option<HeaderName>,
+    /// `upstreams`.
+    pub(crate) upstreams: Named,
 }
 
 /// A filter as written, about to be read.
@@ -105,7 +108,7 @@ fn unknown(written: &Written, sink: &mut Sink) {
 
 impl Argument {
     /// The argument `name`, which `doc` tells about.
-    const fn new(name: &'static str, doc: &'static str) -> Self {
+    pub(super) const fn new(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc }
     }
 }

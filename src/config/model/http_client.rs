@@ -8,7 +8,7 @@ use std::time::Duration;
 use regex::Regex;
 
 /// Connections to upstreams.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HttpClient {
     /// Time in which a connection must stand.
     pub connect_timeout: Duration,
@@ -144,6 +144,14 @@ pub struct ProxyLogin {
     pub username: String,
     /// The password, empty where there is none.
     pub password: String,
+}
+
+impl PartialEq for Proxy {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |except: &Option<Regex>| except.as_ref().map(|regex| regex.as_str().to_owned());
+        (self.kind, &self.host, self.port, &self.login, text(&self.except))
+            == (other.kind, &other.host, other.port, &other.login, text(&other.except))
+    }
 }
 
 impl fmt::Debug for Trust {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
@@ -22,6 +23,7 @@ pub use self::http_client::{
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
+use super::upstreams::{Dns, Scheme, Upstream};
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -48,6 +50,12 @@ pub struct Config {
     pub forwarding: Forwarding,
     /// Connections to upstreams.
     pub http_client: HttpClient,
+    /// Who is asked for endpoints.
+    pub dns: Dns,
+    /// What `lb://` leads to.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// Whether a request for which no endpoint lives is answered 404 instead of 503.
+    pub use404: bool,
     /// Enabled routes in the order in which they are tried.
     pub routes: Vec<Route>,
     /// Whether the file is an application.yml of Spring's.
@@ -63,8 +71,10 @@ pub struct Server {
     pub port: u16,
     /// Threads that serve, each with its own runtime.
     pub workers: NonZeroUsize,
-    /// Whether HTTP/2 without TLS (prior knowledge) is served.
+    /// Whether HTTP/2 is served: agreed on under TLS, with prior knowledge without.
     pub http2: bool,
+    /// TLS; `None`: clear text.
+    pub tls: Option<ServerTls>,
     /// Bytes that a request's head may have.
     pub max_header_bytes: usize,
     /// Header fields that a request may have.
@@ -83,6 +93,17 @@ pub struct Server {
     pub write_timeout: Duration,
     /// Time that requests in flight have to end when the gateway stops.
     pub shutdown_timeout: Duration,
+}
+
+/// TLS towards clients: certificates that were read and fit their keys. Shared, so that a client may resume on any
+/// worker.
+#[derive(Clone)]
+pub struct ServerTls(pub Arc<rustls::ServerConfig>);
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerTls") // nothing of a key belongs into a log
+    }
 }
 
 /// The listener for health, metrics and the API.
@@ -181,6 +202,10 @@ pub enum LogFormat {
 pub struct Forwarding {
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
     pub trusted_proxies: TrustedProxies,
+    /// Whether a trusted peer's word on its client's address holds for predicates as well.
+    pub believes_address: bool,
+    /// What upstreams are told of the hops before them, where the peer is trusted.
+    pub headers: ForwardedHeaders,
     /// What happens to header names with an underscore.
     pub underscores: Underscores,
     /// The `Via` field that is added (RFC 9110 §7.6.3); `None`: none.
@@ -212,6 +237,46 @@ impl TrustedProxies {
             Self::Pattern(pattern) => pattern.is_match(&peer.to_canonical().to_string()),
         }
     }
+}
+
+/// What upstreams are told of the hops before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardedHeaders {
+    /// `X-Forwarded-For`: the peer's address.
+    pub for_: Tell,
+    /// `X-Forwarded-Host`: the host that was asked for.
+    pub host: Tell,
+    /// `X-Forwarded-Port`: its port.
+    pub port: Tell,
+    /// `X-Forwarded-Proto`: `http` or `https`.
+    pub proto: Tell,
+    /// `X-Forwarded-Prefix`: what filters took off the front of the path.
+    pub prefix: Tell,
+    /// Whether an element is added to `Forwarded`.
+    pub forwarded: bool,
+    /// Whether it says where the gateway listens.
+    pub by: bool,
+    /// Whether of the entries that came only trusted addresses are passed on, as by Spring.
+    pub trusted_only: bool,
+}
+
+impl Default for ForwardedHeaders {
+    fn default() -> Self {
+        let all = Tell::Append;
+        let (forwarded, by, trusted_only) = (true, false, false);
+        Self { for_: all, host: all, port: all, proto: all, prefix: all, forwarded, by, trusted_only }
+    }
+}
+
+/// How a field is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// It passes as it came.
+    Nothing,
+    /// In place of what came.
+    Instead,
+    /// Behind what came, in one line.
+    Append,
 }
 
 /// What happens to header names with an underscore, which many upstreams cannot tell from a hyphen.
@@ -263,26 +328,6 @@ pub struct Definition {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// How an HTTP server is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// Over a plain connection: `http` and `ws`.
-    Http,
-    /// Over TLS: `https` and `wss`.
-    Https,
-}
-
-impl Scheme {
-    /// Where its servers listen unless they say otherwise.
-    #[must_use]
-    pub fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-}
-
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -297,4 +342,22 @@ pub enum Target {
         /// Its port.
         port: u16,
     },
+    /// One of several servers.
+    Balanced {
+        /// Which.
+        upstream: Arc<Upstream>,
+        /// How its endpoints are spoken to; `None`: each as its own URI says.
+        scheme: Option<Scheme>,
+    },
+}
+
+impl Target {
+    /// What makes of a request the key that its endpoint is chosen by, where that is so.
+    #[must_use]
+    pub fn key_resolver(&self) -> Option<&KeyResolver> {
+        match self {
+            Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),
+            Self::Echo | Self::Http { .. } => None,
+        }
+    }
 }

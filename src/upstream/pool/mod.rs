@@ -213,7 +213,7 @@ impl Pool {
         if let Some(made) = self.tls.get() {
             return Ok(Some(made));
         }
-        let made = Connectors::new(tls, &self.origin.host).map_err(ConnectError::Tls)?;
+        let made = Connectors::new(tls, &self.origin.name).map_err(ConnectError::Tls)?;
         Ok(Some(self.tls.get_or_init(|| made)))
     }
 

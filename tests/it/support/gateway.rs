@@ -74,13 +74,14 @@ impl Gateway {
                 sink.grown.notify_all();
             }
         });
-        let line = log.wait_for("listening on http://");
+        let line = log.wait_for("listening on http");
         let after = |marker: &str| {
             let rest = line.split(marker).nth(1).unwrap_or_else(|| panic!("no {marker} in {line}"));
             let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).unwrap_or(rest.len());
             rest[..end].parse().unwrap()
         };
-        let (address, admin) = (after("listening on http://"), after("admin=\"http://"));
+        let scheme = if line.contains("listening on https://") { "https" } else { "http" };
+        let (address, admin) = (after(&format!("listening on {scheme}://")), after("admin=\"http://"));
         Self { child, address, admin, log, _folder: folder, config }
     }
 

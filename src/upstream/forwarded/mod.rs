@@ -1,15 +1,16 @@
 //! Who the client is behind the proxies that we trust, and what the upstream is told of it.
 
+mod prefix;
+mod tell;
+
 use std::net::{IpAddr, SocketAddr};
 
-use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 
+pub use self::prefix::{OriginalPath, tell_prefix};
+pub use self::tell::{Hop, tell};
 use crate::config::TrustedProxies;
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+use tell::X_FORWARDED_FOR;
 
 /// The client's address: the peer's, unless the peer is a trusted proxy; then the right-most entry of
 /// `X-Forwarded-For` that is no trusted proxy. Entries further left are the client's own word and count for nothing.
@@ -41,40 +42,6 @@ fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
         .or_else(|_| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>())
         .ok()?;
     Some(ip.to_canonical())
-}
-
-/// Tells the upstream what this hop saw: `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239),
-/// each appended to what the trusted proxies before us said (Spring's `XForwardedHeadersFilter`,
-/// `ForwardedHeadersFilter`). Called for trusted peers only, before `Host` is replaced.
-pub fn append(headers: &mut HeaderMap, peer: SocketAddr) {
-    let peer_ip = peer.ip().to_canonical();
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
-    let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or("80").to_owned();
-    let node = match peer_ip {
-        IpAddr::V4(ip) => format!("{ip}:{}", peer.port()),
-        IpAddr::V6(ip) => format!("[{ip}]:{}", peer.port()),
-    };
-    join(headers, X_FORWARDED_FOR, &peer_ip.to_string());
-    join(headers, X_FORWARDED_PROTO, "http");
-    join(headers, X_FORWARDED_PORT, &port);
-    join(headers, FORWARDED, &format!("proto=http;host=\"{host}\";for=\"{node}\""));
-    if !host.is_empty() {
-        join(headers, X_FORWARDED_HOST, &host);
-    }
-}
-
-/// Appends to the one line that the field becomes.
-fn join(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    let mut line = Vec::new();
-    for earlier in headers.get_all(&name) {
-        line.extend_from_slice(earlier.as_bytes());
-        line.push(b',');
-    }
-    line.extend_from_slice(value.as_bytes());
-    if let Ok(line) = HeaderValue::from_bytes(&line) {
-        headers.insert(name, line);
-    }
 }
 
 #[cfg(test)]
@@ -110,19 +77,5 @@ mod tests {
         assert_eq!(client("10.0.0.1", &["192.0.2.7, junk, 10.0.0.2"], &trusted), "10.0.0.2");
         assert_eq!(client("10.0.0.1", &[], &trusted), "10.0.0.1");
         assert_eq!(client("10.0.0.1", &["10.0.0.3"], &trusted), "10.0.0.3");
-    }
-
-    #[test]
-    fn this_hop_is_appended_to_what_trusted_proxies_said() {
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, "shop.example:8080".parse().unwrap());
-        headers.append("x-forwarded-for", "192.0.2.7".parse().unwrap());
-        headers.append("x-forwarded-for", "10.0.0.2".parse().unwrap());
-        append(&mut headers, "10.0.0.1:5555".parse().unwrap());
-        assert_eq!(headers["x-forwarded-for"], "192.0.2.7,10.0.0.2,10.0.0.1");
-        assert_eq!(headers["x-forwarded-host"], "shop.example:8080");
-        assert_eq!(headers["x-forwarded-port"], "8080");
-        assert_eq!(headers["x-forwarded-proto"], "http");
-        assert_eq!(headers["forwarded"], "proto=http;host=\"shop.example:8080\";for=\"10.0.0.1:5555\"");
     }
 }

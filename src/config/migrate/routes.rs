@@ -1,0 +1,198 @@
+//! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
+
+use super::Rewriting;
+use super::print::{Item, Value};
+use crate::config::yaml::{Kind, Node};
+
+/// Spring's prefix of its limiter's arguments.
+const PREFIX: &str = "redis-rate-limiter";
+
+impl Rewriting<'_> {
+    pub(super) fn routes(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        let Kind::Seq(nodes) = node.kind else { return item };
+        let routes = nodes.into_iter().enumerate();
+        item.value = Value::Seq(routes.map(|(position, node)| self.route(position, node)).collect());
+        item
+    }
+
+    fn route(&self, position: usize, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        let mut fields = match node.kind {
+            Kind::Scalar(line) => {
+                item.note("Was written on one line.");
+                one_line(&line)
+            }
+            Kind::Map(entries) => {
+                let mut fields = Vec::with_capacity(entries.len());
+                for (key, node) in entries {
+                    if let Some(why) = self.idle(node.origin) {
+                        item.left_out(&key, &why);
+                        continue;
+                    }
+                    let field = match key.as_str() {
+                        "filters" => self.filters(node),
+                        "uri" => self.uri(node),
+                        _ => self.item(node),
+                    };
+                    fields.push((key, field));
+                }
+                fields
+            }
+            _ => return item,
+        };
+        if !fields.iter().any(|(key, _)| key == "id") {
+            item.note("Had no id, and was counted under this one, by its position.");
+            fields.insert(0, ("id".to_owned(), Item::scalar(format!("route-{position}"))));
+        }
+        self.unlimited(&mut fields);
+        item.value = Value::Map(fields);
+        item
+    }
+
+    /// Spring waits for an answer without end, unless it is told how long.
+    fn unlimited(&self, fields: &mut Vec<(String, Item)>) {
+        if !self.is_spring || self.config.http_client.response_timeout.is_some() {
+            return;
+        }
+        let mut none = Item::scalar("-1");
+        none.note("As in Spring, an answer may take any time; Tollgate's own default is 60s.");
+        let none = ("response-timeout".to_owned(), none);
+        match fields.iter_mut().find(|(key, _)| key == "metadata") {
+            Some((_, metadata)) if metadata.get("response-timeout").is_some() => {}
+            Some((_, Item { value: Value::Map(entries), .. })) => entries.push(none),
+            _ => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
+        }
+    }
+
+    /// Only scheme, host and port of it count.
+    fn uri(&self, node: Node) -> Item {
+        let mut item = self.item(node);
+        if let Value::Scalar(text) = &mut item.value
+            && let Some(end) = ignored_path(text)
+        {
+            let path = text.split_off(end);
+            item.left_out(&path, "only scheme, host and port of `uri` count");
+        }
+        item
+    }
+
+    /// A list of filters.
+    pub(super) fn filters(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        item.value = match node.kind {
+            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.filter(node)).collect()),
+            _ => Value::Null,
+        };
+        item
+    }
+
+    fn filter(&self, node: Node) -> Item {
+        let origin = node.origin;
+        let is_limiter =
+            node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
+        let mut item = self.item(node);
+        if let Value::Scalar(text) = &mut item.value {
+            // The first argument that is one too many; those behind it are as well.
+            let extra = self.remains.idle.iter().find(|(at, _)| at.place == origin.place && at.argument > 0);
+            if let Some((at, why)) = extra {
+                *text = without_arguments(text, usize::from(at.argument) - 1);
+                let why = why.clone();
+                item.note(format!("Changed: {why}."));
+            }
+        }
+        if is_limiter && let Value::Map(fields) = &mut item.value {
+            fields.iter_mut().filter(|(key, _)| key == "args").for_each(|(_, args)| self.limiter(args));
+        }
+        item
+    }
+
+    /// The arguments of a limiter: without the prefix, and with what they mean in Spring.
+    fn limiter(&self, args: &mut Item) {
+        let Value::Map(entries) = &mut args.value else { return };
+        let mut plain = Vec::with_capacity(entries.len() + 3);
+        for (key, item) in entries.drain(..) {
+            match (key.as_str(), item) {
+                (PREFIX, Item { value: Value::Map(inner), notes, .. }) => {
+                    let first = plain.len();
+                    plain.extend(inner.into_iter().map(|(key, item)| (kebab(&key), item)));
+                    if let Some((_, item)) = plain.get_mut(first) {
+                        item.notes.splice(0..0, notes);
+                    }
+                }
+                (key, item) => plain.push((kebab(key.strip_prefix("redis-rate-limiter.").unwrap_or(key)), item)),
+            }
+        }
+        let has = |plain: &[(String, Item)], names: &[&str]| plain.iter().any(|(key, _)| names.contains(&key.as_str()));
+        let say = |plain: &mut Vec<(String, Item)>, name: &str, value: &str, why: &str| {
+            let mut item = Item::scalar(value);
+            item.note(why);
+            plain.push((name.to_owned(), item));
+        };
+        if self.is_spring {
+            if has(&plain, &["replenish-rate"]) && !has(&plain, &["burst-capacity"]) {
+                say(&mut plain, "burst-capacity", "1", "Spring's default, whatever the rate.");
+            }
+            if !has(&plain, &["error-body", "body"]) {
+                say(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
+            }
+            if self.config.redis.is_some() && !has(&plain, &["on-store-failure"]) {
+                let why =
+                    "As in Spring, requests pass while Redis is out of reach; `local` limits in memory meanwhile.";
+                say(&mut plain, "on-store-failure", "allow", why);
+            }
+        }
+        *entries = plain;
+    }
+}
+
+/// `id=uri,Predicate=arg,Predicate=arg` as fields.
+fn one_line(line: &str) -> Vec<(String, Item)> {
+    let (id, rest) = line.split_once('=').unwrap_or((line, ""));
+    let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
+    let uri = tokens.next().unwrap_or_default();
+    let predicates = tokens.map(Item::scalar).collect();
+    vec![
+        ("id".to_owned(), Item::scalar(id.trim())),
+        ("uri".to_owned(), Item::scalar(uri)),
+        ("predicates".to_owned(), Item::plain(Value::Seq(predicates))),
+    ]
+}
+
+/// Where in `uri` the path begins that nobody reads.
+fn ignored_path(uri: &str) -> Option<usize> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let is_server = ["http", "https", "ws", "wss"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
+    if !is_server || rest.contains("${") {
+        return None;
+    }
+    let path = rest.find(['/', '?', '#']).filter(|at| &rest[*at..] != "/")?;
+    Some(scheme.len() + 3 + path)
+}
+
+/// A shortcut with its first `count` arguments only.
+fn without_arguments(text: &str, count: usize) -> String {
+    let Some((name, args)) = text.split_once('=') else { return text.to_owned() };
+    let kept: Vec<&str> = args.split(',').map(str::trim).take(count).filter(|arg| !arg.is_empty()).collect();
+    if kept.is_empty() { name.trim().to_owned() } else { format!("{}={}", name.trim(), kept.join(", ")) }
+}
+
+/// `replenishRate` and `replenish_rate` as `replenish-rate`.
+fn kebab(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    let mut was_small = false;
+    for letter in name.chars() {
+        match letter {
+            '_' => out.push('-'),
+            letter if letter.is_ascii_uppercase() => {
+                if was_small {
+                    out.push('-');
+                }
+                out.push(letter.to_ascii_lowercase());
+            }
+            letter => out.push(letter),
+        }
+        was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    }
+    out
+}

@@ -1,0 +1,173 @@
+//! What the upstream is told of this hop (Spring's `XForwardedHeadersFilter` and `ForwardedHeadersFilter`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+
+use super::parse_entry;
+use crate::config::{ForwardedHeaders, Tell, TrustedProxies};
+
+pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(super) const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+
+/// The connection that a request came over.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// Where it was received.
+    pub local: Option<SocketAddr>,
+    /// Whether it came under TLS.
+    pub tls: bool,
+}
+
+/// Tells the upstream what this hop saw: `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239), as
+/// `wanted`, behind or in place of what the trusted proxies before us said. Called for trusted peers only, before
+/// `Host` is replaced.
+pub fn tell(headers: &mut HeaderMap, hop: Hop, wanted: &ForwardedHeaders, trusted: &TrustedProxies) {
+    let peer = hop.peer.ip().to_canonical();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+    let (proto, default_port) = if hop.tls { ("https", "443") } else { ("http", "80") };
+    let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or(default_port).to_owned();
+    if wanted.trusted_only {
+        if wanted.for_ == Tell::Append {
+            keep(headers, X_FORWARDED_FOR, |entry| parse_entry(entry).is_some_and(|ip| trusted.trusts(ip)));
+        }
+        if wanted.forwarded {
+            keep(headers, FORWARDED, |element| node_of(element).is_some_and(|ip| trusted.trusts(ip)));
+        }
+    }
+    say(headers, X_FORWARDED_FOR, &peer.to_string(), wanted.for_);
+    say(headers, X_FORWARDED_PROTO, proto, wanted.proto);
+    say(headers, X_FORWARDED_PORT, &port, wanted.port);
+    if !host.is_empty() {
+        say(headers, X_FORWARDED_HOST, &host, wanted.host);
+    }
+    if wanted.forwarded {
+        let by = match hop.local.filter(|_| wanted.by) {
+            Some(local) => format!(";by=\"{}\"", node(local)),
+            None => String::new(),
+        };
+        let element = format!("proto={proto};host=\"{host}\";for=\"{}\"{by}", node(hop.peer));
+        say(headers, FORWARDED, &element, Tell::Append);
+    }
+}
+
+/// An address as RFC 7239 §6 writes it.
+fn node(address: SocketAddr) -> String {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => format!("{ip}:{}", address.port()),
+        IpAddr::V6(ip) => format!("[{ip}]:{}", address.port()),
+    }
+}
+
+/// The address in an element's `for`.
+fn node_of(element: &[u8]) -> Option<IpAddr> {
+    element.split(|byte| *byte == b';').find_map(|pair| {
+        let (name, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("for") {
+            parse_entry(value.trim().trim_matches('"').as_bytes())
+        } else {
+            None
+        }
+    })
+}
+
+/// Leaves of a list only those entries that `is_kept`.
+fn keep(headers: &mut HeaderMap, name: HeaderName, is_kept: impl Fn(&[u8]) -> bool) {
+    let mut line = Vec::new();
+    for value in headers.get_all(&name) {
+        for entry in value.as_bytes().split(|byte| *byte == b',').filter(|entry| is_kept(entry)) {
+            if !line.is_empty() {
+                line.push(b',');
+            }
+            line.extend_from_slice(entry.trim_ascii());
+        }
+    }
+    match HeaderValue::from_bytes(&line) {
+        Ok(line) if !line.is_empty() => headers.insert(name, line),
+        _ => headers.remove(name),
+    };
+}
+
+/// Says `value` in the one line that the field becomes.
+pub(super) fn say(headers: &mut HeaderMap, name: HeaderName, value: &str, how: Tell) {
+    let mut line = Vec::new();
+    match how {
+        Tell::Nothing => return,
+        Tell::Instead => {}
+        Tell::Append => {
+            for earlier in headers.get_all(&name) {
+                line.extend_from_slice(earlier.as_bytes());
+                line.push(b',');
+            }
+        }
+    }
+    line.extend_from_slice(value.as_bytes());
+    if let Ok(line) = HeaderValue::from_bytes(&line) {
+        headers.insert(name, line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn told(wanted: &ForwardedHeaders, hop: Hop) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "shop.example:8080".parse().unwrap());
+        headers.append("x-forwarded-for", "192.0.2.7".parse().unwrap());
+        headers.append("x-forwarded-for", "10.0.0.2".parse().unwrap());
+        headers.append("forwarded", "for=\"192.0.2.7:99\", proto=https;For=10.0.0.2".parse().unwrap());
+        headers.append("forwarded", "proto=http".parse().unwrap());
+        tell(&mut headers, hop, wanted, &TrustedProxies::Networks(vec!["10.0.0.0/8".parse().unwrap()]));
+        headers
+    }
+
+    fn hop() -> Hop {
+        Hop { peer: "10.0.0.1:5555".parse().unwrap(), local: Some("[::1]:80".parse().unwrap()), tls: false }
+    }
+
+    #[test]
+    fn this_hop_is_appended_to_what_trusted_proxies_said() {
+        let headers = told(&ForwardedHeaders::default(), hop());
+        assert_eq!(headers["x-forwarded-for"], "192.0.2.7,10.0.0.2,10.0.0.1");
+        assert_eq!(headers["x-forwarded-host"], "shop.example:8080");
+        assert_eq!(headers["x-forwarded-port"], "8080");
+        assert_eq!(headers["x-forwarded-proto"], "http");
+        let all = "for=\"192.0.2.7:99\", proto=https;For=10.0.0.2,proto=http,\
+                   proto=http;host=\"shop.example:8080\";for=\"10.0.0.1:5555\"";
+        assert_eq!(headers["forwarded"], all);
+    }
+
+    #[test]
+    fn as_spring_only_trusted_entries_stay() {
+        let wanted = ForwardedHeaders { trusted_only: true, by: true, ..ForwardedHeaders::default() };
+        let headers = told(&wanted, Hop { tls: true, ..hop() });
+        assert_eq!(headers["x-forwarded-for"], "10.0.0.2,10.0.0.1");
+        assert_eq!(headers["x-forwarded-proto"], "https");
+        let kept = "proto=https;For=10.0.0.2,\
+                    proto=https;host=\"shop.example:8080\";for=\"10.0.0.1:5555\";by=\"[::1]:80\"";
+        assert_eq!(headers["forwarded"], kept);
+    }
+
+    #[test]
+    fn each_field_may_be_replaced_or_left_alone() {
+        let wanted = ForwardedHeaders {
+            for_: Tell::Instead,
+            host: Tell::Nothing,
+            port: Tell::Nothing,
+            forwarded: false,
+            ..ForwardedHeaders::default()
+        };
+        let headers = told(&wanted, hop());
+        assert_eq!(headers["x-forwarded-for"], "10.0.0.1");
+        assert!(!headers.contains_key("x-forwarded-host") && !headers.contains_key("x-forwarded-port"));
+        assert_eq!(headers.get_all("forwarded").iter().count(), 2, "as it came");
+    }
+}

@@ -1,0 +1,79 @@
+//! `X-Forwarded-*` and `Forwarded` as Spring's settings shape them, and who believes them.
+
+use crate::support::client::Connection;
+use crate::support::gateway::Gateway;
+
+/// What came from the proxy before, in each case.
+const CAME: &[(&str, &str)] = &[
+    ("Host", "shop.example:8080"),
+    ("X-Forwarded-For", "192.0.2.7, 127.0.0.9"),
+    ("X-Forwarded-Proto", "https"),
+    ("X-Forwarded-Prefix", "/edge"),
+    ("Forwarded", "for=192.0.2.7;proto=https, for=127.0.0.9"),
+];
+
+const ROUTES: &str = "routes:\n- {id: strip, uri: 'echo:', predicates: [Path=/api/**], filters: [StripPrefix=1]}\n- {id: rewrite, uri: 'echo:', predicates: [Path=/v1/**], filters: ['RewritePath=/v1/old/(.*), /$1']}\n- {id: near, uri: 'echo:', predicates: [Path=/who, 'RemoteAddr=192.0.2.0/24']}\n- {id: rest, uri: 'echo:', predicates: [Path=/**]}\n";
+
+/// A field as the upstream gets it; empty where it is absent.
+fn told(client: &mut Connection, path: &str, field: &str) -> String {
+    let answer = client.request("GET", path, CAME, b"").json();
+    answer["headers"][field].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn each_setting_shapes_what_upstreams_are_told() {
+    let for_all = "192.0.2.7, 127.0.0.9,127.0.0.1";
+    let cases: &[(&str, &str, &str, &str)] = &[
+        ("", "/x", "x-forwarded-for", for_all),
+        ("", "/x", "x-forwarded-proto", "https,http"),
+        ("", "/x", "x-forwarded-host", "shop.example:8080"),
+        ("", "/x", "x-forwarded-port", "8080"),
+        ("", "/x", "x-forwarded-prefix", "/edge"),
+        ("", "/api/x", "x-forwarded-prefix", "/edge,/api"),
+        ("", "/api/a%20b/", "x-forwarded-prefix", "/edge,/api"),
+        ("", "/v1/old/x", "x-forwarded-prefix", "/edge,/v1/old"),
+        ("x-forwarded: {prefix-append: false}", "/api/x", "x-forwarded-prefix", "/api"),
+        ("x-forwarded: {prefix-enabled: false}", "/api/x", "x-forwarded-prefix", "/edge"),
+        ("x-forwarded: {for-append: false}", "/x", "x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded: {for-enabled: false}", "/x", "x-forwarded-for", "192.0.2.7, 127.0.0.9"),
+        ("x-forwarded: {trusted-only: true}", "/x", "x-forwarded-for", "127.0.0.9,127.0.0.1"),
+        ("x-forwarded: {enabled: false}", "/x", "x-forwarded-proto", "https"),
+        ("x-forwarded: {enabled: false}", "/x", "x-forwarded-host", ""),
+        ("x-forwarded: {proto-append: false, host-enabled: false}", "/x", "x-forwarded-proto", "http"),
+        ("forwarded: {enabled: false}", "/x", "forwarded", "for=192.0.2.7;proto=https, for=127.0.0.9"),
+        ("trusted-proxies: []", "/x", "x-forwarded-for", ""),
+        ("trusted-proxies: []", "/api/x", "x-forwarded-prefix", ""),
+        ("httpserver.customizer-enabled: true", "/who", "x-forwarded-for", for_all),
+    ];
+    let mut gateway = Gateway::start(&format!("trusted-proxies: ['127.0.0.0/8']\n{ROUTES}"));
+    let mut running = "";
+    for (setting, path, field, expected) in cases {
+        if *setting != running {
+            let trusted = if setting.starts_with("trusted") { "" } else { "trusted-proxies: ['127.0.0.0/8']\n" };
+            gateway = Gateway::start(&format!("{trusted}{setting}\n{ROUTES}"));
+            running = setting;
+        }
+        assert_eq!(told(&mut gateway.connect(), path, field), *expected, "{setting:?} {path} {field}");
+    }
+}
+
+#[test]
+fn forwarded_says_where_it_was_reached_and_keeps_what_is_trusted() {
+    let spring = format!(
+        "server: {{address: 127.0.0.1, workers: 1}}\nspring.cloud.gateway:\n  trusted-proxies: '127\\.0\\.0\\.\\d+'\n  forwarded.by.enabled: true\n  httpserver.customizer-enabled: true\n  {}",
+        ROUTES.replace('\n', "\n  ")
+    );
+    let gateway = Gateway::start(&spring.replace("  routes", "  routes"));
+    let mut client = gateway.connect();
+    let port = client.stream().local_addr().unwrap().port();
+    let forwarded = told(&mut client, "/x", "forwarded");
+    let own = format!("proto=http;host=\"shop.example:8080\";for=\"127.0.0.1:{port}\";by=\"{}\"", gateway.address);
+    assert_eq!(forwarded, format!("for=127.0.0.9,{own}"));
+    assert_eq!(told(&mut client, "/x", "x-forwarded-for"), "127.0.0.9,127.0.0.1");
+    let matched = |who: &[(&str, &str)]| {
+        let mut client = gateway.connect();
+        client.request("GET", "/who", who, b"");
+        gateway.metric("spring_cloud_gateway_requests_seconds_count", &["routeId=\"near\""])
+    };
+    crate::support::eventually("a believed address is matched", || matched(CAME) >= 1.0);
+}
