@@ -17,7 +17,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_edits, check_target, filters, upstreams};
+use super::{check_cors, check_edits, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -110,6 +110,24 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
     merged
 }
 
+/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
+fn one_cache(merged: Filters, id: &str, at: Origin, sink: &mut Sink) -> Filters {
+    let is_cache = |listed: &Listed| matches!(listed.filter, Filter::LocalResponseCache(_));
+    let caches = merged.iter().filter(|listed| is_cache(listed)).count();
+    if caches > 1 {
+        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
+    }
+    let mut spare = caches.saturating_sub(1);
+    let stays = |listed: &Listed| {
+        let goes = spare > 0 && is_cache(listed);
+        spare -= usize::from(goes);
+        !goes
+    };
+    let mut merged = merged;
+    merged.retain(stays);
+    merged
+}
+
 struct Reading<'r> {
     node: &'r Node,
     nodes: &'r Nodes<'r>,
@@ -146,9 +164,11 @@ impl Reading<'_> {
             let tls = raw.tls.and_then(|whole| self.nodes.get(whole));
             route.tls = tls.and_then(|node| httpclient::tls(node, sink)).map(Arc::new);
             route.http2 = raw.http2.map(Into::into);
-            if let Some(metadata) = raw.metadata.and_then(|whole| self.nodes.get(whole)) {
+            let metadata = raw.metadata.and_then(|whole| self.nodes.get(whole));
+            if let Some(metadata) = metadata {
                 self::metadata(metadata, &mut route, sink);
             }
+            route.cors = check_cors::of_route(raw.cors.as_ref(), metadata.and_then(|node| node.get("cors")), sink);
             (route, at)
         });
         (read, raw.enabled.unwrap_or(true))
@@ -236,6 +256,7 @@ impl Reading<'_> {
                 upstreams::variables(target, &checked, uri.origin, sink);
             }
         }
+        let merged = one_cache(merged, &id, id_at, sink);
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),
             _ => None,
@@ -259,6 +280,7 @@ impl Reading<'_> {
             response_timeout: None,
             tls: None,
             http2: None,
+            cors: None,
             definition,
         };
         Some((route, id_at))
@@ -335,9 +357,6 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                     .mistake(entry.origin, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
                     .help("`prior-knowledge` speaks HTTP/2 without TLS, too"),
             },
-            _ if name == "cors" || name.starts_with("cors.") => {
-                sink.mistake(entry.origin.key(), "`metadata.cors` is not supported yet").help("remove it");
-            }
             _ => {}
         }
         route.definition.metadata.insert(name, entry.value);

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::httpclient::{RawClientHttp2, RawClientTls};
+use super::raw_filters::RawCors;
 use super::spot::{Spot, Whole};
 
 /// Which requests go where, and what happens to them on the way.
@@ -22,7 +23,9 @@ pub(crate) struct RawRoute {
     /// What happens to a request and its response, in the order in which a request meets them. Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) filters: Vec<Whole>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, in place of those of `httpclient`, and notes of your own. Default: none.
+    /// Who may ask from other origins on the paths of this route. Preflights are answered whether or not a route takes them.
+    pub(crate) cors: Option<Spot<RawCors>>,
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, in place of those of `httpclient`, Spring's `cors`, and notes of your own. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<Whole>,
     /// TLS to this route's `https` target; `metadata.tls` means the same. Default: that of `httpclient.tls`.
