@@ -37,10 +37,7 @@ pub enum RegexError {
 
 /// Compiles `expression` so that only a text that matches as a whole does, as Java's `Matcher.matches`.
 pub(super) fn full_match(expression: &str) -> Result<Regex, RegexError> {
-    let translated = translate(expression)?;
-    // Alone first: `a)(b` is an error that the anchoring group would hide.
-    compile(&translated)?;
-    compile(&format!("^(?:{translated})$"))
+    compile(&format!("^(?:{})$", translate(expression)?))
 }
 
 /// Compiles an expression that is Rust's already.
@@ -59,11 +56,13 @@ fn last_line(message: &str) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// Puts a Java expression into Rust's dialect. What neither has is left for the engine to refuse.
+/// Puts a Java expression into Rust's dialect. What neither has is left for the engine to refuse, but for a `)` too many,
+/// as in `a)(b`, which whatever is put around the expression would hide.
 pub(super) fn translate(expression: &str) -> Result<String, RegexError> {
     let mut out = String::with_capacity(expression.len() + 16);
     let mut chars = expression.chars().peekable();
     let mut class_depth = 0_usize;
+    let mut group_depth = 0_usize;
     // A `+` after a quantifier would repeat the repetition in Rust and forbids giving back in Java.
     let mut after_quantifier = false;
     let mut in_counts = false;
@@ -84,8 +83,14 @@ pub(super) fn translate(expression: &str) -> Result<String, RegexError> {
             }
             _ if class_depth > 0 => out.push(char),
             '(' => {
+                group_depth += 1;
                 out.push('(');
                 group(&mut chars, &mut out)?;
+            }
+            ')' => {
+                let unopened = || RegexError::Syntax("unopened group".to_owned());
+                group_depth = group_depth.checked_sub(1).ok_or_else(unopened)?;
+                out.push(')');
             }
             '+' if after_quantifier => return Err(RegexError::Possessive),
             '{' => {
@@ -222,9 +227,10 @@ mod tests {
 
     #[test]
     fn a_syntax_error_is_one_short_line() {
-        for expression in ["(", "a)(b", "[a", "*"] {
+        for expression in ["(", "a)(b", "a)", "[a", "*"] {
             let error = full_match(expression).expect_err(expression).to_string();
             assert!(!error.contains('\n') && error.len() < 100, "{error}");
+            assert!(!error.contains("^(?:"), "{error}");
         }
     }
 }
