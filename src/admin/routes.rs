@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{AdminState, json};
 use crate::config::Route;
+use crate::routing::AllOf;
 
 /// Every route, in the order in which they are tried.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
@@ -23,12 +24,11 @@ pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
 }
 
 fn describe(route: &Route) -> Value {
-    let predicates: Vec<String> = route.predicates.iter().map(ToString::to_string).collect();
     let mut described = json!({
         "route_id": &*route.id,
         "uri": route.definition.uri,
         "order": route.order,
-        "predicate": predicates.join(" && "),
+        "predicate": AllOf(&route.predicates).to_string(),
         "filters": route.definition.filters,
     });
     if !route.definition.metadata.is_empty() {

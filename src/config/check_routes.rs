@@ -9,24 +9,27 @@ use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::filters::Settings;
 use super::model::{Definition, Filter, Route};
+use super::predicates::{self, Condition};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_predicates, check_target, filters};
+use super::{check_target, filters};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
 pub(crate) fn check(settings: &Settings<'_>, sink: &mut Sink) -> Vec<Route> {
     let (raw, nodes) = (settings.raw, settings.nodes);
     let defaults = listed(&raw.default_filters, settings, sink);
+    let predicates = predicates::Settings::check(raw, settings.switches, sink);
+    let mut weights = predicates::Groups::default();
     let mut seen: HashMap<String, ()> = HashMap::new();
     let mut routes = Vec::with_capacity(raw.routes.len());
     for (position, whole) in raw.routes.iter().enumerate() {
         let Some(node) = nodes.get(*whole) else { continue };
-        let reading = Reading { node, nodes, settings, defaults: &defaults };
+        let reading = Reading { node, nodes, settings, predicates: &predicates, defaults: &defaults };
         let mark = sink.mark();
         let (route, enabled) = match &node.kind {
             Kind::Scalar(line) => (reading.one_line(line, position, sink), true),
@@ -45,7 +48,12 @@ pub(crate) fn check(settings: &Settings<'_>, sink: &mut Sink) -> Vec<Route> {
             sink.error(id_at, format!("a route with the id `{}` stands above", route.id))
                 .help("limits are counted by id: give each route its own");
         }
+        weights.add(&route.id, &route.predicates, id_at);
         routes.push(route);
+    }
+    // Errors may have taken routes out of their groups.
+    if !sink.has_errors() {
+        weights.check(sink);
     }
     if raw.routes.is_empty() && !sink.has_errors() {
         sink.warn(Origin::ROOT, "no routes: every request is answered 404")
@@ -105,6 +113,7 @@ struct Reading<'r> {
     node: &'r Node,
     nodes: &'r Nodes<'r>,
     settings: &'r Settings<'r>,
+    predicates: &'r predicates::Settings<'r>,
     defaults: &'r Filters,
 }
 
@@ -124,11 +133,8 @@ impl Reading<'_> {
                 None
             }
             Some(wholes) => {
-                let written: Vec<Written> = wholes
-                    .iter()
-                    .filter_map(|whole| self.nodes.get(*whole))
-                    .filter_map(|node| definition::parse(node, "predicate", sink))
-                    .collect();
+                let nodes = wholes.iter().filter_map(|whole| self.nodes.get(*whole));
+                let written: Vec<Condition> = nodes.filter_map(|node| Condition::parse(node, sink)).collect();
                 Some(written)
             }
         };
@@ -163,14 +169,15 @@ impl Reading<'_> {
             return None;
         }
         let id = Spot { value: id.trim().to_owned(), origin: at };
-        self.route(Some(&id), uri.as_ref(), &written, Vec::new(), position, sink)
+        let conditions: Vec<Condition> = written.into_iter().map(Condition::One).collect();
+        self.route(Some(&id), uri.as_ref(), &conditions, Vec::new(), position, sink)
     }
 
     fn route(
         &self,
         id: Option<&Spot<String>>,
         uri: Option<&Spot<String>>,
-        predicates: &[Written],
+        predicates: &[Condition],
         own: Filters,
         position: usize,
         sink: &mut Sink,
@@ -189,11 +196,12 @@ impl Reading<'_> {
             sink.error(id.origin, format!("the id `{}` holds a `#`, which tells a route's limiters apart", id.value))
                 .help(format!("`{}` can stand for it", id.value.replace('#', "-")));
         }
-        let is_on = |written: &Written, sink: &mut Sink| !switches.refuse(switches::Kind::Predicate, written, sink);
-        let checked: Vec<_> = predicates
-            .iter()
-            .filter_map(|written| is_on(written, sink).then(|| check_predicates::check(written, sink))?)
-            .collect();
+        let mut checked: Vec<_> =
+            predicates.iter().filter_map(|condition| condition.check(self.predicates, sink)).collect();
+        let is_whole = checked.len() == predicates.len();
+        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
+            checked.extend(self.predicates.below_base());
+        }
         let merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
@@ -218,14 +226,14 @@ impl Reading<'_> {
         if limiters > 1 && sink.is_spring {
             sink.info(id_at, format!("route `{id}` has {limiters} limiters: each has its own bucket here, in Spring the last one's settings hold for all"));
         }
-        if checked.len() == predicates.len() {
+        if is_whole {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
         }
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();
         let definition = Definition {
             uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-            predicates: predicates.iter().map(|written| written.text.clone()).collect(),
+            predicates: predicates.iter().map(Condition::text).collect(),
             filters: texts,
             metadata: BTreeMap::new(),
         };

@@ -2,7 +2,8 @@
 
 use super::de::canonical;
 use super::filters;
-use super::names::{Known, PREDICATES, look_up};
+use super::names::{Known, look_up};
+use super::predicates;
 use super::problem::{Sink, closest, suggest};
 use super::yaml::{Kind, Node, Origin};
 
@@ -83,7 +84,7 @@ fn swallowed(text: &str, origin: Origin, sink: &mut Sink) {
 
 /// Whether Spring or we have a predicate or filter of that name.
 fn is_known(name: &str) -> bool {
-    PREDICATES.contains(&name)
+    predicates::names().any(|known| known == name)
         || filters::filters().any(|entry| entry.name == name)
         || !matches!(look_up(name), Known::No)
 }

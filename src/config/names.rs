@@ -2,24 +2,6 @@
 
 use super::de::canonical;
 
-/// Predicates that can be used.
-pub(crate) const PREDICATES: [&str; 11] = [
-    "Path",
-    "Method",
-    "Host",
-    "Header",
-    "Query",
-    "Cookie",
-    "After",
-    "Before",
-    "Between",
-    "RemoteAddr",
-    "CloudFoundryRouteService",
-];
-
-/// Predicates of Spring's that will come.
-const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
-
 /// Filters of Spring's that will come.
 const LATER_FILTERS: [&str; 18] = [
     "AddRequestHeadersIfNotPresent",
@@ -69,7 +51,7 @@ pub(crate) fn look_up(name: &str) -> Known {
     if let Some((_, why, instead)) = REFUSED.iter().find(|(refused, ..)| *refused == name) {
         return Known::Refused(why, instead);
     }
-    if LATER_PREDICATES.contains(&name) || LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
+    if LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
 }
 
 /// Every filter that Spring or we have.
@@ -79,11 +61,11 @@ pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
 
 /// Every predicate that Spring or we have.
 pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
-    PREDICATES.into_iter().chain(LATER_PREDICATES).chain(["ReadBody"])
+    super::predicates::names().chain(["ReadBody"])
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 21] = [
+pub(crate) const LATER_SETTINGS: [&str; 20] = [
     "globalcors",
     "discovery",
     "metrics",
@@ -92,7 +74,6 @@ pub(crate) const LATER_SETTINGS: [&str; 21] = [
     "handler-mapping",
     "httpserver",
     "loadbalancer",
-    "predicate",
     "actuator",
     "restrictive-property-accessor",
     "redis-route-definition-repository",

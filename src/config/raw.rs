@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
 use super::raw_jwt::RawJwt;
+use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
 use super::spot::{Spot, Whole};
@@ -67,6 +68,12 @@ pub(crate) struct RawConfig {
     /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) default_filters: Vec<Whole>,
+    /// Settings of predicates wherever they stand.
+    pub(crate) predicate: RawPredicateSettings,
+    /// A path that every `Path` pattern is below, and every request that a route without `Path` takes. Default: none.
+    pub(crate) base_path: Option<Spot<String>>,
+    /// Versions of an API: what the predicate `Version` compares with.
+    pub(crate) api_version: Option<Spot<RawApiVersion>>,
     /// Which requests go where.
     #[schemars(with = "Vec<RawRouteEntry>")]
     pub(crate) routes: Vec<Whole>,

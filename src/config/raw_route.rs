@@ -16,7 +16,7 @@ pub(crate) struct RawRoute {
     /// Where it leads: `http://host[:port]`, or `echo:` for the upstream within the gateway. Required.
     pub(crate) uri: Option<Spot<String>>,
     /// Conditions that must all hold. Required.
-    #[schemars(with = "Vec<RawDefinition>")]
+    #[schemars(with = "Vec<RawCondition>")]
     pub(crate) predicates: Option<Vec<Whole>>,
     /// What happens to a request and its response, in the order in which a request meets them. Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
@@ -39,6 +39,30 @@ pub(crate) enum RawRouteEntry {
     Full(Box<RawRoute>),
     /// On one line.
     Line(String),
+}
+
+/// A predicate, or several joined.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum RawCondition {
+    /// A predicate.
+    One(RawDefinition),
+    /// One of these holds.
+    Any {
+        /// Conditions of which one must hold.
+        any: Vec<RawCondition>,
+    },
+    /// All of these hold.
+    All {
+        /// Conditions that must all hold.
+        all: Vec<RawCondition>,
+    },
+    /// This does not hold.
+    Not {
+        /// A condition that must not hold.
+        not: Box<RawCondition>,
+    },
 }
 
 /// A predicate or a filter: `Name=arg,arg`, or with named arguments.

@@ -21,6 +21,10 @@ const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
 
+/// What stands elsewhere in Spring, and what it is here.
+const MOVED: [(&[&str], &str); 2] =
+    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
@@ -129,6 +133,12 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     for redis in [old_redis, new_redis].into_iter().flatten() {
         let at = redis.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
+    }
+    for (path, name) in MOVED {
+        if let Some(node) = take(&mut whole, path) {
+            let at = node.origin;
+            dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+        }
     }
     let Kind::Map(entries) = &mut whole.kind else { return result };
     let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));

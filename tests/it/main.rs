@@ -28,6 +28,7 @@ mod outage;
 mod pacing;
 mod paths;
 mod policies;
+mod predicates;
 mod readme;
 mod redis_watch;
 mod reload;

@@ -100,7 +100,7 @@ fn unknown(written: &Written, sink: &mut Sink) {
 
 impl Argument {
     /// The argument `name`, which `doc` tells about.
-    const fn new(name: &'static str, doc: &'static str) -> Self {
+    pub(super) const fn new(name: &'static str, doc: &'static str) -> Self {
         Self { name, doc }
     }
 }

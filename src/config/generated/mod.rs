@@ -65,6 +65,7 @@ fn the_reference_file_is_current() {
 fn the_tables_of_the_configuration_are_current() {
     let text = file("docs/configuration.md");
     let made = part(&text, "keys", &markdown::keys(&keys::keys()));
+    let made = part(&made, "predicates", &markdown::predicates());
     let made = part(&made, "filters", &markdown::filters(&text));
     is_current("docs/configuration.md", &made);
 }

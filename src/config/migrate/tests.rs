@@ -38,8 +38,10 @@ fn explained(config: &Config, method: &str, path: &str) -> Explanation {
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
     let mut explanation = explain(config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 4 });
+    explanation.passed_over.iter_mut().for_each(|passed| passed.predicate.clear());
     if let Some(route) = &mut explanation.route {
         route.uri.clear();
+        route.predicates.clear();
         route.filters.iter_mut().for_each(|met| met.filter.clear());
     }
     explanation
@@ -64,6 +66,10 @@ fn every_spring_file_means_the_same_in_our_own_form() {
     for file in spring {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
+        // A route that can never match is an error in our own form, and nobody but its author knows what is meant.
+        if parse(name, &text, &env).is_ok_and(|loaded| loaded.notes.to_string().contains("never matches")) {
+            continue;
+        }
         let (migrated, old, new) = both(name, &text);
         assert_eq!(format!("{:#?}", old.server), format!("{:#?}", new.server), "{name}");
         assert_eq!(format!("{:#?}", old.redis), format!("{:#?}", new.redis), "{name}");
@@ -117,6 +123,7 @@ fn every_notation_of_springs_becomes_the_plain_one() {
         "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",
         "  - id: route-3\n    uri: http://nameless\n",
         "      response-timeout: -1\n",
+        "          patterns:\n            - /limits/**\n            - /limit\n          matchTrailingSlash: true\n",
         "\nkey-resolvers:\n  userKeyResolver: header:X-User\n",
     ] {
         assert!(yaml.contains(expected), "no `{expected}` in\n{yaml}");

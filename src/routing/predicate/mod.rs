@@ -148,6 +148,15 @@ impl Predicate {
         }
     }
 
+    /// The group and weight of a `Weight` predicate.
+    #[must_use]
+    pub fn weighted(&self) -> Option<(&str, u32)> {
+        match &self.0 {
+            Kind::Weight(weight) => Some((weight.group(), weight.weight())),
+            _ => None,
+        }
+    }
+
     /// The patterns of a `Host` predicate.
     pub(super) fn host_patterns(&self) -> Option<&[HostPattern]> {
         match &self.0 {
