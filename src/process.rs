@@ -24,6 +24,7 @@ use crate::routing::Predicate;
 use crate::server::listener;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::{Keeper, Upstreams};
 use crate::worker::{Orders, Worker};
 
 /// How often the buckets in memory are rid of those that are full again, a shard at a time.
@@ -100,8 +101,12 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     let mut keys = KeyKeeper::default();
     #[cfg(feature = "jwt")]
     keys.take_over(config.jwt.as_ref()).await;
+    let upstreams = Arc::<Upstreams>::default();
+    let mut keeper = Keeper::new(Arc::clone(&upstreams));
+    keeper.take_over(&config).await;
     let metrics = Arc::new(Metrics::default());
-    let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
+    let (shared, counted) = (Arc::clone(&limits), Arc::clone(&metrics));
+    let state = AdminState::new(Arc::clone(&config), shared, Arc::clone(&upstreams), counted, log.clone());
     let admin_address = start_admin(&config, &state)?;
     let workers = config.server.workers.get();
     let max_connections = descriptors::client_connections(config.server.max_connections, workers);
@@ -116,6 +121,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
             starting: starting.clone(),
             orders: receiver.clone(),
             limits: Arc::clone(&limits),
+            upstreams: Arc::clone(&upstreams),
             metrics: Arc::clone(&metrics),
             log: log.clone(),
         };
@@ -139,6 +145,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         let Some(config) = reload(source, &running, &state, log.as_ref()) else { continue };
         #[cfg(feature = "jwt")]
         keys.take_over(config.jwt.as_ref()).await;
+        keeper.take_over(&config).await;
         state.config.store(Arc::clone(&config));
         state.reloads.fetch_add(1, Relaxed);
         orders.send_modify(|orders| orders.config = Arc::clone(&config));

@@ -21,6 +21,7 @@ use crate::server::io::Patience;
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::Upstreams;
 
 /// What the process asks of its workers.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Worker {
     pub starting: mpsc::Sender<Infallible>,
     /// The buckets that all workers share.
     pub limits: Arc<SharedLimits>,
+    /// The endpoints that all workers share.
+    pub upstreams: Arc<Upstreams>,
     /// The process' metrics.
     pub metrics: Arc<Metrics>,
     /// Where its access-log lines go.
@@ -72,7 +75,7 @@ impl Worker {
         let limits = Limits::new(self.limits);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
-        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, logs_reasons));
+        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, self.upstreams, logs_reasons));
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
         resources.settled().await;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::Response;
+use http::{Response, Uri};
 use parking_lot::Mutex;
 
 use crate::limiter::verdict::{Source, Verdict};
@@ -33,6 +33,11 @@ impl RequestContext {
         self.variables.iter().rev().find(|(n, _)| &**n == name).map(|(_, value)| value.as_str())
     }
 }
+
+/// Where a request goes instead of its route's target: the whole URI, absolute, `http` or `https`, path and query
+/// included (`SetRequestUri`, `RequestHeaderToRequestUri`). Put into the request's extensions for whoever forwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetUri(pub Uri);
 
 /// Marks a request that a limiter has turned elsewhere (`on-limit`), which happens to it once. Put into the request's
 /// extensions.
@@ -74,28 +79,9 @@ impl Attempts {
     }
 }
 
-/// Why there is no answer from the upstream; beside [`LocalReply`] on the response that stands for it. What Spring Cloud
-/// Gateway throws as an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
-    /// No endpoint can be asked: a load balancer without a healthy one.
-    NoEndpoint,
-    /// The name has no address.
-    Unresolved,
-    /// Nobody listens, or the way is barred.
-    Unreachable,
-    /// The connection was not accepted in time.
-    ConnectTimeout,
-    /// The TLS handshake failed.
-    Tls,
-    /// The connection broke off before the answer.
-    BrokeOff,
-    /// What came is no answer.
-    Malformed,
-    /// No answer within the response timeout.
-    ResponseTimeout,
-}
+/// Marks a request that asks to leave HTTP, whose `Upgrade` field stands no longer in its head: it is sent once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsksToUpgrade;
 
 /// A connection that has left HTTP: what is bound to the request lasts until the tunnel closes, not until its answer has
 /// been sent. Whoever joins the two sides puts it into the 101's extensions.

@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::limits::SharedLimits;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::Upstreams;
 
 /// How long a client of the admin port may take for a request's head, and between requests.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,6 +46,7 @@ pub struct AdminState {
     /// Configurations refused since the start.
     pub failed_reloads: AtomicU64,
     limits: Arc<SharedLimits>,
+    upstreams: Arc<Upstreams>,
     metrics: Arc<Metrics>,
     log: Mutex<Option<LogWriter>>,
 }
@@ -55,6 +57,7 @@ impl AdminState {
     pub fn new(
         config: Arc<Config>,
         limits: Arc<SharedLimits>,
+        upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
         log: Option<LogWriter>,
     ) -> Arc<Self> {
@@ -65,6 +68,7 @@ impl AdminState {
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
             limits,
+            upstreams,
             metrics,
             log: Mutex::new(log),
         })

@@ -27,7 +27,7 @@ use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_forwarded, check_redis, check_routes, check_server};
+use super::{check_forwarded, check_redis, check_routes, check_server, upstreams};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -83,7 +83,7 @@ pub(crate) fn check(
         counted: RefCell::default(),
         buckets: RefCell::default(),
     };
-    let settings = Settings {
+    let mut settings = Settings {
         raw,
         nodes,
         switches,
@@ -93,8 +93,12 @@ pub(crate) fn check(
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.origin, sink)),
+        upstreams: BTreeMap::new(),
     };
+    upstreams::locator(raw, nodes, sink);
+    settings.upstreams = upstreams::check(&settings, sink);
     let routes = check_routes::check(&settings, sink);
+    let upstreams = settings.upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -135,6 +139,9 @@ pub(crate) fn check(
         },
         forwarding: forwarding(raw, nodes, switches, sink),
         http_client: http_client(&raw.httpclient, sink),
+        dns: upstreams::dns(&raw.dns, nodes, sink),
+        upstreams,
+        use404: raw.loadbalancer.use404.unwrap_or(false),
         routes,
         is_spring: sink.is_spring,
     }

@@ -16,7 +16,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_target, filters};
+use super::{check_edits, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -186,7 +186,7 @@ impl Reading<'_> {
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
             Some(uri) if switches.refuse_target(&uri.value, uri.origin, sink) => None,
-            Some(uri) => check_target::check(uri, sink),
+            Some(uri) => check_target::check(uri, &self.settings.upstreams, sink),
             None => {
                 sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
                 None
@@ -228,7 +228,15 @@ impl Reading<'_> {
         }
         if is_whole {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
+            if let (Some(target), Some(uri)) = (&target, uri) {
+                upstreams::variables(target, &checked, uri.origin, sink);
+            }
         }
+        let edits = merged.iter().filter_map(|listed| match &listed.filter {
+            Filter::Edit(edit) => Some((edit, &listed.written)),
+            _ => None,
+        });
+        check_edits::check(&edits.collect::<Vec<_>>(), sink);
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();
         let definition = Definition {
@@ -258,10 +266,10 @@ fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut 
     for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
         let arg = written.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(written.origin, |arg| arg.origin);
-        let outcome = if matches!(listed.filter, Filter::Edit(_)) {
-            "every request is answered 500"
-        } else {
-            "no request has a key"
+        let outcome = match &listed.filter {
+            Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
+            Filter::Edit(_) => "every request is answered 500",
+            _ => "no request has a key",
         };
         sink.mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
             .help(if known.is_empty() {

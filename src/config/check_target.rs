@@ -6,24 +6,25 @@ use http::header::HeaderValue;
 use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
+use super::upstreams::{self, Named};
 
 /// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(uri: &Spot<String>, sink: &mut Sink) -> Option<Target> {
+pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> Option<Target> {
     let text = uri.value.trim();
     let at = uri.origin;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
+        Some("lb") => return upstreams::target(uri, upstreams, sink),
         Some("http") if text.get(4..7) == Some("://") => {}
         Some("http") => {
             sink.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
             return None;
         }
-        Some(later @ ("https" | "ws" | "wss" | "lb" | "forward" | "no")) => {
+        Some(later @ ("https" | "ws" | "wss" | "forward" | "no")) => {
             let help = match later {
                 "https" | "wss" => "use `http://` within a trusted network",
                 "ws" => "use `http://`: upgrades to WebSocket are passed on",
-                "lb" => "name the server: `http://host:port`",
                 _ => "use `http://host:port`",
             };
             sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help(help);
@@ -84,7 +85,7 @@ mod tests {
     use crate::config::yaml::Origin;
 
     fn target(text: &str) -> Option<Target> {
-        check(&Spot { value: text.to_owned(), origin: Origin::ROOT }, &mut Sink::default())
+        check(&Spot { value: text.to_owned(), origin: Origin::ROOT }, &Named::new(), &mut Sink::default())
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod access;
 mod advice;
 mod check;
 mod check_concurrency;
+mod check_edits;
 mod check_forwarded;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
@@ -56,6 +57,7 @@ mod tests;
 mod text;
 mod unfold;
 mod units;
+mod upstreams;
 mod values;
 mod yaml;
 
@@ -72,6 +74,10 @@ pub use model::*;
 pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
+pub use upstreams::{
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
+    Statuses, Upstream,
+};
 
 use names::{LATER_SETTINGS, no_effect};
 use problem::{Sink, closest};
@@ -217,6 +223,9 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
         } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
             let at = unknown.origin.key();
             sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if let Some(instead) = upstreams::no_effect(&unknown.path).filter(|_| sink.is_spring) {
+            let at = unknown.origin.key();
+            sink.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

@@ -3,25 +3,14 @@
 use super::de::canonical;
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: [&str; 18] = [
-    "AddRequestHeadersIfNotPresent",
-    "AddRequestParameter",
+const LATER_FILTERS: [&str; 7] = [
     "CircuitBreaker",
     "Cors",
-    "DedupeResponseHeader",
     "FallbackHeaders",
-    "MapRequestHeader",
     "RemoveJsonAttributesResponseBody",
-    "RemoveRequestParameter",
     "RequestHeaderSize",
-    "RequestHeaderToRequestUri",
     "Retry",
-    "RewriteLocationResponseHeader",
-    "RewriteRequestParameter",
-    "RewriteResponseHeader",
     "SecureHeaders",
-    "SetRequestHostHeader",
-    "SetRequestUri",
 ];
 
 /// What Spring does with a Java class or another system, and what to do instead.
@@ -65,15 +54,13 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 20] = [
+pub(crate) const LATER_SETTINGS: [&str; 17] = [
     "globalcors",
-    "discovery",
     "metrics",
     "streaming-media-types",
     "route-filter-cache-enabled",
     "handler-mapping",
     "httpserver",
-    "loadbalancer",
     "actuator",
     "restrictive-property-accessor",
     "redis-route-definition-repository",
@@ -85,7 +72,6 @@ pub(crate) const LATER_SETTINGS: [&str; 20] = [
     "httpclient.wiretap",
     "filter.secure-headers",
     "filter.local-response-cache",
-    "upstreams",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

@@ -14,6 +14,7 @@ use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
 use super::spot::{Spot, Whole};
 use super::units::Time;
+use super::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
 /// Tollgate's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -56,6 +57,15 @@ pub(crate) struct RawConfig {
     pub(crate) httpserver: RawHttpServer,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
+    /// Several servers that do the same, by the name that `lb://NAME` calls them.
+    pub(crate) upstreams: BTreeMap<String, Spot<RawUpstream>>,
+    /// Who is asked for the servers of `upstreams.NAME.dns`.
+    pub(crate) dns: RawDns,
+    /// What becomes of a request for which no server lives.
+    pub(crate) loadbalancer: RawLoadBalancer,
+    /// Spring's ways to find servers.
+    #[schemars(skip)]
+    pub(crate) discovery: RawDiscovery,
     /// Settings of filters wherever they stand.
     pub(crate) filter: RawFilterSettings,
     /// What `RequestRateLimiter` tells the client, wherever it stands.

@@ -7,6 +7,7 @@ use super::dotted;
 use super::problem::Sink;
 use super::profiles::Profiles;
 use super::raw::sections;
+use super::upstreams;
 use super::yaml::{Kind, Node, Origin, Places};
 
 /// Where Spring Cloud Gateway before 4.3 keeps its settings.
@@ -14,16 +15,16 @@ const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
 /// Where it keeps them since.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
+/// What stands elsewhere in Spring, and what it is here.
+const MOVED: [(&[&str], &str); 2] =
+    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
 /// What may name bundles of `spring.ssl.bundle`, and by which keys.
 const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["redis", "ssl"], &["bundle"]),
     (&["httpclient", "ssl"], &["ssl-bundle"]),
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
-
-/// What stands elsewhere in Spring, and what it is here.
-const MOVED: [(&[&str], &str); 2] =
-    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
 
 /// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
 /// own form takes them too.
@@ -147,6 +148,7 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
     }
     lend_bundles(&mut whole, &mut result);
+    upstreams::take_over(&mut whole, &mut result, sink);
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {
@@ -175,7 +177,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
 }
 
 /// The node at `path` below `node`.
-fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
     let Kind::Map(entries) = &mut node.kind else { return None };
     let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
@@ -214,7 +216,7 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// Takes the map at `path` out of `node`.
-fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
+pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     let (first, rest) = path.split_first()?;
     let Kind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use parking_lot::Mutex;
-use tollgate_filters::context::RequestContext;
+use tollgate_filters::context::{RequestContext, TargetUri};
 use tollgate_filters::limiter::concurrency::redis::key_name;
 use tollgate_filters::limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
 use tollgate_filters::limiter::key::BucketKey;
@@ -168,6 +168,13 @@ impl stack::Resources for Recorder<'_> {
 fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     let mut headers = request.headers().clone();
     let keeps_host = request.extensions().get::<RequestContext>().is_some_and(|context| context.preserve_host);
+    if let Some(TargetUri(uri)) = request.extensions().get::<TargetUri>() {
+        let authority = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        if let Some(authority) = authority.filter(|_| !keeps_host) {
+            headers.insert(HOST, authority);
+        }
+        return Forwarded { method: request.method().to_string(), url: uri.to_string(), headers: by_name(&headers) };
+    }
     let base = match target {
         Target::Echo => "echo:".to_owned(),
         Target::Http { authority, .. } => {
@@ -175,6 +182,13 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
                 headers.insert(HOST, authority.clone());
             }
             format!("http://{}", String::from_utf8_lossy(authority.as_bytes()))
+        }
+        // Which endpoint that is depends on the moment.
+        Target::Balanced { upstream, .. } => {
+            if !keeps_host {
+                headers.remove(HOST);
+            }
+            format!("lb://{}", upstream.name)
         }
     };
     Forwarded {

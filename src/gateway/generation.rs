@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::metering::Meter;
@@ -19,6 +20,7 @@ use crate::config::{
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
 use crate::upstream::headers::Hygiene;
@@ -76,6 +78,7 @@ pub struct Resources {
     limits: Limits,
     logs_reasons: bool,
     pools: Rc<Pools>,
+    upstreams: Arc<Upstreams>,
     current: Rc<Current>,
 }
 
@@ -83,8 +86,14 @@ impl Resources {
     /// The resources of the worker numbered `worker`. `logs_reasons`: the access log says why the gateway answered a
     /// request itself.
     #[must_use]
-    pub fn new(worker: usize, metrics: Arc<Metrics>, limits: Limits, logs_reasons: bool) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), current: Rc::default() }
+    pub fn new(
+        worker: usize,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+        upstreams: Arc<Upstreams>,
+        logs_reasons: bool,
+    ) -> Self {
+        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), upstreams, current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
@@ -97,16 +106,10 @@ impl Resources {
             via: config.forwarding.via.clone(),
         });
         let routes = config.routes.iter().map(|route| {
-            let innermost = match &route.uri {
-                Target::Echo => echoing(),
-                Target::Http { host, port, authority } => forwarding(Forward {
-                    endpoints: Endpoints::One(self.pools.get(
-                        Origin { host: host.clone(), port: *port, authority: authority.clone() },
-                        PoolLimits {
-                            max_idle: config.http_client.max_idle,
-                            max_idle_time: config.http_client.max_idle_time,
-                        },
-                    )),
+            let innermost = match self.endpoints(&route.uri, config) {
+                None => echoing(),
+                Some(endpoints) => forwarding(Forward {
+                    endpoints,
                     timeouts: Timeouts {
                         connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
                         response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
@@ -125,8 +128,10 @@ impl Resources {
                 id: Arc::clone(&route.id),
                 service,
                 metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
-                needs_context: route.filters.iter().any(Filter::needs_context),
-                needs_variables: route.filters.iter().any(Filter::needs_variables),
+                needs_context: route.filters.iter().any(Filter::needs_context)
+                    || route.uri.key_resolver().is_some_and(KeyResolver::needs_context),
+                needs_variables: route.filters.iter().any(Filter::needs_variables)
+                    || route.uri.key_resolver().is_some_and(KeyResolver::needs_variables),
                 tells_prefix,
                 forwards: route.filters.iter().any(Filter::reroutes),
             };
@@ -144,6 +149,24 @@ impl Resources {
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
+    }
+
+    /// The servers at `target`; `None` where that is within the gateway.
+    fn endpoints(&self, target: &Target, config: &Config) -> Option<Endpoints> {
+        let limits =
+            PoolLimits { max_idle: config.http_client.max_idle, max_idle_time: config.http_client.max_idle_time };
+        Some(match target {
+            Target::Echo => return None,
+            Target::Http { host, port, authority } => Endpoints::One(
+                self.pools.get(Origin { host: host.clone(), port: *port, authority: authority.clone() }, limits),
+            ),
+            Target::Balanced { upstream, scheme } => {
+                let (pools, scheme) = (Rc::clone(&self.pools), *scheme);
+                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme), limits);
+                let shared = self.upstreams.get(&upstream.name);
+                Endpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
+            }
+        })
     }
 
     /// Waits until what the last generation needs is there, or known not to be.

@@ -51,6 +51,12 @@ pub enum Failure {
     /// No connection to the upstream.
     #[error("the upstream cannot be reached")]
     Unreachable,
+    /// No endpoint of the upstream lives.
+    #[error("the upstream is unavailable")]
+    NoEndpoint {
+        /// Whether it is answered as though there were no such thing (`loadbalancer.use404`).
+        as_not_found: bool,
+    },
     /// The upstream broke off, or did not speak HTTP.
     #[error("the upstream gave no valid answer")]
     BadGateway,
@@ -70,7 +76,8 @@ impl Failure {
             Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
             Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
             Self::OptionsOfGateway => StatusCode::NO_CONTENT,
-            Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::NoRoute | Self::NoEndpoint { as_not_found: true } => StatusCode::NOT_FOUND,
+            Self::NoEndpoint { as_not_found: false } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
@@ -93,6 +100,7 @@ impl Failure {
             Self::ClientTimeout => "client-timeout",
             Self::ClientBody => "client-body",
             Self::Unreachable => "upstream-unreachable",
+            Self::NoEndpoint { .. } => "no-endpoint",
             Self::BadGateway => "upstream-broken",
             Self::GatewayTimeout => "upstream-timeout",
             Self::Internal => "internal-error",

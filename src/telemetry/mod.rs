@@ -6,4 +6,5 @@ pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod record;
+pub mod upstreams;
 pub mod verdicts;

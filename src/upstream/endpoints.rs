@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 use std::rc::Rc;
 
-use http::StatusCode;
-use http::request::Parts;
+use http::{Request, StatusCode};
 
+use super::balance::Balancer;
 use super::error::ForwardError;
 use super::pool::Pool;
 
@@ -14,6 +14,8 @@ use super::pool::Pool;
 pub enum Endpoints {
     /// One: nothing to choose.
     One(Rc<Pool>),
+    /// Those of an upstream.
+    Balanced(Rc<Balancer>),
 }
 
 /// A server that was chosen for one request.
@@ -55,9 +57,10 @@ impl Endpoints {
     ///
     /// # Errors
     /// There is none that could serve it.
-    pub fn pick(&self, _head: &Parts) -> Result<Pick, ForwardError> {
+    pub fn pick<B>(&self, request: &Request<B>) -> Result<Pick, ForwardError> {
         match self {
             Self::One(pool) => Ok(Pick { pool: Rc::clone(pool), watcher: None }),
+            Self::Balanced(balancer) => balancer.pick(request),
         }
     }
 }

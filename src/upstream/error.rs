@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use thiserror::Error;
-use tollgate_filters::context::Fault;
+use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
 use super::pool::ConnectError;
@@ -23,6 +23,12 @@ pub enum ForwardError {
     /// No answer within the response timeout.
     #[error("the upstream did not answer in time")]
     Timeout,
+    /// No endpoint of the upstream lives.
+    #[error("no endpoint of the upstream lives")]
+    NoEndpoint {
+        /// Whether the client is told that there is no such thing.
+        as_not_found: bool,
+    },
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -39,6 +45,7 @@ impl ForwardError {
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
             Self::Exchange(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
+            Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnaskedUpgrade => Fault::Malformed,
         }
     }
@@ -56,6 +63,7 @@ pub fn to_failure(error: &ForwardError) -> Failure {
     match error {
         ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
         ForwardError::Connect(_) => Failure::Unreachable,
+        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
         ForwardError::UnaskedUpgrade => Failure::BadGateway,
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }

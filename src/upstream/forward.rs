@@ -50,11 +50,11 @@ impl Forward {
     /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
     /// answer, is sent once more on a new connection: to another endpoint where there is one.
     pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let (mut head, body) = request.into_parts();
-        let pick = match self.endpoints.pick(&head) {
+        let pick = match self.endpoints.pick(&request) {
             Ok(pick) => pick,
             Err(error) => return Ok(failed(&error, None)),
         };
+        let (mut head, body) = request.into_parts();
         let extras = Extras::take(&mut head.extensions);
         let (pick, mut connection) = match pick.pool.take_idle() {
             Some(kept) => (pick, kept),
@@ -164,6 +164,13 @@ fn blame(error: &ForwardError) -> Outcome {
     }
 }
 
+/// The answer to what layers further out may take for a reason to try again.
+fn with_fault(failure: Failure, error: &ForwardError) -> Response<Body> {
+    let mut response = failure.unrendered();
+    response.extensions_mut().insert(error.fault());
+    response
+}
+
 /// The answer to a failure, which is logged.
 fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
     let failure = to_failure(error);
@@ -175,11 +182,14 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
             tracing::debug!(host, port, cause, "cannot forward");
             failure.unrendered()
         }
+        // Told once, when the last endpoint died.
+        Failure::NoEndpoint { .. } => {
+            tracing::debug!(cause, "cannot forward");
+            with_fault(failure, error)
+        }
         _ => {
             tracing::warn!(host, port, cause, "cannot forward");
-            let mut response = failure.unrendered();
-            response.extensions_mut().insert(error.fault());
-            response
+            with_fault(failure, error)
         }
     }
 }

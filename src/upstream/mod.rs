@@ -1,5 +1,6 @@
 //! The far side: connections to upstreams, what is sent over them, and what comes back.
 
+pub mod balance;
 pub mod echo;
 pub mod endpoints;
 pub mod error;

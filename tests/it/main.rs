@@ -9,6 +9,7 @@ mod bodies;
 mod bounds;
 mod concurrency;
 mod concurrency_crash;
+mod edits;
 mod explain;
 mod faults;
 mod forwarded;

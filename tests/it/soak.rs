@@ -92,7 +92,7 @@ fn is_degraded(exchange: &Exchange) -> bool {
 
 #[test]
 fn random_faults_pass_no_limit_make_nobody_wait_and_leave_nothing_behind() {
-    let lasting = Duration::from_secs(variable("TOLLGATE_SOAK_SECONDS").unwrap_or(60));
+    let lasting = Duration::from_secs(variable("TOLLGATE_SOAK_SECONDS").unwrap_or(30));
     let seed = variable("TOLLGATE_SOAK_SEED").unwrap_or(1);
     println!("TOLLGATE_SOAK_SEED={seed}");
     let mut random = Random(seed);

@@ -20,6 +20,7 @@ use self::redis::RedisSnapshot;
 use super::{AdminState, reply};
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
+use crate::telemetry::upstreams::UpstreamCollector;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -28,6 +29,7 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
     registry.register_collector(Box::new(Snapshot::of(state)));
     if let Some(redis) = RedisSnapshot::of(&state.limits) {
         registry.register_collector(Box::new(redis));

@@ -4,6 +4,9 @@
 mod answers;
 mod edits;
 mod limits;
+mod parameters;
+mod responses;
+mod targets;
 
 use http::header::HeaderName;
 
@@ -15,6 +18,7 @@ use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
 use super::switches::Switches;
+use super::upstreams::Named;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub(crate) struct Settings<'s> {
     pub(crate) limits: Limits<'s>,
     /// `set-status.original-status-header-name`.
     pub(crate) original_status_header: Option<HeaderName>,
+    /// `upstreams`.
+    pub(crate) upstreams: Named,
 }
 
 /// A filter as written, about to be read.
@@ -61,7 +67,9 @@ struct Call<'c> {
 
 /// Every filter, by name.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
-    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES].into_iter().flatten()
+    let tables =
+        [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES, parameters::ENTRIES, responses::ENTRIES, targets::ENTRIES];
+    tables.into_iter().flatten()
 }
 
 /// The names of all filters, sorted.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
@@ -18,6 +19,7 @@ pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
+use super::upstreams::{Dns, Scheme, Upstream};
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -44,6 +46,12 @@ pub struct Config {
     pub forwarding: Forwarding,
     /// Connections to upstreams.
     pub http_client: HttpClient,
+    /// Who is asked for endpoints.
+    pub dns: Dns,
+    /// What `lb://` leads to.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// Whether a request for which no endpoint lives is answered 404 instead of 503.
+    pub use404: bool,
     /// Enabled routes in the order in which they are tried.
     pub routes: Vec<Route>,
     /// Whether the file is an application.yml of Spring's.
@@ -341,4 +349,22 @@ pub enum Target {
         /// `host[:port]` for the `Host` header; without the port when that is 80.
         authority: HeaderValue,
     },
+    /// One of several servers.
+    Balanced {
+        /// Which.
+        upstream: Arc<Upstream>,
+        /// How its endpoints are spoken to; `None`: each as its own URI says.
+        scheme: Option<Scheme>,
+    },
+}
+
+impl Target {
+    /// What makes of a request the key that its endpoint is chosen by, where that is so.
+    #[must_use]
+    pub fn key_resolver(&self) -> Option<&KeyResolver> {
+        match self {
+            Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),
+            Self::Echo | Self::Http { .. } => None,
+        }
+    }
 }

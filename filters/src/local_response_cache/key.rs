@@ -1,0 +1,94 @@
+//! Under which names answers are kept: digests, so that no credential stays in memory as it is.
+
+use http::Request;
+use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
+use sha2::{Digest, Sha256};
+
+/// The name of something kept.
+pub(super) type Key = [u8; 32];
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// Where it is kept that the resource is known, and by which fields its answers differ.
+    pub(super) resource: Key,
+    /// The request's fields.
+    pub(super) headers: HeaderMap,
+}
+
+/// By these fields answers differ, whatever the upstream says: a client's answers are for who has its credentials.
+const ALWAYS: [HeaderName; 4] = [AUTHORIZATION, COOKIE, RANGE, IF_RANGE];
+
+impl Asked {
+    /// What `request` asks for, among those of `scope`.
+    pub(super) fn of<B>(request: &Request<B>, scope: &str) -> Self {
+        let mut digest = Sha256::new();
+        feed(&mut digest, scope.as_bytes());
+        let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
+        let authority = request.uri().authority().map_or(host, |authority| authority.as_str().as_bytes());
+        feed(&mut digest, authority);
+        feed(&mut digest, request.uri().path().as_bytes());
+        // `/a?` and `/a` are two resources.
+        feed(&mut digest, request.uri().query().map_or(String::new(), |query| format!("?{query}")).as_bytes());
+        Self { resource: digest.finalize().into(), headers: request.headers().clone() }
+    }
+
+    /// Where the answer is kept that differs by the fields `vary`, besides those by which all do.
+    pub(super) fn answer(&self, vary: &[HeaderName]) -> Key {
+        let mut digest = Sha256::new();
+        digest.update(self.resource);
+        for name in ALWAYS.iter().chain(vary) {
+            feed(&mut digest, name.as_str().as_bytes());
+            let values = self.headers.get_all(name);
+            digest.update((values.iter().count() as u64).to_le_bytes());
+            values.iter().for_each(|value| feed(&mut digest, value.as_bytes()));
+        }
+        digest.finalize().into()
+    }
+}
+
+/// With its length before, so that no two texts side by side look like two others.
+fn feed(digest: &mut Sha256, text: &[u8]) {
+    digest.update((text.len() as u64).to_le_bytes());
+    digest.update(text);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn key(uri: &str, headers: &[(&str, &str)], vary: &[&'static str]) -> Key {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let vary: Vec<_> = vary.iter().copied().map(HeaderName::from_static).collect();
+        Asked::of(&request.body(()).unwrap(), "route").answer(&vary)
+    }
+
+    #[test]
+    fn what_differs_is_kept_apart() {
+        let keys = [
+            key("/a", &[], &[]),
+            key("/a?", &[], &[]),
+            key("/a?b", &[], &[]),
+            key("/ab", &[], &[]),
+            key("/a", &[("host", "x")], &[]),
+            key("/a", &[("authorization", "x")], &[]),
+            key("/a", &[("cookie", "x")], &[]),
+            key("/a", &[("cookie", "x"), ("cookie", "y")], &[]),
+            key("/a", &[("cookie", "xy")], &[]),
+            key("/a", &[("range", "bytes=0-1")], &[]),
+            key("/a", &[("accept", "x")], &["accept"]),
+            key("/a", &[("accept", "y")], &["accept"]),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            assert!(keys.iter().skip(at + 1).all(|other| one != other), "{at}");
+        }
+        assert_eq!(key("/a", &[("accept", "x")], &[]), keys[0]);
+        let other = Request::builder().uri("/a").body(()).unwrap();
+        assert_ne!(Asked::of(&other, "other route").answer(&[]), keys[0]);
+    }
+}

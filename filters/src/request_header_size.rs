@@ -1,0 +1,222 @@
+//! Refuses requests with a header that is too large: Spring Cloud Gateway's `RequestHeaderSize`.
+//!
+//! Each header is measured alone, its name and all of its values together. One that is larger is answered with 431, no
+//! body, and a header that names it; the response carries [`LocalReply`] with the reason `request-header-too-large`.
+//! Names stand there in lower case, as HTTP/2 sends them. Costs an addition for each header.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response, StatusCode};
+//! use http_body_util::Full;
+//! use tollgate_filters::request_header_size::{RequestHeaderSizeLayer, Settings};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let upstream = service_fn(|_: Request<()>| async {
+//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+//! });
+//! let request = Request::builder().header("x", "123456").body(())?;
+//! let response = RequestHeaderSizeLayer::new(Settings::new(6)).layer(upstream).oneshot(request).await?;
+//! assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt::Write as _;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+
+use crate::context::LocalReply;
+
+/// What is too large, and where the client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    max_bytes: u64,
+    error_header: HeaderName,
+}
+
+/// Puts a [`RequestHeaderSize`] before a service.
+#[derive(Clone, Debug)]
+pub struct RequestHeaderSizeLayer {
+    settings: Arc<Settings>,
+}
+
+/// Refuses requests with a header that is too large. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct RequestHeaderSize<S> {
+    settings: Arc<Settings>,
+    inner: S,
+}
+
+pin_project! {
+    /// Resolves to the inner service's response or to a 431.
+    pub struct ResponseFuture<F, R> {
+        #[pin]
+        state: State<F, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, R> {
+        Refused { response: Option<Response<R>> },
+        Passing { #[pin] inner: F },
+    }
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// Allows headers of `max_bytes` bytes, name and values together. Spring's default is 16,000. The client is told in
+    /// `errorMessage`.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, error_header: HeaderName::from_static("errormessage") }
+    }
+
+    /// Tells the client in the header `name`.
+    #[must_use]
+    pub fn error_header(self, name: HeaderName) -> Self {
+        Self { error_header: name, ..self }
+    }
+
+    /// What the client is told, where a header is too large.
+    fn verify(&self, headers: &HeaderMap) -> Result<(), String> {
+        let mut message = String::new();
+        for name in headers.keys() {
+            let values: usize = headers.get_all(name).iter().map(HeaderValue::len).sum();
+            let bytes = (name.as_str().len() + values) as u64;
+            if bytes > self.max_bytes {
+                if message.is_empty() {
+                    let limit = self.max_bytes;
+                    message = format!("Request Header/s size is larger than permissible limit ({limit}B).");
+                }
+                // Writing to a String cannot fail.
+                let _ = write!(message, " Request Header/s size for '{name}' is {bytes}B.");
+            }
+        }
+        if message.is_empty() { Ok(()) } else { Err(message) }
+    }
+
+    fn refusal<R: From<Bytes>>(&self, message: String) -> Response<R> {
+        let mut response = Response::new(R::from(Bytes::new()));
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        // Names of headers are visible ASCII, so the message is a header's value.
+        if let Ok(message) = HeaderValue::try_from(message) {
+            response.headers_mut().insert(&self.error_header, message);
+        }
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        response.extensions_mut().insert(LocalReply { reason: "request-header-too-large" });
+        response
+    }
+}
+
+// === impl RequestHeaderSizeLayer ===
+
+impl RequestHeaderSizeLayer {
+    /// Refuses as `settings` say.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings: Arc::new(settings) }
+    }
+}
+
+impl<S> Layer<S> for RequestHeaderSizeLayer {
+    type Service = RequestHeaderSize<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RequestHeaderSize { settings: Arc::clone(&self.settings), inner }
+    }
+}
+
+// === impl RequestHeaderSize ===
+
+impl<S, B, R> Service<Request<B>> for RequestHeaderSize<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let state = match self.settings.verify(request.headers()) {
+            Err(message) => State::Refused { response: Some(self.settings.refusal(message)) },
+            Ok(()) => State::Passing { inner: self.inner.call(request) },
+        };
+        ResponseFuture { state }
+    }
+}
+
+// === impl ResponseFuture ===
+
+impl<F, R, E> Future for ResponseFuture<F, R>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProj::Passing { inner } => inner.poll(cx),
+            StateProj::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response)),
+                None => Poll::Pending, // polled after it was done
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn verify(max_bytes: u64, headers: &[(&'static str, &'static str)]) -> Result<(), String> {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        Settings::new(max_bytes).verify(&headers)
+    }
+
+    #[test]
+    fn each_header_is_measured_alone_with_all_of_its_values() {
+        assert_eq!(verify(4, &[("x", "123"), ("y", "123"), ("z", "")]), Ok(()));
+        assert_eq!(
+            verify(4, &[("x", "12"), ("a", "1"), ("x", "34")]),
+            Err("Request Header/s size is larger than permissible limit (4B). Request Header/s size for 'x' is 5B."
+                .to_owned())
+        );
+        assert_eq!(
+            verify(1, &[("x", "1"), ("y", ""), ("z", "22")]),
+            Err("Request Header/s size is larger than permissible limit (1B). Request Header/s size for 'x' is 2B. \
+                 Request Header/s size for 'z' is 3B."
+                .to_owned())
+        );
+    }
+
+    #[test]
+    fn the_client_is_told_where_the_settings_say() {
+        let settings = Settings::new(1).error_header(HeaderName::from_static("x-why"));
+        let response: Response<Bytes> = settings.refusal("too large".to_owned());
+        assert_eq!(response.status(), 431);
+        assert_eq!(response.headers()["x-why"], "too large");
+        assert!(LocalReply::marks(&response));
+    }
+}

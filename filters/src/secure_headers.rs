@@ -1,0 +1,277 @@
+//! Adds the headers that make browsers careful: Spring Cloud Gateway's `SecureHeaders`.
+//!
+//! Each is added only where the upstream did not set it. Which ones, and with which values, is settled at load, so that
+//! a request costs a look-up for each. Left alone are responses that a filter or the gateway made itself
+//! ([`LocalReply`]) and 101, whose connection no longer speaks HTTP. Refuses nothing.
+//!
+//! ```
+//! use http::{Request, Response};
+//! use tollgate_filters::secure_headers::{SecureHeader, SecureHeadersLayer, Settings};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let layer = SecureHeadersLayer::new(Settings::new([(SecureHeader::FrameOptions, None)])?);
+//! let upstream = service_fn(|_: Request<()>| async { Ok::<_, std::convert::Infallible>(Response::new(())) });
+//! let response = layer.layer(upstream).oneshot(Request::new(())).await?;
+//! assert_eq!(response.headers()["x-frame-options"], "DENY");
+//! # Ok(())
+//! # }
+//! ```
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use thiserror::Error;
+use tower::{Layer, Service};
+
+use crate::context::LocalReply;
+
+/// A header that this filter knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecureHeader {
+    /// `X-Xss-Protection`.
+    XssProtection,
+    /// `Strict-Transport-Security`.
+    StrictTransportSecurity,
+    /// `X-Frame-Options`.
+    FrameOptions,
+    /// `X-Content-Type-Options`.
+    ContentTypeOptions,
+    /// `Referrer-Policy`.
+    ReferrerPolicy,
+    /// `Content-Security-Policy`.
+    ContentSecurityPolicy,
+    /// `X-Download-Options`.
+    DownloadOptions,
+    /// `X-Permitted-Cross-Domain-Policies`.
+    PermittedCrossDomainPolicies,
+    /// `Permissions-Policy`: the only one that is not added unless it is asked for.
+    PermissionsPolicy,
+}
+
+/// The headers to add.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A text that cannot stand in a header.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{value}` cannot be the value of a header")]
+pub struct SettingsError {
+    value: String,
+}
+
+/// Puts [`SecureHeaders`] around a service.
+#[derive(Clone, Debug)]
+pub struct SecureHeadersLayer {
+    settings: Arc<Settings>,
+}
+
+/// Adds headers to upstream responses. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct SecureHeaders<S> {
+    settings: Arc<Settings>,
+    inner: S,
+}
+
+pin_project! {
+    /// Resolves to the inner service's response with the headers that it lacked.
+    pub struct ResponseFuture<F> {
+        #[pin]
+        inner: F,
+        settings: Arc<Settings>,
+    }
+}
+
+// === impl SecureHeader ===
+
+impl SecureHeader {
+    /// Every header, in the order in which they are added.
+    pub const ALL: [Self; 9] = [
+        Self::XssProtection,
+        Self::StrictTransportSecurity,
+        Self::FrameOptions,
+        Self::ContentTypeOptions,
+        Self::ReferrerPolicy,
+        Self::ContentSecurityPolicy,
+        Self::DownloadOptions,
+        Self::PermittedCrossDomainPolicies,
+        Self::PermissionsPolicy,
+    ];
+
+    /// Its name in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::XssProtection => "x-xss-protection",
+            Self::StrictTransportSecurity => "strict-transport-security",
+            Self::FrameOptions => "x-frame-options",
+            Self::ContentTypeOptions => "x-content-type-options",
+            Self::ReferrerPolicy => "referrer-policy",
+            Self::ContentSecurityPolicy => "content-security-policy",
+            Self::DownloadOptions => "x-download-options",
+            Self::PermittedCrossDomainPolicies => "x-permitted-cross-domain-policies",
+            Self::PermissionsPolicy => "permissions-policy",
+        }
+    }
+
+    /// Spring's value for it.
+    #[must_use]
+    pub fn default_value(self) -> &'static str {
+        match self {
+            Self::XssProtection => "1 ; mode=block",
+            Self::StrictTransportSecurity => "max-age=631138519",
+            Self::FrameOptions => "DENY",
+            Self::ContentTypeOptions => "nosniff",
+            Self::ReferrerPolicy => "no-referrer",
+            Self::ContentSecurityPolicy => {
+                "default-src 'self' https:; font-src 'self' https: data:; img-src 'self' https: data:; \
+                 object-src 'none'; script-src https:; style-src 'self' https: 'unsafe-inline'"
+            }
+            Self::DownloadOptions => "noopen",
+            Self::PermittedCrossDomainPolicies => "none",
+            Self::PermissionsPolicy => {
+                "accelerometer=(), ambient-light-sensor=(), autoplay=(), battery=(), camera=(), \
+                 cross-origin-isolated=(), display-capture=(), document-domain=(), encrypted-media=(), \
+                 execution-while-not-rendered=(), execution-while-out-of-viewport=(), fullscreen=(), geolocation=(), \
+                 gyroscope=(), keyboard-map=(), magnetometer=(), microphone=(), midi=(), navigation-override=(), \
+                 payment=(), picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), sync-xhr=(), \
+                 usb=(), web-share=(), xr-spatial-tracking=()"
+            }
+        }
+    }
+
+    /// Whether it is added unless somebody says otherwise.
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        self != Self::PermissionsPolicy
+    }
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// Adds these headers, each with the text beside it or [Spring's value](SecureHeader::default_value).
+    ///
+    /// # Errors
+    /// A text with control characters, or one that is not ASCII.
+    pub fn new<'v>(headers: impl IntoIterator<Item = (SecureHeader, Option<&'v str>)>) -> Result<Self, SettingsError> {
+        let header = |(header, value): (SecureHeader, Option<&str>)| {
+            let value = value.unwrap_or(header.default_value());
+            let parsed = HeaderValue::from_str(value).map_err(|_| SettingsError { value: value.to_owned() })?;
+            Ok((HeaderName::from_static(header.name()), parsed))
+        };
+        Ok(Self { headers: headers.into_iter().map(header).collect::<Result<_, _>>()? })
+    }
+
+    fn apply<R>(&self, response: &mut Response<R>) {
+        if LocalReply::marks(response) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return;
+        }
+        for (name, value) in &self.headers {
+            if !response.headers().contains_key(name) {
+                // A full map goes without.
+                let _ = response.headers_mut().try_insert(name, value.clone());
+            }
+        }
+    }
+}
+
+// === impl SecureHeadersLayer ===
+
+impl SecureHeadersLayer {
+    /// Adds headers as `settings` say.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings: Arc::new(settings) }
+    }
+}
+
+impl<S> Layer<S> for SecureHeadersLayer {
+    type Service = SecureHeaders<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        SecureHeaders { settings: Arc::clone(&self.settings), inner }
+    }
+}
+
+// === impl SecureHeaders ===
+
+impl<S, B, R> Service<Request<B>> for SecureHeaders<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        ResponseFuture { inner: self.inner.call(request), settings: Arc::clone(&self.settings) }
+    }
+}
+
+// === impl ResponseFuture ===
+
+impl<F, R, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.inner.poll(cx))?;
+        this.settings.apply(&mut response);
+        Poll::Ready(Ok(response))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn all() -> Settings {
+        Settings::new(SecureHeader::ALL.map(|header| (header, None))).unwrap()
+    }
+
+    #[test]
+    fn what_the_upstream_set_stays() {
+        let mut response = Response::new(());
+        response.headers_mut().insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
+        response.headers_mut().insert("referrer-policy", HeaderValue::from_static(""));
+        all().apply(&mut response);
+        assert_eq!(response.headers().get_all("x-frame-options").iter().collect::<Vec<_>>(), ["SAMEORIGIN"]);
+        assert_eq!(response.headers()["referrer-policy"], "", "an empty value is one");
+        assert_eq!(response.headers()["x-xss-protection"], "1 ; mode=block");
+        assert_eq!(response.headers().len(), SecureHeader::ALL.len());
+    }
+
+    #[test]
+    fn answers_of_the_gateway_and_tunnels_stay_as_they_are() {
+        let mut local = Response::new(());
+        local.extensions_mut().insert(LocalReply { reason: "rate-limited" });
+        all().apply(&mut local);
+        assert!(local.headers().is_empty());
+        let mut tunnel = Response::builder().status(101).body(()).unwrap();
+        all().apply(&mut tunnel);
+        assert!(tunnel.headers().is_empty());
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_sent_is_refused() {
+        assert!(Settings::new([(SecureHeader::FrameOptions, Some("a\r\nb"))]).is_err());
+        assert_eq!(Settings::new([]), Ok(Settings::default()));
+    }
+}

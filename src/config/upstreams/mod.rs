@@ -1,0 +1,16 @@
+//! `upstreams:`: the servers behind `lb://NAME`, how one of them is chosen, and how it is known which of them live.
+
+mod check;
+mod model;
+mod raw;
+mod spring;
+mod target;
+
+pub(crate) use self::check::{Named, check, dns};
+pub use self::model::{
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
+    Statuses, Upstream,
+};
+pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
+pub(crate) use self::spring::{locator, no_effect, take_over};
+pub(crate) use self::target::{target, variables};
