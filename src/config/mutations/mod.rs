@@ -17,7 +17,6 @@ use std::time::Duration;
 use super::{Config, Problem, Problems, Severity, migrate, parse};
 use crate::gateway::Resources;
 use crate::limits::{Limits, SharedLimits};
-use crate::telemetry::metrics::Metrics;
 
 /// Changed files in a usual run.
 const CASES: usize = 1_500;
@@ -124,7 +123,7 @@ fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let limits = Limits::new(SharedLimits::new(config));
-        let resources = Resources::new(0, Arc::new(Metrics::default()), limits, true);
+        let resources = Resources::new(0, Arc::default(), limits, Arc::default(), true);
         let generation = resources.build(config);
         assert_eq!(generation.table.len(), config.routes.len());
     });
