@@ -28,6 +28,7 @@ pub mod limits;
 pub mod metering;
 pub mod process;
 pub mod redis_watch;
+pub mod response_caches;
 pub mod routing;
 pub mod server;
 pub mod telemetry;

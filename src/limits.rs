@@ -20,6 +20,7 @@ use crate::config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };
 use crate::redis_watch::Servers;
+use crate::response_caches::ResponseCaches;
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -36,7 +37,8 @@ pub struct Limits {
     releases: Arc<Releases>,
 }
 
-/// What the workers share: the buckets and slots in memory, what was counted, and what is known of Redis.
+/// What the workers share: the buckets and slots in memory, what was counted, answers that are kept, and what is known
+/// of Redis.
 #[derive(Debug)]
 pub struct SharedLimits {
     memory: Arc<MemoryStore>,
@@ -49,6 +51,7 @@ pub struct SharedLimits {
     lock_stats: Arc<LockStats>,
     servers: Servers,
     gateways: GatewayCount,
+    caches: ResponseCaches,
 }
 
 impl SharedLimits {
@@ -66,6 +69,7 @@ impl SharedLimits {
             lock_stats: Arc::default(),
             servers: Servers::default(),
             gateways: GatewayCount::default(),
+            caches: ResponseCaches::default(),
         })
     }
 
@@ -119,6 +123,12 @@ impl SharedLimits {
         &self.servers
     }
 
+    /// Where answers are kept.
+    #[must_use]
+    pub fn caches(&self) -> &ResponseCaches {
+        &self.caches
+    }
+
     /// How many gateways there are, where somebody counts them.
     #[must_use]
     pub fn gateways(&self) -> &GatewayCount {
@@ -161,6 +171,12 @@ impl Limits {
                 }
             }
         });
+    }
+
+    /// Where answers are kept.
+    #[must_use]
+    pub fn caches(&self) -> &ResponseCaches {
+        self.shared.caches()
     }
 
     /// Waits until Redis has been reached or found out of reach, so that nothing is decided without it that could be

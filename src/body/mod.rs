@@ -14,6 +14,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 use tollgate_filters::concurrency_limiter::Leased;
+use tollgate_filters::local_response_cache::Filling;
 use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_rate_limiter::Metered;
 use tollgate_filters::request_size::SizeLimited;
@@ -42,6 +43,7 @@ enum Kind {
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
     Leased(Box<Leased<Body>>),
+    Filling(Box<Filling<Body>>),
     Metered(Box<Metered<Body>>),
     Upstream(Box<UpstreamBody>),
 }
@@ -126,6 +128,7 @@ impl Body {
             }
             Kind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
+            Kind::Filling(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Upstream(body) => body.poll(cx),
         }
@@ -168,6 +171,12 @@ impl From<Leased<Body>> for Body {
     }
 }
 
+impl From<Filling<Body>> for Body {
+    fn from(filling: Filling<Body>) -> Self {
+        if filling.fills() { Kind::Filling(Box::new(filling)).into() } else { filling.into_inner() }
+    }
+}
+
 impl From<Metered<Body>> for Body {
     fn from(metered: Metered<Body>) -> Self {
         Kind::Metered(Box::new(metered)).into()
@@ -201,6 +210,7 @@ impl HttpBody for Body {
             Kind::Limited(body) => body.is_end_stream(),
             Kind::Counted(body) => body.is_end_stream(),
             Kind::Leased(body) => body.is_end_stream(),
+            Kind::Filling(body) => body.is_end_stream(),
             Kind::Metered(body) => body.is_end_stream(),
             Kind::Upstream(body) => body.is_end_stream(),
         }
@@ -214,6 +224,7 @@ impl HttpBody for Body {
             Kind::Limited(body) => body.size_hint(),
             Kind::Counted(body) => body.size_hint(),
             Kind::Leased(body) => body.size_hint(),
+            Kind::Filling(body) => body.size_hint(),
             Kind::Metered(body) => body.size_hint(),
             Kind::Upstream(body) => body.size_hint(),
         }

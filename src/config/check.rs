@@ -27,7 +27,7 @@ use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_forwarded, check_redis, check_routes, check_server, upstreams};
+use super::{check_caches, check_cors, check_forwarded, check_redis, check_routes, check_server, upstreams};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -97,7 +97,18 @@ pub(crate) fn check(
     };
     upstreams::locator(raw, nodes, sink);
     settings.upstreams = upstreams::check(&settings, sink);
-    let routes = check_routes::check(&settings, sink);
+    let mut routes = check_routes::check(&settings, sink);
+    let cors = check_cors::all(&settings, &routes, sink);
+    check_caches::check(&settings, &mut routes, &cors, sink);
+    if let Some(secure_headers) = &raw.filter.secure_headers
+        && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
+    {
+        sink.mistake(
+            secure_headers.origin.key(),
+            "`filter.secure-headers` has no effect: no route has the filter `SecureHeaders`",
+        )
+        .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
+    }
     let upstreams = settings.upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
@@ -142,6 +153,7 @@ pub(crate) fn check(
         dns: upstreams::dns(&raw.dns, nodes, sink),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
+        cors,
         routes,
         is_spring: sink.is_spring,
     }

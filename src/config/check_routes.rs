@@ -16,7 +16,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_edits, check_target, filters, upstreams};
+use super::{check_cors, check_edits, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -109,6 +109,24 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
     merged
 }
 
+/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
+fn one_cache(merged: Filters, id: &str, at: Origin, sink: &mut Sink) -> Filters {
+    let is_cache = |listed: &Listed| matches!(listed.filter, Filter::LocalResponseCache(_));
+    let caches = merged.iter().filter(|listed| is_cache(listed)).count();
+    if caches > 1 {
+        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
+    }
+    let mut spare = caches.saturating_sub(1);
+    let stays = |listed: &Listed| {
+        let goes = spare > 0 && is_cache(listed);
+        spare -= usize::from(goes);
+        !goes
+    };
+    let mut merged = merged;
+    merged.retain(stays);
+    merged
+}
+
 struct Reading<'r> {
     node: &'r Node,
     nodes: &'r Nodes<'r>,
@@ -142,9 +160,11 @@ impl Reading<'_> {
         let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
         let read = read.map(|(mut route, at)| {
             route.order = raw.order;
-            if let Some(metadata) = raw.metadata.and_then(|whole| self.nodes.get(whole)) {
+            let metadata = raw.metadata.and_then(|whole| self.nodes.get(whole));
+            if let Some(metadata) = metadata {
                 self::metadata(metadata, &mut route, sink);
             }
+            route.cors = check_cors::of_route(raw.cors.as_ref(), metadata.and_then(|node| node.get("cors")), sink);
             (route, at)
         });
         (read, raw.enabled.unwrap_or(true))
@@ -232,6 +252,7 @@ impl Reading<'_> {
                 upstreams::variables(target, &checked, uri.origin, sink);
             }
         }
+        let merged = one_cache(merged, &id, id_at, sink);
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),
             _ => None,
@@ -253,6 +274,7 @@ impl Reading<'_> {
             order: 0,
             connect_timeout: None,
             response_timeout: None,
+            cors: None,
             definition,
         };
         Some((route, id_at))
@@ -317,9 +339,6 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
             _ if ["connecttimeout", "responsetimeout"].contains(&canonical(&name).as_str()) => {
                 sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing"))
                     .help("metadata is looked up literally: write it with `-` in lower case");
-            }
-            _ if name == "cors" || name.starts_with("cors.") => {
-                sink.mistake(entry.origin.key(), "`metadata.cors` is not supported yet").help("remove it");
             }
             _ => {}
         }

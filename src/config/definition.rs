@@ -218,6 +218,23 @@ impl Written {
         });
     }
 
+    /// The same with every list as one argument: `x[0]` and `x[1]` are `x`, its items joined by commas.
+    pub(crate) fn with_joined_lists(&self) -> Self {
+        let mut args: Vec<Arg> = Vec::with_capacity(self.args.len());
+        for arg in &self.args {
+            let name = arg.name.as_deref().map(|name| name.split('[').next().unwrap_or(name));
+            let is_item = name.is_some_and(|name| Some(name.len()) != arg.name.as_deref().map(str::len));
+            match args.iter_mut().find(|known| is_item && known.name.as_deref() == name) {
+                Some(known) => {
+                    known.value.push(',');
+                    known.value.push_str(&arg.value);
+                }
+                None => args.push(Arg { name: name.map(str::to_owned), ..arg.clone() }),
+            }
+        }
+        Self { args, ..self.clone() }
+    }
+
     /// Every argument's value, whatever its name: Spring's GATHER_LIST.
     pub(crate) fn gather(&self, sink: &mut Sink) -> Option<Vec<String>> {
         if self.args.is_empty() {

@@ -7,7 +7,9 @@
 mod access;
 mod advice;
 mod check;
+mod check_caches;
 mod check_concurrency;
+mod check_cors;
 mod check_edits;
 mod check_forwarded;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
@@ -41,6 +43,7 @@ mod predicates;
 mod problem;
 mod profiles;
 mod raw;
+mod raw_filters;
 mod raw_forwarded;
 mod raw_jwt;
 mod raw_predicates;

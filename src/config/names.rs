@@ -3,15 +3,7 @@
 use super::de::canonical;
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: [&str; 7] = [
-    "CircuitBreaker",
-    "Cors",
-    "FallbackHeaders",
-    "RemoveJsonAttributesResponseBody",
-    "RequestHeaderSize",
-    "Retry",
-    "SecureHeaders",
-];
+const LATER_FILTERS: &[&str] = &["CircuitBreaker", "FallbackHeaders", "Retry"];
 
 /// What Spring does with a Java class or another system, and what to do instead.
 const REFUSED: [(&str, &str, &str); 8] = [
@@ -20,7 +12,7 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
     ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
     ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
-    ("LocalResponseCache", "it needs a response cache", "put a caching proxy before or behind the gateway"),
+    ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
@@ -45,7 +37,7 @@ pub(crate) fn look_up(name: &str) -> Known {
 
 /// Every filter that Spring or we have.
 pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
-    super::filters::names().into_iter().chain(LATER_FILTERS).chain(REFUSED.map(|(name, ..)| name))
+    super::filters::names().into_iter().chain(LATER_FILTERS.iter().copied()).chain(REFUSED.map(|(name, ..)| name))
 }
 
 /// Every predicate that Spring or we have.
@@ -54,8 +46,7 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 17] = [
-    "globalcors",
+pub(crate) const LATER_SETTINGS: &[&str] = &[
     "metrics",
     "streaming-media-types",
     "route-filter-cache-enabled",
@@ -70,8 +61,6 @@ pub(crate) const LATER_SETTINGS: [&str; 17] = [
     "httpclient.websocket",
     "httpclient.max-header-size",
     "httpclient.wiretap",
-    "filter.secure-headers",
-    "filter.local-response-cache",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

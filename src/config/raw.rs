@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_filters::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
 use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
 use super::raw_jwt::RawJwt;
 use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
@@ -55,6 +56,10 @@ pub(crate) struct RawConfig {
     pub(crate) forwarded: RawForwarded,
     /// The server below the gateway.
     pub(crate) httpserver: RawHttpServer,
+    /// Who may ask from other origins, on any path; preflights are answered whether or not a route takes them.
+    pub(crate) cors: Option<Spot<RawCors>>,
+    /// Who may ask from other origins, by path.
+    pub(crate) globalcors: RawGlobalCors,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
     /// Several servers that do the same, by the name that `lb://NAME` calls them.
@@ -241,6 +246,12 @@ pub(crate) struct RawFilterSettings {
     pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
     /// Requests without a key.
     pub(crate) request_rate_limiter: RawEmptyKey,
+    /// What `SecureHeaders` adds, wherever it stands.
+    pub(crate) secure_headers: Option<Spot<RawSecureHeaders>>,
+    /// How `LocalResponseCache` keeps answers, wherever it stands.
+    pub(crate) local_response_cache: RawLocalResponseCache,
+    /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
+    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
 }
 
 /// Headers that concern one connection only.

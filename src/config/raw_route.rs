@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_filters::RawCors;
 use super::spot::{Spot, Whole};
 
 /// Which requests go where, and what happens to them on the way.
@@ -21,7 +22,9 @@ pub(crate) struct RawRoute {
     /// What happens to a request and its response, in the order in which a request meets them. Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) filters: Vec<Whole>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, in place of those of `httpclient`, and notes of your own. Default: none.
+    /// Who may ask from other origins on the paths of this route. Preflights are answered whether or not a route takes them.
+    pub(crate) cors: Option<Spot<RawCors>>,
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, in place of those of `httpclient`, Spring's `cors`, and notes of your own. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<Whole>,
     /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.

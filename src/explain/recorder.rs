@@ -15,6 +15,7 @@ use tollgate_filters::limiter::rule::Rule;
 use tollgate_filters::limiter::store::redis::key_names;
 use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::limiter::verdict::{Answer, Outcome, Source, Verdict};
+use tollgate_filters::local_response_cache;
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 use tollgate_filters::request_rate_limiter::PlanSource;
 use tower::service_fn;
@@ -22,7 +23,7 @@ use tower::service_fn;
 use super::{Counted, Forwarded, by_name};
 use crate::body::Body;
 use crate::config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Route, StoreKind, Target,
+    Atomicity, ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind, Target,
 };
 use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, stack};
@@ -148,6 +149,10 @@ impl stack::Resources for Recorder<'_> {
     fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
         // Who has which plan stands in Redis, which is not asked: everybody has the default plan.
         None
+    }
+
+    fn cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
+        Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
     }
 
     fn rerouting(&self) -> Shared {

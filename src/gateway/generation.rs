@@ -7,15 +7,17 @@ use std::time::Duration;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
+use tollgate_filters::local_response_cache;
 use tollgate_filters::metering::Meter;
 use tollgate_filters::request_rate_limiter::PlanSource;
 
+use super::cors::{ByPath, granted, nowhere, shared_with};
 use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack, telling_prefix};
 use crate::config::{
-    ConcurrencyLimiter, Config, Filter, ForwardedHeaders, RateLimiter, RequestCounter, Target, Tell, TrustedProxies,
-    Underscores,
+    ConcurrencyLimiter, Config, Filter, ForwardedHeaders, RateLimiter, RequestCounter, ResponseCache, Target, Tell,
+    TrustedProxies, Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
@@ -45,6 +47,8 @@ pub struct Generation {
     pub believes_address: bool,
     /// What upstreams are told of the hops before them.
     pub forwarded: ForwardedHeaders,
+    /// What answers requests that no route takes, where somebody does.
+    pub(super) unrouted: Option<Shared>,
     /// Whether requests may switch protocols.
     pub tunnels: bool,
     /// Told of the generation that serves.
@@ -105,6 +109,7 @@ impl Resources {
             remove: config.forwarding.remove_hop_by_hop.clone(),
             via: config.forwarding.via.clone(),
         });
+        let cors = ByPath::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
             let innermost = match self.endpoints(&route.uri, config) {
                 None => echoing(),
@@ -123,7 +128,12 @@ impl Resources {
                 && !matches!(config.forwarding.trusted_proxies, TrustedProxies::Nobody)
                 && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
             let innermost = if tells_prefix { telling_prefix(tell, innermost) } else { innermost };
+            let innermost = if cors.is_some() { granted(innermost) } else { innermost };
             let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let service = match &cors {
+                Some(policies) => shared_with(policies.clone(), service),
+                None => service,
+            };
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
@@ -146,6 +156,7 @@ impl Resources {
             body_timeout: config.server.body_timeout,
             believes_address: config.forwarding.believes_address,
             forwarded: config.forwarding.headers,
+            unrouted: ByPath::new(&config.cors.unrouted).map(|policies| shared_with(policies, nowhere())),
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
@@ -200,6 +211,10 @@ impl stack::Resources for Resources {
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
         self.limits.plans(hash, cache)
+    }
+
+    fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
+        self.limits.caches().open(if cache.is_shared { "" } else { route }, cache.max_bytes)
     }
 
     fn rerouting(&self) -> Shared {

@@ -1,6 +1,7 @@
 //! One worker's gateway: screens a request, finds its route and runs it through the route's layers.
 
 pub mod context;
+mod cors;
 mod generation;
 mod limiter;
 mod reroute;
@@ -75,7 +76,7 @@ impl Gateway {
         as_problem: &mut bool,
     ) -> Result<ResponseFuture, Failure> {
         let generation = &*self.generation.borrow();
-        let (mut head, body) = request.into_parts();
+        let (mut head, incoming) = request.into_parts();
         if let Some(log) = &self.access_log {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             record.logged(Rc::clone(log), Line::new(connection.peer.ip(), target, head.version, &head.headers));
@@ -95,17 +96,20 @@ impl Gateway {
             now_ms,
             chance: fastrand::u64(..),
         };
-        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
+        let drains = connection.http1 && !seen.expects_continue;
+        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.activity);
+        let Some(found) = generation.table.find(&view) else {
+            let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
+            return Ok(unrouted.respond(Request::from_parts(head, body(incoming))));
+        };
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         if route.forwards {
             head.extensions.insert(Peer(peer));
         }
         record.routed(&route.id, &route.metrics);
-        let drains = connection.http1 && !seen.expects_continue;
-        let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
         identify(&mut head, seen, connection, generation, route, variables, record);
-        Ok(route.service.respond(Request::from_parts(head, body)))
+        Ok(route.service.respond(Request::from_parts(head, body(incoming))))
     }
 }
 

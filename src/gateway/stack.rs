@@ -10,18 +10,23 @@ use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
+use tollgate_filters::local_response_cache::{self, Filling, LocalResponseCacheLayer};
 use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
+use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
+use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
 use tollgate_filters::request_rate_limiter::PlanSource;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
+use tollgate_filters::secure_headers::SecureHeadersLayer;
 use tollgate_filters::set_status::SetStatusLayer;
 use tower::{Layer, service_fn};
 
+use super::context::Upgrade;
 use super::limiter;
 use super::service::Shared;
 use crate::body::Body;
-use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, Tell};
+use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Tell};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
@@ -37,6 +42,8 @@ pub trait Resources {
     fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore>;
     /// Reads plans from a hash in Redis, each remembered for so long; `None` without Redis.
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;
+    /// Where the answers of `route` are kept.
+    fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache>;
     /// Routes a request anew, by its path as it is now.
     fn rerouting(&self) -> Shared;
     /// Whether the access log says why the gateway answered a request itself.
@@ -92,6 +99,14 @@ pub fn stack(
             Filter::SetStatus(settings) => Shared::new(SetStatusLayer::new(settings.clone()).layer(service)),
             Filter::RedirectTo(settings) => Shared::new(RedirectToLayer::new(settings.clone()).layer(service)),
             Filter::RequestSize(max_bytes) => limited(*max_bytes, service),
+            Filter::RequestHeaderSize(settings) => {
+                Shared::new(RequestHeaderSizeLayer::new(settings.clone()).layer(service))
+            }
+            Filter::SecureHeaders(settings) => Shared::new(SecureHeadersLayer::new(settings.clone()).layer(service)),
+            Filter::RemoveJsonAttributes(settings) => {
+                Shared::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
+            }
+            Filter::LocalResponseCache(cache) => cached(route_id, cache, service, resources),
             Filter::RequestCounter(counter) => {
                 let scope = counter.bucket.clone().unwrap_or_else(|| scope(route_id, counters));
                 counters -= 1;
@@ -125,6 +140,20 @@ fn counted(layer: RequestCounterLayer, service: Shared) -> Shared {
     let inner = tower::util::MapRequest::new(service, |request: Request<Counted<Body>>| request.map(Body::from));
     let outer = |response: Response<Counted<Body>>| response.map(Body::from);
     Shared::new(tower::util::MapResponse::new(layer.layer(inner), outer))
+}
+
+fn cached(route_id: &Arc<str>, cache: &ResponseCache, service: Shared, resources: &dyn Resources) -> Shared {
+    let scope = format!("{route_id}#{:x}", cache.identity);
+    let layer = LocalResponseCacheLayer::new(scope, cache.settings, resources.cache(route_id, cache));
+    let outer = |response: Response<Filling<Body>>| response.map(Body::from);
+    let cached = Shared::new(tower::util::MapResponse::new(layer.layer(service.clone()), outer));
+    // Who asks to leave HTTP wants no answer that was kept.
+    let leaves = |request: &Request<Body>| request.extensions().get::<Upgrade>().is_some();
+    Shared::new(service_fn(
+        move |request| {
+            if leaves(&request) { service.respond(request) } else { cached.respond(request) }
+        },
+    ))
 }
 
 fn concurrency_limited(

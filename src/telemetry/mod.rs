@@ -1,6 +1,7 @@
 //! What an operator sees: logs, the access log, metrics.
 
 pub mod access_log;
+pub mod caches;
 pub mod concurrency;
 pub mod log_writer;
 pub mod logs;

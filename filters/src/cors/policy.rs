@@ -32,8 +32,8 @@ pub struct Settings {
     pub allow_credentials: bool,
     /// Whether public sites may ask a private network's.
     pub allow_private_network: bool,
-    /// Seconds for which a browser may remember the answer to a preflight.
-    pub max_age_secs: Option<u64>,
+    /// Seconds for which a browser may remember the answer to a preflight; negative: not at all.
+    pub max_age_secs: Option<i64>,
 }
 
 /// Why there can be no such policy.

@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 
 use self::redis::RedisSnapshot;
 use super::{AdminState, reply};
+use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
 use crate::telemetry::upstreams::UpstreamCollector;
@@ -31,6 +32,10 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
     registry.register_collector(Box::new(Snapshot::of(state)));
+    let caches = state.limits.caches().all();
+    if !caches.is_empty() {
+        registry.register_collector(Box::new(CacheCollector(caches)));
+    }
     if let Some(redis) = RedisSnapshot::of(&state.limits) {
         registry.register_collector(Box::new(redis));
     }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod edits;
+mod layers;
 mod limits;
 mod parameters;
 mod responses;
@@ -19,6 +20,8 @@ use super::problem::{Sink, closest};
 use super::raw::RawConfig;
 use super::switches::Switches;
 use super::upstreams::Named;
+
+pub(crate) use self::layers::cache_for_all;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -67,8 +70,15 @@ struct Call<'c> {
 
 /// Every filter, by name.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
-    let tables =
-        [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES, parameters::ENTRIES, responses::ENTRIES, targets::ENTRIES];
+    let tables = [
+        answers::ENTRIES,
+        edits::ENTRIES,
+        layers::ENTRIES,
+        limits::ENTRIES,
+        parameters::ENTRIES,
+        responses::ENTRIES,
+        targets::ENTRIES,
+    ];
     tables.into_iter().flatten()
 }
 

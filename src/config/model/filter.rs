@@ -8,7 +8,10 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::Concurrency;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::metering::{Dimensions, Period};
-use tollgate_filters::{concurrency_limiter, redirect_to, set_status};
+use tollgate_filters::{
+    concurrency_limiter, local_response_cache, redirect_to, remove_json_attributes, request_header_size,
+    secure_headers, set_status,
+};
 
 use super::{RateLimiter, StoreKind};
 
@@ -23,6 +26,14 @@ pub enum Filter {
     SetStatus(set_status::Settings),
     /// Refuses bodies of more bytes.
     RequestSize(u64),
+    /// Refuses headers that are too large.
+    RequestHeaderSize(request_header_size::Settings),
+    /// Adds headers to answers.
+    SecureHeaders(secure_headers::Settings),
+    /// Takes attributes out of JSON answers.
+    RemoveJsonAttributes(remove_json_attributes::Settings),
+    /// Keeps answers.
+    LocalResponseCache(ResponseCache),
     /// Limits the rate of requests.
     RequestRateLimiter(Box<RateLimiter>),
     /// Counts use.
@@ -40,6 +51,19 @@ pub enum Place {
     Listed,
     /// Behind all others: what replaces the whole target of the request.
     Last,
+}
+
+/// Where a route's answers are kept, and for how long.
+#[derive(Clone, Debug)]
+pub struct ResponseCache {
+    /// For how long, and what clients may ask of it.
+    pub settings: local_response_cache::Settings,
+    /// Bytes that are kept.
+    pub max_bytes: u64,
+    /// Whether routes share it that have none of their own.
+    pub is_shared: bool,
+    /// Tells the route from what it was under another configuration, whose answers are not its own.
+    pub identity: u64,
 }
 
 /// One counter of a route.
@@ -76,6 +100,7 @@ impl Filter {
     pub fn place(&self) -> Place {
         match self {
             Self::Edit(edit) if edit.runs_last() => Place::Last,
+            Self::LocalResponseCache(_) => Place::First,
             _ => Place::Listed,
         }
     }
@@ -129,7 +154,7 @@ impl Filter {
     #[must_use]
     pub fn acts_on_answers(&self) -> bool {
         match self {
-            Self::SetStatus(_) => true,
+            Self::SetStatus(_) | Self::SecureHeaders(_) | Self::RemoveJsonAttributes(_) => true,
             Self::Edit(edit) => !edit.is_request_side(),
             _ => false,
         }

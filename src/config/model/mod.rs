@@ -10,16 +10,18 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
+use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
 
-pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
+pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter, ResponseCache};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 use super::upstreams::{Dns, Scheme, Upstream};
+use super::yaml::Origin;
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -52,6 +54,8 @@ pub struct Config {
     pub upstreams: Vec<Arc<Upstream>>,
     /// Whether a request for which no endpoint lives is answered 404 instead of 503.
     pub use404: bool,
+    /// Who may ask from other origins.
+    pub cors: Cors,
     /// Enabled routes in the order in which they are tried.
     pub routes: Vec<Route>,
     /// Whether the file is an application.yml of Spring's.
@@ -318,8 +322,30 @@ pub struct Route {
     pub connect_timeout: Option<Duration>,
     /// Replaces [`HttpClient::response_timeout`]; `Some(None)`: no limit.
     pub response_timeout: Option<Option<Duration>>,
+    /// Who may ask from other origins, as the route has it; [`Config::cors`] has it by path.
+    pub cors: Option<RouteCors>,
     /// The route as its author wrote it.
     pub definition: Definition,
+}
+
+/// Who may ask from other origins: the first pattern that matches the path has the policy.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    /// For requests that a route takes.
+    pub by_path: Vec<(Predicate, Arc<Policy>)>,
+    /// For those that none takes: preflights, for the most part.
+    pub unrouted: Vec<(Predicate, Arc<Policy>)>,
+}
+
+/// What a route says of other origins.
+#[derive(Clone, Debug)]
+pub struct RouteCors {
+    /// Who may ask.
+    pub policy: Arc<Policy>,
+    /// Whether it is `cors` of the route, and not Spring's `metadata.cors`.
+    pub is_own: bool,
+    /// Where it stands.
+    pub(crate) origin: Origin,
 }
 
 /// A route as its author wrote it, for `/actuator/gateway/routes`.

@@ -1,0 +1,58 @@
+//! Cross-origin requests: which policy holds for which path.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Request;
+use tollgate_filters::cors::{CorsLayer, GrantLayer, Policies, Policy};
+use tower::{Layer, service_fn};
+
+use super::now_ms;
+use super::respond::Failure;
+use super::service::Shared;
+use crate::body::Body;
+use crate::routing::{Predicate, RequestView, RouteTable};
+
+/// Policies by path: the first pattern that matches has it.
+#[derive(Clone, Debug)]
+pub(super) struct ByPath(Rc<RouteTable<Arc<Policy>>>);
+
+impl ByPath {
+    /// `None` without a policy.
+    pub(super) fn new(policies: &[(Predicate, Arc<Policy>)]) -> Option<Self> {
+        let routes: Vec<_> = policies.iter().map(|(path, policy)| (vec![path.clone()], Arc::clone(policy))).collect();
+        (!routes.is_empty()).then(|| Self(Rc::new(RouteTable::new(routes))))
+    }
+}
+
+impl Policies for ByPath {
+    fn policy<B>(&self, request: &Request<B>) -> Option<&Policy> {
+        let view = RequestView {
+            method: request.method(),
+            path: request.uri().path(),
+            query: request.uri().query(),
+            headers: request.headers(),
+            peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED), // nothing but the path is looked at
+            now_ms,
+            chance: 0,
+        };
+        self.0.find(&view).map(|found| &**found.value)
+    }
+}
+
+/// `service` for those that `policies` let through: outermost, so that a preflight is no request to any filter.
+pub(super) fn shared_with(policies: ByPath, service: Shared) -> Shared {
+    Shared::new(CorsLayer::new(policies).layer(service))
+}
+
+/// `innermost`, whose answers get the headers of the policy before the route's filters see them.
+pub(super) fn granted(innermost: Shared) -> Shared {
+    Shared::new(GrantLayer.layer(innermost))
+}
+
+/// What stands where no route does.
+pub(super) fn nowhere() -> Shared {
+    Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Failure::NoRoute.unrendered()))))
+}

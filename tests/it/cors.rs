@@ -1,0 +1,156 @@
+//! Cross-origin requests: preflights, refusals, and what browsers are told.
+
+use crate::support::client::Response;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, response};
+
+const SHOP: (&str, &str) = ("Origin", "https://shop.example");
+const EVIL: (&str, &str) = ("Origin", "https://evil.example");
+const ASKS_POST: (&str, &str) = ("Access-Control-Request-Method", "POST");
+const ASKS_GET: (&str, &str) = ("Access-Control-Request-Method", "GET");
+const VARIES: [&str; 3] = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"];
+
+fn upstream() -> Upstream {
+    Upstream::start(|request| {
+        let own = [("Access-Control-Allow-Origin", "*"), ("Vary", "Accept"), ("Vary", "Origin")];
+        let headers = if request.target().ends_with("/own") { &own[..] } else { &[] };
+        response(200, headers, b"from the upstream")
+    })
+}
+
+fn ask(gateway: &Gateway, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
+    gateway.connect().request(method, path, headers, b"")
+}
+
+/// `Access-Control-Allow-Origin`, and the status.
+fn outcome(answer: &Response) -> (u16, Vec<&str>) {
+    (answer.status, answer.all("access-control-allow-origin"))
+}
+
+#[test]
+fn springs_configurations_hold_by_path() {
+    let upstream = upstream();
+    let uri = upstream.uri();
+    let gateway = Gateway::start(&format!(
+        r#"
+spring:
+  cloud:
+    gateway:
+      globalcors:
+        cors-configurations:
+          '[/open/**]': {{allowedOrigins: "*", allowedMethods: [GET, POST], allowedHeaders: "*", maxAge: 1800}}
+          '[/**]':
+            allowed-origins: ["https://shop.example"]
+            allowed-origin-patterns: ["https://*.partner.example:[443,8443]"]
+            allowed-methods: [GET, POST]
+            allowed-headers: [X-A]
+            exposed-headers: [X-B, X-C]
+            allow-credentials: true
+      routes:
+        - id: meta
+          uri: {uri}
+          predicates: [Path=/meta/**]
+          metadata: {{cors: {{allowedOrigins: 'https://meta.example/', allowedMethods: ['*'], maxAge: 30}}}}
+        - {{id: limited, uri: '{uri}', predicates: [Path=/limited/**], filters: [{{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 1, period: 1h, key-resolver: ip}}}}]}}
+        - {{id: get, uri: '{uri}', predicates: [Path=/get/**, Method=GET]}}
+        - {{id: all, uri: '{uri}', predicates: ['Path=/all/**,/open/**']}}
+"#
+    ));
+
+    let preflight =
+        ask(&gateway, "OPTIONS", "/all/x", &[SHOP, ASKS_POST, ("Access-Control-Request-Headers", "x-a, x-z")]);
+    assert_eq!((preflight.status, preflight.text().as_str()), (200, ""));
+    for (name, value) in [
+        ("access-control-allow-origin", "https://shop.example"),
+        ("access-control-allow-methods", "GET,POST"),
+        ("access-control-allow-headers", "x-a"),
+        ("access-control-expose-headers", "X-B, X-C"),
+        ("access-control-allow-credentials", "true"),
+    ] {
+        assert_eq!(preflight.all(name), [value], "{name}");
+    }
+    assert_eq!((preflight.all("vary"), preflight.header("access-control-max-age")), (VARIES.to_vec(), None));
+
+    for (method, path, headers, expected) in [
+        ("GET", "/all/x", &[SHOP][..], (200, vec!["https://shop.example"])),
+        (
+            "GET",
+            "/all/x",
+            &[("Origin", "https://a.partner.example:8443")],
+            (200, vec!["https://a.partner.example:8443"]),
+        ),
+        ("GET", "/all/x", &[], (200, vec![])),
+        ("GET", "/all/x", &[("Origin", "http://localhost")], (200, vec![])), // the same origin
+        ("GET", "/all/x", &[EVIL], (403, vec![])),
+        ("DELETE", "/all/x", &[SHOP], (403, vec![])),
+        ("OPTIONS", "/all/x", &[EVIL, ASKS_GET], (403, vec![])),
+        ("OPTIONS", "/all/x", &[SHOP, ("Access-Control-Request-Method", "DELETE")], (403, vec![])),
+        ("OPTIONS", "/all/x", &[SHOP, ASKS_GET, ("Access-Control-Request-Headers", "x-z")], (403, vec![])),
+        ("OPTIONS", "/open/x", &[EVIL, ASKS_GET], (200, vec!["*"])),
+        ("GET", "/open/x", &[EVIL], (200, vec!["*"])),
+        // The route's own stands before those for all.
+        ("GET", "/meta/x", &[("Origin", "https://meta.example")], (200, vec!["https://meta.example"])),
+        ("OPTIONS", "/meta/x", &[("Origin", "https://meta.example"), ASKS_POST], (200, vec!["https://meta.example"])),
+        ("GET", "/meta/x", &[SHOP], (403, vec![])),
+        // A preflight does not match `Method=GET`, as in Spring.
+        ("OPTIONS", "/get/x", &[SHOP, ASKS_GET], (404, vec![])),
+        ("GET", "/get/x", &[SHOP], (200, vec!["https://shop.example"])),
+    ] {
+        let answer = ask(&gateway, method, path, headers);
+        assert_eq!(outcome(&answer), expected, "{method} {path} {headers:?}");
+        if answer.status != 404 {
+            assert_eq!(answer.all("vary"), VARIES, "{method} {path} {headers:?}");
+        }
+    }
+    assert_eq!(
+        ask(&gateway, "OPTIONS", "/meta/x", &[("Origin", "https://meta.example"), ASKS_POST])
+            .header("access-control-max-age"),
+        Some("30")
+    );
+
+    // The upstream's own headers stand behind, as in Spring.
+    let own = ask(&gateway, "GET", "/all/own", &[SHOP]);
+    assert_eq!(own.all("access-control-allow-origin"), ["https://shop.example", "*"]);
+    assert_eq!(own.all("vary"), [VARIES.as_slice(), &["Accept"]].concat());
+
+    // Preflights are no requests to a limiter, and a browser may read a 429.
+    for _ in 0..3 {
+        assert_eq!(ask(&gateway, "OPTIONS", "/limited/x", &[SHOP, ASKS_GET]).status, 200);
+    }
+    assert_eq!(ask(&gateway, "GET", "/limited/x", &[SHOP]).status, 200);
+    assert_eq!(outcome(&ask(&gateway, "GET", "/limited/x", &[SHOP])), (429, vec!["https://shop.example"]));
+    assert!(upstream.requests().iter().all(|request| !request.line.starts_with("OPTIONS")));
+}
+
+#[test]
+fn preflights_that_no_route_takes_are_answered_where_that_is_wished() {
+    let upstream = upstream();
+    let uri = upstream.uri();
+    let route =
+        |more: &str| format!("routes: [{{id: a, uri: '{uri}', predicates: ['Path=/a/**,/b/**', Method=GET]{more}}}]");
+    let spring = format!(
+        "globalcors: {{add-to-simple-url-handler-mapping: true, cors-configurations: {{'[/**]': {{allowed-origins: \
+         'https://shop.example'}}}}}}\n{}",
+        route("")
+    );
+    let gateway = Gateway::start(&spring);
+    for yaml in [
+        spring,
+        format!("cors: {{allowed-origins: ['https://shop.example']}}\n{}", route("")),
+        route(", cors: {allowed-origins: ['https://shop.example']}"),
+    ] {
+        gateway.reload(&yaml);
+        for path in ["/a/x", "/b/x"] {
+            let shop = vec!["https://shop.example"];
+            assert_eq!(outcome(&ask(&gateway, "OPTIONS", path, &[SHOP, ASKS_GET])), (200, shop.clone()), "{yaml}");
+            assert_eq!(ask(&gateway, "OPTIONS", path, &[EVIL, ASKS_GET]).status, 403);
+            assert_eq!(outcome(&ask(&gateway, "GET", path, &[SHOP])), (200, shop));
+        }
+        // What no route takes stays 404, and a browser may read that.
+        let missing = ask(&gateway, "GET", "/c", &[]);
+        assert_eq!((missing.status, missing.text().as_str()), (404, "Not Found: no route matches\n"));
+    }
+    // Without a policy the upstream answers preflights itself.
+    gateway.reload(&route("").replace(", Method=GET", ""));
+    assert_eq!(ask(&gateway, "OPTIONS", "/a/x", &[SHOP, ASKS_GET]).text(), "from the upstream");
+}
