@@ -76,7 +76,7 @@ impl Rewriting<'_> {
             && let Some(end) = ignored_path(text)
         {
             let path = text.split_off(end);
-            item.left_out(&path, "only scheme, host and port of `uri` count");
+            item.left_out(&path, "nobody reads it");
         }
         item
     }
@@ -212,6 +212,10 @@ fn one_line(line: &str) -> Vec<(String, Item)> {
 /// Where in `uri` the path begins that nobody reads.
 fn ignored_path(uri: &str) -> Option<usize> {
     let (scheme, rest) = uri.split_once("://")?;
+    if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {
+        // Ports stand with the endpoints.
+        return Some(scheme.len() + 3 + rest.find([':', '/', '?', '#'])?);
+    }
     let is_server = ["http", "https", "ws", "wss"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
     if !is_server || rest.contains("${") {
         return None;
