@@ -19,7 +19,7 @@ use crate::gateway::Resources;
 use crate::limits::{Limits, SharedLimits};
 
 /// Changed files in a usual run.
-const CASES: usize = 1_500;
+const CASES: usize = 1_200;
 
 /// A case that takes longer hangs: the slowest of them take some milliseconds, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -98,7 +98,7 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry("filter.request-rate-limiter.throw-on-limit", "filter.request-rate-limiter.throw-on-limit: true", ""),
     entry(
         "filter.secure-headers",
-        "filter.secure-headers: {frame-options: SAMEORIGIN, disable: [strict-transport-security]}",
+        "default-filters: [SecureHeaders]\nspring.cloud.gateway.server.webflux.filter.secure-headers: {frame-options: SAMEORIGIN, disable: [strict-transport-security]}",
         "",
     ),
     entry(
