@@ -26,3 +26,5 @@ mod rewrite_path;
 mod small_filters;
 #[path = "layers/support.rs"]
 mod support;
+#[path = "layers/targets.rs"]
+mod targets;

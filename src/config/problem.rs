@@ -66,7 +66,8 @@ impl Problems {
     /// Writes each to the log, in one line, by its severity.
     pub fn log(&self) {
         for Problem { severity, file, line, column, message, help } in &self.list {
-            let place = format!("{}:{line}:{column}", self.part(*file).0);
+            let name = self.text.parts.get(*file).map_or("", |(_, part)| &part.name);
+            let place = format!("{name}:{line}:{column}");
             let help = help.as_deref();
             match severity {
                 Severity::Error => tracing::error!(place, help, "{message}"),
@@ -81,32 +82,35 @@ impl Problems {
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         let mut out = String::new();
+        let files: Vec<(&str, Vec<&str>)> =
+            self.text.parts.iter().map(|(_, part)| (&*part.name, part.text.lines().collect())).collect();
         for problem in &self.list {
+            let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
             // Writing to a String cannot fail.
-            let _ = self.render_one(&mut out, problem, color);
+            let _ = self.render_one(&mut out, problem, (name, lines), color);
         }
         out
     }
 
-    /// The name and the text of a file.
-    fn part(&self, file: usize) -> (&str, &str) {
-        self.text.parts.get(file).map_or(("", ""), |(_, part)| (&part.name, &part.text))
-    }
-
-    fn render_one(&self, out: &mut String, problem: &Problem, color: bool) -> fmt::Result {
+    fn render_one(
+        &self,
+        out: &mut String,
+        problem: &Problem,
+        (name, lines): (&str, &[&str]),
+        color: bool,
+    ) -> fmt::Result {
         let (word, paint) = match problem.severity {
             Severity::Error => ("error", "\x1b[1;31m"),
             Severity::Warning => ("warning", "\x1b[1;33m"),
             Severity::Info => ("info", "\x1b[1;36m"),
         };
         let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
-        let (name, text) = self.part(problem.file);
         write!(out, "{name}:")?;
         if problem.line > 0 {
             write!(out, "{}:{}:", problem.line, problem.column)?;
         }
         writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
-        if let Some(line) = problem.line.checked_sub(1).and_then(|above| text.lines().nth(above)) {
+        if let Some(line) = problem.line.checked_sub(1).and_then(|above| lines.get(above)) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
             // Tabs stay tabs, so that the caret stands below what it means.
@@ -240,6 +244,9 @@ impl Sink {
 
     /// Finds the line and column of each finding and sorts them.
     pub(crate) fn finish(self, text: Text, places: &Places) -> Problems {
+        let at = |found: &Found| if let At::Origin(origin) = found.at { Some(origin) } else { None };
+        let origins: Vec<Origin> = self.found.iter().filter_map(at).collect();
+        let mut located = locate(&text.whole, places, &origins).into_iter();
         let mut list: Vec<Problem> = self
             .found
             .into_iter()
@@ -247,7 +254,7 @@ impl Sink {
                 let (line, column) = match found.at {
                     At::Nowhere => (0, 0),
                     At::LineColumn(line, column) => (line, column),
-                    At::Origin(origin) => locate(&text.whole, places, origin).unwrap_or((0, 0)),
+                    At::Origin(_) => located.next().flatten().unwrap_or((0, 0)),
                 };
                 let (file, line) = text.place(line);
                 Problem { severity: found.severity, file, line, column, message: found.message, help: found.help }

@@ -138,6 +138,17 @@ impl Edit {
         matches!(self.0, Kind::Target(_))
     }
 
+    /// Whether it rewrites with groups that may hold something else than Java's
+    /// ([`JavaRegex::repeats_nothing`](crate::java_regex::JavaRegex::repeats_nothing)).
+    #[must_use]
+    pub fn differs_from_java(&self) -> bool {
+        match &self.0 {
+            Kind::Path(PathEdit::Rewrite(rewrite)) => rewrite.differs_from_java(),
+            Kind::Response(ResponseEdit::Rewrite(edit)) => edit.rewrite().differs_from_java(),
+            _ => false,
+        }
+    }
+
     /// Whether it is a `PrefixPath`, of which a request meets one.
     #[must_use]
     pub fn is_prefix_path(&self) -> bool {

@@ -38,6 +38,11 @@ impl Rewrite {
         Ok(Self { regex, replacement: parsed })
     }
 
+    /// Whether it shows groups that may hold something else than Java's.
+    pub(super) fn differs_from_java(&self) -> bool {
+        self.replacement.has_groups() && self.regex.repeats_nothing()
+    }
+
     /// Appends `text` with every match replaced to `out`, unless there is none.
     pub(super) fn apply(&self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, TooSlow> {
         self.replacement.replace_all(&self.regex, text, out)
@@ -55,6 +60,10 @@ impl HeaderRewrite {
         };
         let rewrite = Rewrite::new(regexp, replacement, fits)?;
         Ok(Self { name, rewrite })
+    }
+
+    pub(super) fn rewrite(&self) -> &Rewrite {
+        &self.rewrite
     }
 
     /// Rewrites the values. One that cannot be, since that takes too long, is removed: what was to be hidden stays so.

@@ -11,9 +11,10 @@
 //!
 //! Known differences: `.` excludes `\n` alone, `$` and `\Z` match at the very end only, `(?i)` folds letters beyond
 //! ASCII where the text is Unicode, and a group that repeats what may be empty (`(a*)+`) may hold another repetition
-//! than Java's.
+//! than Java's: [`JavaRegex::repeats_nothing`].
 
 mod class;
+mod empty;
 mod escape;
 mod replace;
 mod translate;
@@ -178,6 +179,16 @@ impl JavaRegex {
         self.names.iter().position(|group| group.as_deref() == Some(name))
     }
 
+    /// Whether a group stands in a repetition of what may be empty, such as `(a*)+`. Behind it Java's group holds the
+    /// empty repetition that ends it, the engines' the one before. Not told of expressions that backtrack.
+    #[must_use]
+    pub fn repeats_nothing(&self) -> bool {
+        match &self.engine {
+            Engine::Linear(regex) => empty::repeats_nothing(regex.as_str()),
+            Engine::Backtracking(_) => false,
+        }
+    }
+
     /// Whether a search may take too long, and so be given up.
     #[must_use]
     pub fn backtracks(&self) -> bool {
@@ -192,6 +203,19 @@ impl fmt::Debug for JavaRegex {
             Engine::Backtracking(regex) => f.write_str(regex.as_str()),
         }
     }
+}
+
+/// An expression that matches `text` and nothing else.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_ascii() && !char.is_ascii_alphanumeric() {
+            out.push('\\');
+        }
+        out.push(char);
+    }
+    out
 }
 
 /// An engine's message ends in a line that says what is wrong; those before it draw where.

@@ -99,6 +99,12 @@ impl Replacement {
         Ok(Self { pieces })
     }
 
+    /// Whether it holds groups other than the whole match.
+    #[must_use]
+    pub fn has_groups(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)))
+    }
+
     /// Puts what `map` makes of it in the place of every text between the groups.
     pub(crate) fn map_text<E>(&mut self, map: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
         for piece in &mut self.pieces {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn full(expression: &str) -> JavaRegex {
@@ -119,4 +121,36 @@ fn a_byte_is_a_character_where_the_text_is_bytes() {
     let regex = JavaRegex::full_match(r"a.b\W(?!x).", Charset::Bytes).unwrap();
     assert!(regex.is_match(b"a\xE9b\xE9\xFF").unwrap());
     assert!(!regex.is_match("aébé.").unwrap());
+}
+
+#[test]
+fn groups_that_repeat_nothing_are_told() {
+    for (expression, expected) in [
+        ("(a*)+", true),
+        ("(?:x(?<n>a?)|y?)*", true),
+        ("/a(/?.*)*", true),
+        ("(a|){2}", true),
+        ("(a+)*", false),
+        ("(a*)?", false),
+        ("(a*)(?:b*)*", false),
+        ("/a(/.*)*", false),
+        (r"\d+[\w-.]*", false),
+    ] {
+        assert_eq!(JavaRegex::new(expression, Charset::Bytes).unwrap().repeats_nothing(), expected, "{expression}");
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_expression_is_too_much(expression in r"(\\[dQEpkxucb<1G0]|[ab\[\](){}*+?|^$.&~:<>=!,1 -]){0,12}", text in "[ab1.-]{0,6}") {
+        for charset in [Charset::Bytes, Charset::Unicode] {
+            if let Ok(regex) = JavaRegex::full_match(&expression, charset) {
+                let _ = regex.is_match(&text);
+                prop_assert!(!regex.repeats_nothing() || regex.groups() > 1);
+            }
+            prop_assert!(JavaRegex::full_match(&quote(&text), charset).is_ok_and(|regex| regex.is_match(&text) == Ok(true)));
+        }
+    }
 }

@@ -113,7 +113,12 @@ pub(super) fn finish(call: &Call<'_>, edit: Result<Edit, EditError>, sink: &mut 
         let message = reasons(&error);
         sink.error(call.written.quoted_in(&message), message);
     };
-    edit.map_err(complain).ok().map(Filter::Edit)
+    let edit = edit.map_err(complain).ok()?;
+    if edit.differs_from_java() {
+        sink.warn(call.written.origin, "a group repeats what may be empty: it may hold another part than Java's would")
+            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+    }
+    Some(Filter::Edit(edit))
 }
 
 pub(super) fn with_text(call: &Call<'_>, edit: fn(&str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {

@@ -54,7 +54,7 @@ fn set_request_uri(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
     let scheme = template.value.split_once("://").map(|(scheme, _)| scheme);
     match scheme {
         Some(scheme) if ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) => {
-            let authority = template.value.splitn(4, '/').nth(2).unwrap_or_default();
+            let authority = template.value.split('/').nth(2).unwrap_or_default();
             if authority.contains('{') {
                 sink.warn(template.origin, "the client's own path says which server a request goes to")
                     .help("hold the variable to what may stand there: `Path=/{name:a|b}/**`");
