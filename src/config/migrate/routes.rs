@@ -65,7 +65,8 @@ impl Rewriting<'_> {
         match fields.iter_mut().find(|(key, _)| key == "metadata") {
             Some((_, metadata)) if metadata.get("response-timeout").is_some() => {}
             Some((_, Item { value: Value::Map(entries), .. })) => entries.push(none),
-            _ => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
+            Some((_, metadata)) => metadata.value = Value::Map(vec![none]),
+            None => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
         }
     }
 
