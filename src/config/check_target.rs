@@ -3,6 +3,7 @@
 use http::Uri;
 use http::header::HeaderValue;
 
+use super::forward;
 use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
@@ -16,12 +17,14 @@ pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> O
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
         Some("lb") => return upstreams::target(uri, upstreams, sink),
+        Some("forward") => return forward::target(text, at, sink).map(Target::Forward),
+        Some("no") => return Some(Target::Nowhere),
         Some("http") if text.get(4..7) == Some("://") => {}
         Some("http") => {
             sink.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
             return None;
         }
-        Some(later @ ("https" | "ws" | "wss" | "forward" | "no")) => {
+        Some(later @ ("https" | "ws" | "wss")) => {
             let help = match later {
                 "https" | "wss" => "use `http://` within a trusted network",
                 "ws" => "use `http://`: upgrades to WebSocket are passed on",

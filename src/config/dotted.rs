@@ -20,6 +20,10 @@ fn expand_keys(node: Node, places: &mut Places, sink: &mut Sink) -> Node {
             for (key, value) in entries {
                 let mut value = expand_keys(value, places, sink);
                 let at = value.origin;
+                if sink.is_spring && key.starts_with('/') {
+                    sink.warn(at.key(), format!("Spring drops the slashes of the key `{key}`; here they stay"))
+                        .help(format!("write `\"[{key}]\"`"));
+                }
                 let mut steps = split(&key);
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 for step in steps.into_iter().rev() {

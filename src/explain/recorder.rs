@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use parking_lot::Mutex;
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::context::{RequestContext, TargetUri};
 use tollgate_filters::limiter::concurrency::redis::key_name;
 use tollgate_filters::limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
@@ -26,7 +27,7 @@ use crate::config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind, Target,
 };
 use crate::gateway::service::Shared;
-use crate::gateway::stack::{self, stack};
+use crate::gateway::stack::{self, entering, stack};
 use crate::telemetry::metrics::Metrics;
 
 /// Takes notes of one request on one route.
@@ -74,6 +75,7 @@ impl<'r> Recorder<'r> {
             }));
             let max_body = self.config.server.max_body_bytes;
             let service = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
+            let service = entering(&self.route.uri, service);
             tokio::time::timeout(patience, service.respond(request)).await.ok()?.ok()
         })
     }
@@ -155,6 +157,11 @@ impl stack::Resources for Recorder<'_> {
         Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
     }
 
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        // A closed one, whatever that of traffic is.
+        Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
+    }
+
     fn rerouting(&self) -> Shared {
         Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
     }
@@ -182,6 +189,8 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     }
     let base = match target {
         Target::Echo => "echo:".to_owned(),
+        Target::Forward(_) => "forward:".to_owned(),
+        Target::Nowhere => "no:".to_owned(),
         Target::Http { authority, .. } => {
             if !keeps_host || !headers.contains_key(HOST) {
                 headers.insert(HOST, authority.clone());

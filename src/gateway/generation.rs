@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
@@ -14,7 +15,7 @@ use tollgate_filters::request_rate_limiter::PlanSource;
 use super::cors::{ByPath, granted, nowhere, shared_with};
 use super::reroute::Current;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, stack, telling_prefix};
+use super::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
 use crate::config::{
     ConcurrencyLimiter, Config, Filter, ForwardedHeaders, RateLimiter, RequestCounter, ResponseCache, Target, Tell,
     TrustedProxies, Underscores,
@@ -111,9 +112,11 @@ impl Resources {
         });
         let cors = ByPath::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
-            let innermost = match self.endpoints(&route.uri, config) {
-                None => echoing(),
-                Some(endpoints) => forwarding(Forward {
+            let innermost = match (&route.uri, self.endpoints(&route.uri, config)) {
+                (Target::Forward(_), _) => self.current.rerouting(),
+                (Target::Nowhere, _) => stack::nowhere(),
+                (_, None) => echoing(),
+                (_, Some(endpoints)) => forwarding(Forward {
                     endpoints,
                     timeouts: Timeouts {
                         connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
@@ -129,7 +132,8 @@ impl Resources {
                 && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
             let innermost = if tells_prefix { telling_prefix(tell, innermost) } else { innermost };
             let innermost = if cors.is_some() { granted(innermost) } else { innermost };
-            let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let max_body = config.server.max_body_bytes;
+            let service = entering(&route.uri, stack(&route.id, &route.filters, max_body, innermost, self));
             let service = match &cors {
                 Some(policies) => shared_with(policies.clone(), service),
                 None => service,
@@ -143,7 +147,7 @@ impl Resources {
                 needs_variables: route.filters.iter().any(Filter::needs_variables)
                     || route.uri.key_resolver().is_some_and(KeyResolver::needs_variables),
                 tells_prefix,
-                forwards: route.filters.iter().any(Filter::reroutes),
+                forwards: matches!(route.uri, Target::Forward(_)) || route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
         });
@@ -167,7 +171,7 @@ impl Resources {
         let limits =
             PoolLimits { max_idle: config.http_client.max_idle, max_idle_time: config.http_client.max_idle_time };
         Some(match target {
-            Target::Echo => return None,
+            Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
             Target::Http { host, port, authority } => Endpoints::One(
                 self.pools.get(Origin { host: host.clone(), port: *port, authority: authority.clone() }, limits),
             ),
@@ -215,6 +219,10 @@ impl stack::Resources for Resources {
 
     fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
         self.limits.caches().open(if cache.is_shared { "" } else { route }, cache.max_bytes)
+    }
+
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        self.limits.breakers().breaker(name, rules)
     }
 
     fn rerouting(&self) -> Shared {

@@ -35,6 +35,7 @@ mod predicates;
 mod readme;
 mod redis_watch;
 mod reload;
+mod resilience;
 mod response_cache;
 mod shares;
 mod soak;

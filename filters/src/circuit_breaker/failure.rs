@@ -1,6 +1,5 @@
 //! What counts as a failure, what is answered for it, and what Spring would have thrown.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,19 +145,21 @@ impl Failure {
         FallbackCause { execution, root }
     }
 
-    fn message(&self) -> Option<Cow<'static, str>> {
+    fn message(&self) -> Option<String> {
         Some(match self {
             Self::NotPermitted { breaker, refused } => {
                 let state = if refused.state == State::HalfOpen { "HALF_OPEN" } else { "OPEN" };
-                format!("CircuitBreaker '{breaker}' is {state} and does not permit further calls").into()
+                format!("CircuitBreaker '{breaker}' is {state} and does not permit further calls")
             }
             Self::TooLate(limit) => {
                 let millis = limit.as_millis();
-                format!("Did not observe any item or terminal signal within {millis}ms in 'circuitBreaker' (and no fallback has been configured)").into()
+                format!(
+                    "Did not observe any item or terminal signal within {millis}ms in 'circuitBreaker' (and no fallback has been configured)"
+                )
             }
             Self::Status(status) => {
                 let name = status.canonical_reason().unwrap_or_default().to_uppercase().replace([' ', '-'], "_");
-                format!("{} {name}", status.as_u16()).trim_end().to_owned().into()
+                format!("{} {name}", status.as_u16()).trim_end().to_owned()
             }
             Self::Fault(_) => return None,
         })

@@ -16,7 +16,7 @@ use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
 
-pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter, ResponseCache};
+pub use self::filter::{CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter, ResponseCache};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -366,6 +366,10 @@ pub struct Definition {
 pub enum Target {
     /// The upstream within the gateway that answers with what it received.
     Echo,
+    /// Another route of the gateway, by this path.
+    Forward(Arc<str>),
+    /// Nowhere: the filters answer, and otherwise an empty 200 does.
+    Nowhere,
     /// An HTTP server.
     Http {
         /// Its name or address, an IPv6 address without brackets.
@@ -390,7 +394,7 @@ impl Target {
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
             Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),
-            Self::Echo | Self::Http { .. } => None,
+            Self::Echo | Self::Http { .. } | Self::Forward(_) | Self::Nowhere => None,
         }
     }
 }
