@@ -18,6 +18,7 @@ const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 /// What stands elsewhere in Spring, and what it is here.
 const MOVED: [(&[&str], &str); 2] =
     [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
 /// What may name bundles of `spring.ssl.bundle`, and by which keys.
 const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["redis", "ssl"], &["bundle"]),

@@ -11,6 +11,7 @@ mod concurrency;
 mod concurrency_crash;
 mod cors;
 mod edits;
+mod explain;
 mod faults;
 mod forwarded;
 mod forwarding;

@@ -133,6 +133,7 @@ fn every_link_in_the_documents_leads_somewhere() {
         "docs/configuration.md",
         "docs/redis.md",
         "docs/resilience.md",
+        "docs/spring.md",
         "filters/README.md",
         "ARCHITECTURE.md",
         "bench/README.md",
