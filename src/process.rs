@@ -101,7 +101,8 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     #[cfg(feature = "jwt")]
     keys.take_over(config.jwt.as_ref()).await;
     let metrics = Arc::new(Metrics::default());
-    let state = AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
+    let (state, mut refreshes) =
+        AdminState::new(Arc::clone(&config), Arc::clone(&limits), Arc::clone(&metrics), log.clone());
     let admin_address = start_admin(&config, &state)?;
     let workers = config.server.workers.get();
     let max_connections = descriptors::client_connections(config.server.max_connections, workers);
@@ -134,16 +135,31 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         }
     });
 
-    while let Order::Reload = signals.next().await {
+    loop {
+        let asked = tokio::select! {
+            order = signals.next() => match order {
+                Order::Reload => None,
+                Order::End => break,
+            },
+            asked = refreshes.recv() => asked,
+        };
         let running = Arc::clone(&orders.borrow().config);
-        let Some(config) = reload(source, &running, &state, log.as_ref()) else { continue };
+        let config = reload(source, &running, &state, log.as_ref());
+        let taken = config.is_some();
+        let tell = || asked.map(|asked| asked.send(taken));
+        let Some(config) = config else {
+            tell();
+            continue;
+        };
         #[cfg(feature = "jwt")]
         keys.take_over(config.jwt.as_ref()).await;
         state.config.store(Arc::clone(&config));
         state.reloads.fetch_add(1, Relaxed);
         orders.send_modify(|orders| orders.config = Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "reloaded");
+        tell();
     }
+    drop(refreshes);
     state.draining.store(true, Relaxed);
     redis_watch.leave().await;
     let patience = orders.borrow().config.server.shutdown_timeout;

@@ -16,8 +16,8 @@ use super::check_trusted::trusted_proxies;
 use super::filters::Settings;
 use super::limiter::{Limits, families};
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
-    Underscores,
+    AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory,
+    RequestSeries, Route, Underscores,
 };
 use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
@@ -107,7 +107,7 @@ pub(crate) fn check(
     }
     Config {
         server: check_server::server(&raw.server, nodes, env, sink),
-        management: check_server::management(&raw.management, env, sink),
+        management: check_server::management(&raw.management, nodes, env, sink),
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
@@ -133,10 +133,30 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
+        request_series: request_series(raw, nodes, sink),
         forwarding: forwarding(raw, nodes, switches, sink),
         http_client: http_client(&raw.httpclient, sink),
         routes,
         is_spring: sink.is_spring,
+    }
+}
+
+fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> RequestSeries {
+    let raw = &raw.metrics;
+    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
+    let name: String =
+        format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if let Some(prefix) = &raw.prefix
+        && !name.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        sink.error(prefix.origin, format!("`{}` cannot begin a metric's name", prefix.value))
+            .help("begin it with a letter");
+    }
+    RequestSeries {
+        enabled: raw.enabled.unwrap_or(true),
+        name,
+        tags: check_server::labels(raw.tags, nodes, sink),
+        path: raw.path_tags.enabled.unwrap_or(false),
     }
 }
 

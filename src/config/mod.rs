@@ -7,6 +7,7 @@
 mod access;
 mod advice;
 mod check;
+mod check_actuator;
 mod check_concurrency;
 mod check_forwarded;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
@@ -36,7 +37,9 @@ mod pem;
 mod placeholder;
 mod problem;
 mod profiles;
+mod properties;
 mod raw;
+mod raw_actuator;
 mod raw_forwarded;
 mod raw_jwt;
 mod raw_route;
@@ -64,10 +67,11 @@ pub use filters::{Argument, Entry as FilterEntry, filters};
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, KeySource};
 pub use model::*;
+pub use names::usable_predicates as predicate_names;
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
 
-use names::{LATER_SETTINGS, no_effect};
+use names::LATER_SETTINGS;
 use problem::{Sink, closest};
 use profiles::Profiles;
 use switches::Switches;
@@ -153,7 +157,7 @@ fn parse_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded
     let profiles = Profiles::of(&documents, env);
     let whole = unfold::join(documents, &profiles, env, &mut sink);
     let properties = whole.clone();
-    let mut root = unfold::unfold(whole, &mut sink);
+    let mut root = unfold::unfold(whole, &mut places, &mut sink);
     let lookup = |name: &str| {
         let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
         let random = || placeholder::random(name).map(placeholder::Value::Literal);
@@ -164,7 +168,7 @@ fn parse_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded
     let switches = Switches::take(&mut root, &mut sink);
 
     let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
-    report_unknown(&unknown, &mut sink);
+    report_unknown(&unknown, &root, &mut sink);
     let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
     let failed = sink.has_errors();
     let problems = sink.finish(text, &places);
@@ -177,7 +181,7 @@ fn property(properties: &Node, name: &str) -> Option<String> {
 }
 
 /// Keys that nobody knows: our mistakes, Spring's that will come, and those of Spring's that have nothing to do with us.
-fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
+fn report_unknown(unknown: &[de::Unknown], root: &Node, sink: &mut Sink) {
     let mut skipped = Vec::new();
     for unknown in unknown {
         let path: Vec<String> = unknown.path.iter().map(|key| key.to_ascii_lowercase()).collect();
@@ -191,9 +195,8 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
                 format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
             )
             .help("remove it");
-        } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
-            let at = unknown.origin.key();
-            sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if sink.is_spring && properties::explain(unknown, root, sink) {
+            continue;
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

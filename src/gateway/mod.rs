@@ -101,7 +101,7 @@ impl Gateway {
         if route.forwards {
             head.extensions.insert(Peer(peer));
         }
-        record.routed(&route.id, &route.metrics);
+        record.routed(&route.id, route.counted(head.uri.path()));
         let drains = connection.http1 && !seen.expects_continue;
         let body = Body::from_client(body, generation.body_timeout, drains, &connection.activity);
         identify(&mut head, seen, connection, generation, route, variables, record);

@@ -32,6 +32,7 @@ mod redis_watch;
 mod reload;
 mod shares;
 mod soak;
+mod spring_properties;
 mod startup;
 mod streaming;
 mod support;

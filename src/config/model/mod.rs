@@ -40,6 +40,8 @@ pub struct Config {
     pub access_log: AccessLog,
     /// The gateway's own log.
     pub logging: Logging,
+    /// How requests are counted.
+    pub request_series: RequestSeries,
     /// Which headers are believed, kept and added.
     pub forwarding: Forwarding,
     /// Connections to upstreams.
@@ -105,6 +107,42 @@ pub struct Management {
     pub port: u16,
     /// Whether the gateway is unready while Redis is out of reach.
     pub readiness_needs_redis: bool,
+    /// Spring Boot's endpoints.
+    pub actuator: Actuator,
+    /// Labels of every series.
+    pub tags: Vec<(String, String)>,
+}
+
+/// How requests that match a route are counted, as Spring Cloud Gateway does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestSeries {
+    /// Whether they are.
+    pub enabled: bool,
+    /// The name of the series: `spring_cloud_gateway_requests_seconds`.
+    pub name: String,
+    /// Labels of one's own.
+    pub tags: Vec<(String, String)>,
+    /// Whether the pattern of `Path` that matched is a label.
+    pub path: bool,
+}
+
+/// Which of Spring Boot's endpoints answer, and under which paths; beside the gateway's own, which always do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actuator {
+    /// What their paths begin with; empty: nothing.
+    pub base: String,
+    /// Health.
+    pub health: Option<String>,
+    /// Metrics.
+    pub prometheus: Option<String>,
+    /// Routes.
+    pub gateway: Option<String>,
+    /// Whether the configuration may be read again through it.
+    pub may_refresh: bool,
+    /// Whether health tells of its parts.
+    pub shows_components: bool,
+    /// Whether health has `liveness` and `readiness`.
+    pub has_probes: bool,
 }
 
 /// Where limits are kept across gateways.
