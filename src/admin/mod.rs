@@ -49,11 +49,11 @@ pub struct AdminState {
     limits: Arc<SharedLimits>,
     metrics: Arc<Metrics>,
     log: Mutex<Option<LogWriter>>,
-    refreshes: mpsc::UnboundedSender<oneshot::Sender<bool>>,
+    refreshes: mpsc::Sender<oneshot::Sender<bool>>,
 }
 
 /// Requests to read the configuration again, each to be told whether it was taken over.
-pub type Refreshes = mpsc::UnboundedReceiver<oneshot::Sender<bool>>;
+pub type Refreshes = mpsc::Receiver<oneshot::Sender<bool>>;
 
 impl AdminState {
     /// The state of a gateway about to start, and what is asked of it.
@@ -64,7 +64,7 @@ impl AdminState {
         metrics: Arc<Metrics>,
         log: Option<LogWriter>,
     ) -> (Arc<Self>, Refreshes) {
-        let (refreshes, asked) = mpsc::unbounded_channel();
+        let (refreshes, asked) = mpsc::channel(1);
         let state = Self {
             refreshes,
             config: ArcSwap::new(config),
@@ -83,7 +83,7 @@ impl AdminState {
     /// that is ending.
     async fn refresh(&self) -> Option<bool> {
         let (tell, told) = oneshot::channel();
-        self.refreshes.send(tell).ok()?;
+        self.refreshes.send(tell).await.ok()?;
         told.await.ok()
     }
 

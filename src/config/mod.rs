@@ -42,6 +42,7 @@ mod raw;
 mod raw_actuator;
 mod raw_forwarded;
 mod raw_jwt;
+mod raw_metrics;
 mod raw_route;
 mod raw_server;
 mod raw_tls;

@@ -1,6 +1,5 @@
 //! Listeners and Redis as typed.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
@@ -9,6 +8,7 @@ use serde::Deserialize;
 
 use super::raw::StringOrList;
 use super::raw_actuator::{RawEndpointSettings, RawEndpoints};
+use super::raw_metrics::RawCommonTags;
 use super::raw_tls::RawServerSsl;
 use super::spot::{Spot, Whole};
 use super::units::{Address, Size, Time};
@@ -108,15 +108,6 @@ pub(crate) struct RawManagement {
     pub(crate) endpoint: RawEndpointSettings,
     /// What is said of everything that is counted.
     pub(crate) metrics: RawCommonTags,
-}
-
-/// What is said of everything that is counted.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawCommonTags {
-    /// Labels of every series on `/metrics`, by name. Default: none.
-    #[schemars(with = "BTreeMap<String, String>")]
-    pub(crate) tags: Option<Whole>,
 }
 
 /// Where the management listener listens.
