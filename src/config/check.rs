@@ -105,9 +105,10 @@ pub(crate) fn check(
         )
         .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
+    let server = check_server::server(&raw.server, nodes, env, sink);
     Config {
-        server: check_server::server(&raw.server, nodes, env, sink),
-        management: check_server::management(&raw.management, nodes, env, sink),
+        management: check_server::management(&raw.management, nodes, server.port, env, sink),
+        server,
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,

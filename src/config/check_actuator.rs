@@ -22,8 +22,8 @@ pub(crate) fn check(raw: &RawManagement, sink: &mut Sink) -> Actuator {
         let of_switch = |on: bool| if on { RawAccess::Unrestricted } else { RawAccess::None };
         let default = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
         let own = settings.access.or(settings.enabled.map(of_switch));
-        let is_exposed =
-            web.exposure.include.as_ref().is_none_or(|names| listed(names, id)) && !listed(&web.exposure.exclude, id);
+        let is_exposed = web.exposure.include.as_ref().is_none_or(|names| listed(&names.value, id))
+            && !listed(&web.exposure.exclude, id);
         if is_exposed { own.or(default).unwrap_or(RawAccess::Unrestricted).min(most) } else { RawAccess::None }
     };
     let path = |id: &str, access: RawAccess| {

@@ -60,10 +60,11 @@ pub(crate) fn server(
     }
 }
 
-/// The listener for health, metrics and the API.
+/// The listener for health, metrics and the API; `traffic` is the other one's port.
 pub(crate) fn management(
     raw: &RawManagement,
     nodes: &Nodes<'_>,
+    traffic: u16,
     env: &dyn Fn(&str) -> Option<String>,
     sink: &mut Sink,
 ) -> Management {
@@ -87,6 +88,23 @@ pub(crate) fn management(
     if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.0.is_loopback()) {
         sink.warn(at.origin, "the management port has no password, and others than this machine can reach it")
             .help("keep it on 127.0.0.1, or behind a firewall");
+    }
+    if let Some(given) = raw.server.port.filter(|given| enabled && port == traffic && i32::from(port) == given.value)
+        && port != 0
+    {
+        sink.error(given.origin, format!("{port} is the port for traffic: management has one of its own here"))
+            .help("remove it for 9090, or give another");
+    }
+    if let Some(exposed) = &raw.endpoints.web.exposure.include
+        && sink.is_spring
+        && enabled
+        && raw.server.port.is_none()
+    {
+        sink.info(
+            exposed.origin,
+            format!("endpoints are served on the management port, {port}, and not beside routes"),
+        )
+        .help("`management.server.port` and `management.server.address` say where probes and Prometheus find them");
     }
     if let Some(given) = raw.server.port
         && sink.is_spring

@@ -30,7 +30,7 @@ pub(crate) struct RawWeb {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawExposure {
-    pub(crate) include: Option<Vec<String>>,
+    pub(crate) include: Option<Spot<Vec<String>>>,
     pub(crate) exclude: Vec<String>,
 }
 
