@@ -153,11 +153,14 @@ fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Reques
         sink.error(prefix.origin, format!("`{}` cannot begin a metric's name", prefix.value))
             .help("begin it with a letter");
     }
+    let mut tags = check_server::labels(raw.tags, nodes, sink);
+    // `metrics.tags.path.enabled` is what `path-tags.enabled` was called before.
+    let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
     RequestSeries {
         enabled: raw.enabled.unwrap_or(true),
         name,
-        tags: check_server::labels(raw.tags, nodes, sink),
-        path: raw.path_tags.enabled.unwrap_or(false),
+        tags,
+        path: raw.path_tags.enabled.or(older).unwrap_or(false),
     }
 }
 

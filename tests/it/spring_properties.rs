@@ -12,7 +12,7 @@ spring:
   cloud.gateway:
     fail-on-route-definition-error: false
     global-filter.websocket-routing.enabled: false
-    metrics: {prefix: shop.gateway, tags: {app.team: payments}, path-tags.enabled: true}
+    metrics: {prefix: shop.gateway, tags: {app.team: payments, path.enabled: true}}
     routes:
     - {id: broken, uri: nowhere, predicates: [Path=/a/**]}
     - {id: orders, uri: 'echo:', predicates: ['Path=/a/{id},/b/**'], filters: ['AddRequestHeader=X-A,1'], metadata: {team: x}}
