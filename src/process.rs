@@ -1,5 +1,7 @@
 //! The process: starts the workers and the admin port, obeys signals, ends in good order.
 
+mod reload;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::admin::{self, AdminState};
-use crate::config::{self, Config, LogOutput, Target};
+use crate::config::{Config, LogOutput, Target};
 use crate::descriptors;
 #[cfg(feature = "jwt")]
 use crate::jwt_keys::KeyKeeper;
@@ -106,7 +108,8 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     keeper.take_over(&config).await;
     let metrics = Arc::new(Metrics::default());
     let (shared, counted) = (Arc::clone(&limits), Arc::clone(&metrics));
-    let state = AdminState::new(Arc::clone(&config), shared, Arc::clone(&upstreams), counted, log.clone());
+    let (state, mut refreshes) =
+        AdminState::new(Arc::clone(&config), shared, Arc::clone(&upstreams), counted, log.clone());
     let admin_address = start_admin(&config, &state)?;
     let workers = config.server.workers.get();
     let max_connections = descriptors::client_connections(config.server.max_connections, workers);
@@ -140,9 +143,22 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         }
     });
 
-    while let Order::Reload = signals.next().await {
+    loop {
+        let asked = tokio::select! {
+            order = signals.next() => match order {
+                Order::Reload => None,
+                Order::End => break,
+            },
+            asked = refreshes.recv() => asked,
+        };
         let running = Arc::clone(&orders.borrow().config);
-        let Some(config) = reload(source, &running, &state, log.as_ref()) else { continue };
+        let config = reload::reload(source, &running, &state, log.as_ref());
+        let taken = config.is_some();
+        let tell = || asked.map(|asked| asked.send(taken));
+        let Some(config) = config else {
+            tell();
+            continue;
+        };
         #[cfg(feature = "jwt")]
         keys.take_over(config.jwt.as_ref()).await;
         keeper.take_over(&config).await;
@@ -150,7 +166,9 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         state.reloads.fetch_add(1, Relaxed);
         orders.send_modify(|orders| orders.config = Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "reloaded");
+        tell();
     }
+    drop(refreshes);
     state.draining.store(true, Relaxed);
     redis_watch.leave().await;
     let patience = orders.borrow().config.server.shutdown_timeout;
@@ -218,49 +236,6 @@ fn example_path(config: &Config) -> Option<String> {
     let patterns = demo.predicates.iter().find_map(Predicate::path_patterns)?;
     let path = patterns.first()?.to_string().replace("**", "hello");
     (!path.contains(['*', '?', '{'])).then_some(path)
-}
-
-/// The changed file; nothing where it is broken, which keeps what runs.
-fn reload(source: &Source, running: &Config, state: &AdminState, log: Option<&LogWriter>) -> Option<Arc<Config>> {
-    if let Some(log) = log {
-        log.reopen();
-    }
-    let Source::File { path, profiles } = source else {
-        tracing::info!("the built-in configuration does not change");
-        return None;
-    };
-    match config::load_for(path, profiles.as_deref()) {
-        Ok(loaded) => {
-            loaded.notes.log();
-            for setting in needs_restart(running, &loaded.config) {
-                tracing::warn!(setting, "this change takes effect at the next start");
-            }
-            Some(Arc::new(loaded.config))
-        }
-        Err(error) => {
-            state.failed_reloads.fetch_add(1, Relaxed);
-            tracing::error!("not reloaded, the running configuration stays:\n{}", error.render(false));
-            None
-        }
-    }
-}
-
-/// Settings that differ and are read at the start only.
-fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
-    let changed = [
-        ("server.port", running.server.port != new.server.port),
-        ("server.address", running.server.address != new.server.address),
-        ("server.workers", running.server.workers != new.server.workers),
-        ("server.max-connections", running.server.max_connections != new.server.max_connections),
-        ("management.enabled", running.management.enabled != new.management.enabled),
-        ("management.server.port", running.management.port != new.management.port),
-        ("management.server.address", running.management.address != new.management.address),
-        ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),
-        ("metering", running.metering != new.metering),
-        ("access-log", running.access_log != new.access_log),
-        ("log", running.logging != new.logging),
-    ];
-    changed.into_iter().filter_map(|(setting, differs)| differs.then_some(setting)).collect()
 }
 
 async fn sweep(limits: Arc<SharedLimits>) {

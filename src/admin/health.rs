@@ -25,10 +25,13 @@ pub(super) fn ready(state: &AdminState) -> Response<Full<Bytes>> {
     }
 }
 
-/// Readiness and its parts, in the shape of Spring Boot's health endpoint.
-pub(super) fn summary(state: &AdminState) -> Response<Full<Bytes>> {
+/// Readiness and, `with_components`, its parts, in the shape of Spring Boot's health endpoint.
+pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Full<Bytes>> {
     let (status, why) = readiness(state);
     let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    if !with_components {
+        return json(code, &json!({"status": status}));
+    }
     let mut components = json!({
         "memory": {"status": "UP", "details": {"keys": state.limits.memory().len()}},
     });

@@ -1,6 +1,7 @@
 //! The admin port: health, metrics, routes, limits. On a listener of its own, loopback by default, where alone what is
 //! served can change something.
 
+mod actuator;
 mod health;
 mod limits;
 mod metrics;
@@ -22,6 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::limits::SharedLimits;
@@ -49,10 +51,14 @@ pub struct AdminState {
     upstreams: Arc<Upstreams>,
     metrics: Arc<Metrics>,
     log: Mutex<Option<LogWriter>>,
+    refreshes: mpsc::Sender<oneshot::Sender<bool>>,
 }
 
+/// Requests to read the configuration again, each to be told whether it was taken over.
+pub type Refreshes = mpsc::Receiver<oneshot::Sender<bool>>;
+
 impl AdminState {
-    /// The state of a gateway about to start.
+    /// The state of a gateway about to start, and what is asked of it.
     #[must_use]
     pub fn new(
         config: Arc<Config>,
@@ -60,8 +66,10 @@ impl AdminState {
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
         log: Option<LogWriter>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> (Arc<Self>, Refreshes) {
+        let (refreshes, asked) = mpsc::channel(1);
+        let state = Self {
+            refreshes,
             config: ArcSwap::new(config),
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -71,7 +79,16 @@ impl AdminState {
             upstreams,
             metrics,
             log: Mutex::new(log),
-        })
+        };
+        (Arc::new(state), asked)
+    }
+
+    /// Asks that the configuration be read again, and waits for it; whether it was taken over, `None` from a gateway
+    /// that is ending.
+    async fn refresh(&self) -> Option<bool> {
+        let (tell, told) = oneshot::channel();
+        self.refreshes.send(tell).await.ok()?;
+        told.await.ok()
     }
 
     /// Lets go of the access log, so that its thread can end.
@@ -107,21 +124,19 @@ async fn answer(request: Request<Incoming>, state: &AdminState) -> Response<Full
     if path.strip_prefix(limits::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         return limits::answer(request, state).await;
     }
+    if let Some(answer) = actuator::answer(request.method(), path, state).await {
+        return answer;
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
     match path {
-        "/health/live" | "/actuator/health/liveness" => health::live(),
-        "/health/ready" | "/actuator/health/readiness" => health::ready(state),
-        "/actuator/health" => health::summary(state),
-        "/metrics" | "/actuator/prometheus" => metrics::scrape(state),
-        "/actuator/gateway/routes" => routes::list(state),
-        _ => match path.strip_prefix("/actuator/gateway/routes/") {
-            Some(id) => routes::one(state, id),
-            None => text(StatusCode::NOT_FOUND, INDEX),
-        },
+        "/health/live" => health::live(),
+        "/health/ready" => health::ready(state),
+        "/metrics" => metrics::scrape(state),
+        _ => text(StatusCode::NOT_FOUND, INDEX),
     }
 }
 

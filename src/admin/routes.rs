@@ -6,8 +6,11 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use super::{AdminState, json};
-use crate::config::Route;
+use crate::config::{self, Actuator, Route};
 use crate::routing::AllOf;
+
+/// What is shown of routes.
+const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
 /// Every route, in the order in which they are tried.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
@@ -19,14 +22,78 @@ pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
 pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => json(StatusCode::OK, &describe(route)),
-        None => json(StatusCode::NOT_FOUND, &json!({"error": "no such route"})),
+        None => unknown(),
+    }
+}
+
+/// What can be asked about routes.
+pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
+    let base = actuator.gateway.as_deref().unwrap_or_default();
+    let mut links: Vec<Value> =
+        PAGES.iter().map(|page| json!({"href": format!("{base}/{page}"), "methods": ["GET"]})).collect();
+    if actuator.may_refresh {
+        links.push(json!({"href": format!("{base}/refresh"), "methods": ["POST"]}));
+    }
+    json(StatusCode::OK, &Value::Array(links))
+}
+
+/// Every route as its author wrote it.
+pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
+    let config = state.config.load();
+    let definitions = config.routes.iter().map(|route| {
+        let written = &route.definition;
+        json!({
+            "id": &*route.id,
+            "uri": written.uri,
+            "predicates": written.predicates,
+            "filters": written.filters,
+            "metadata": written.metadata,
+            "order": route.order,
+        })
+    });
+    json(StatusCode::OK, &Value::Array(definitions.collect()))
+}
+
+/// The filters of the route `id` with their places, default ones among them, or 404.
+pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
+    match state.config.load().routes.iter().find(|route| &*route.id == id) {
+        Some(route) => {
+            let places = route.definition.filters.iter().zip(1_u32..);
+            json(StatusCode::OK, &places.map(|(filter, place)| (filter.clone(), json!(place))).collect())
+        }
+        None => unknown(),
+    }
+}
+
+/// The names of all filters.
+pub(super) fn filters() -> Value {
+    config::filters().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+}
+
+/// The names of all predicates.
+pub(super) fn predicates() -> Value {
+    config::predicates().iter().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+}
+
+fn unknown() -> Response<Full<Bytes>> {
+    json(StatusCode::NOT_FOUND, &json!({"error": "no such route"}))
+}
+
+/// `http://host` with its port, as Spring shows it.
+fn with_port(uri: &str) -> String {
+    let parsed = uri.parse::<http::Uri>().ok();
+    match parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?))) {
+        Some((scheme @ ("http" | "https"), authority)) if authority.port().is_none() => {
+            format!("{scheme}://{}:{}", authority.host(), if scheme == "https" { 443 } else { 80 })
+        }
+        _ => uri.to_owned(),
     }
 }
 
 fn describe(route: &Route) -> Value {
     let mut described = json!({
         "route_id": &*route.id,
-        "uri": route.definition.uri,
+        "uri": with_port(&route.definition.uri),
         "order": route.order,
         "predicate": AllOf(&route.predicates).to_string(),
         "filters": route.definition.filters,

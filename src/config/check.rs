@@ -16,7 +16,8 @@ use super::check_trusted::trusted_proxies;
 use super::filters::Settings;
 use super::limiter::{Limits, families};
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, Route, Underscores,
+    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, RequestSeries,
+    Route, Underscores,
 };
 use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
@@ -127,9 +128,10 @@ pub(crate) fn check(
         )
         .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
+    let server = check_server::server(&raw.server, nodes, env, sink);
     Config {
-        server: check_server::server(&raw.server, nodes, env, sink),
-        management: check_server::management(&raw.management, env, sink),
+        management: check_server::management(&raw.management, nodes, server.port, env, sink),
+        server,
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
@@ -155,6 +157,7 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
+        request_series: request_series(raw, nodes, sink),
         forwarding: forwarding(raw, nodes, switches, sink),
         http_client: httpclient::check(&raw.httpclient, nodes, sink),
         dns: upstreams::dns(&raw.dns, nodes, sink),
@@ -163,6 +166,28 @@ pub(crate) fn check(
         cors,
         routes,
         is_spring: sink.is_spring,
+    }
+}
+
+fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> RequestSeries {
+    let raw = &raw.metrics;
+    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
+    let name: String =
+        format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if let Some(prefix) = &raw.prefix
+        && !name.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        sink.error(prefix.origin, format!("`{}` cannot begin a metric's name", prefix.value))
+            .help("begin it with a letter");
+    }
+    let mut tags = check_server::labels(raw.tags, nodes, sink);
+    // `metrics.tags.path.enabled` is what `path-tags.enabled` was called before.
+    let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
+    RequestSeries {
+        enabled: raw.enabled.unwrap_or(true),
+        name,
+        tags,
+        path: raw.path_tags.enabled.or(older).unwrap_or(false),
     }
 }
 

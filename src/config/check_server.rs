@@ -5,11 +5,12 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::check::{Nodes, positive};
+use super::definition::flatten;
 use super::model::{Management, Server};
 use super::problem::Sink;
-use super::raw_server::{RawManagement, RawServer};
-use super::server_tls;
-use super::spot::Spot;
+use super::raw_server::{RawManagement, RawServer, RawShutdown};
+use super::spot::{Spot, Whole};
+use super::{check_actuator, server_tls};
 
 /// Heads smaller than this would refuse ordinary browsers.
 const MIN_HEADER_BYTES: u64 = 8 * 1024;
@@ -26,10 +27,13 @@ pub(crate) fn server(
     let http2 = raw.http2.enabled.unwrap_or(true);
     let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
         if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
-            sink.error(size.origin, format!("must be from 8KB to 16MB, got {} bytes", size.value.0));
+            sink.mistake(size.origin, format!("must be from 8KB to 16MB, got {} bytes", size.value.0))
+                .help("the nearer of the two is taken");
         }
-        size.value.0
+        size.value.0.clamp(MIN_HEADER_BYTES, MAX_HEADER_BYTES)
     });
+    let is_immediate = raw.shutdown == Some(RawShutdown::Immediate) && raw.shutdown_timeout.is_none();
+    let shutdown_secs = if is_immediate { 0 } else { 30 };
     let max_headers = raw.max_headers.map_or(100, |count| {
         // More than 32768 fields do not fit into http's HeaderMap.
         if !(1..=10_000).contains(&count.value) {
@@ -39,7 +43,7 @@ pub(crate) fn server(
     });
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Server {
-        address: raw.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        address: raw.address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
         port: port_from("SERVER_PORT", env, sink).or(raw.port).unwrap_or(8080),
         workers: raw.workers.unwrap_or(cores),
         http2,
@@ -49,15 +53,21 @@ pub(crate) fn server(
         max_body_bytes: raw.max_body_size.map(|size| size.0),
         max_connections: raw.max_connections.map_or(20_000, NonZeroUsize::get),
         header_timeout: positive(raw.header_timeout, 30, sink),
-        idle_timeout: positive(raw.idle_timeout, 75, sink),
+        idle_timeout: positive(raw.idle_timeout.or(raw.netty.idle_timeout), 75, sink),
         body_timeout: positive(raw.body_timeout, 30, sink),
         write_timeout: positive(raw.write_timeout, 30, sink),
-        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(30), |time| time.0),
+        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
     }
 }
 
-/// The listener for health, metrics and the API.
-pub(crate) fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Management {
+/// The listener for health, metrics and the API; `traffic` is the other one's port.
+pub(crate) fn management(
+    raw: &RawManagement,
+    nodes: &Nodes<'_>,
+    traffic: u16,
+    env: &dyn Fn(&str) -> Option<String>,
+    sink: &mut Sink,
+) -> Management {
     let mut enabled = raw.enabled.unwrap_or(true);
     let port = match (port_from("MANAGEMENT_SERVER_PORT", env, sink), raw.server.port) {
         (Some(port), _) => port,
@@ -74,12 +84,63 @@ pub(crate) fn management(raw: &RawManagement, env: &dyn Fn(&str) -> Option<Strin
             9090
         }),
     };
-    let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value);
-    if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.is_loopback()) {
+    let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
+    if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.0.is_loopback()) {
         sink.warn(at.origin, "the management port has no password, and others than this machine can reach it")
             .help("keep it on 127.0.0.1, or behind a firewall");
     }
-    Management { enabled, address, port, readiness_needs_redis: raw.readiness.redis.unwrap_or(false) }
+    if let Some(given) = raw.server.port.filter(|given| enabled && port == traffic && i32::from(port) == given.value)
+        && port != 0
+    {
+        sink.error(given.origin, format!("{port} is the port for traffic: management has one of its own here"))
+            .help("remove it for 9090, or give another");
+    }
+    if let Some(exposed) = &raw.endpoints.web.exposure.include
+        && sink.is_spring
+        && enabled
+        && raw.server.port.is_none()
+    {
+        sink.info(
+            exposed.origin,
+            format!("endpoints are served on the management port, {port}, and not beside routes"),
+        )
+        .help("`management.server.port` and `management.server.address` say where probes and Prometheus find them");
+    }
+    if let Some(given) = raw.server.port
+        && sink.is_spring
+        && enabled
+        && raw.server.address.is_none()
+    {
+        sink.info(given.origin, "the management port listens on 127.0.0.1; Spring's listens on every address")
+            .help("`management.server.address: 0.0.0.0` lets probes and Prometheus in from elsewhere");
+    }
+    Management {
+        enabled,
+        address,
+        port,
+        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
+        actuator: check_actuator::check(raw, sink),
+        tags: labels(raw.metrics.tags, nodes, sink),
+    }
+}
+
+/// Labels as Prometheus allows them: letters, digits and `_`, which stands for what Micrometer's names have besides.
+pub(crate) fn labels(tags: Option<Whole>, nodes: &Nodes<'_>, sink: &mut Sink) -> Vec<(String, String)> {
+    let mut tagged = Vec::new();
+    if let Some(node) = tags.and_then(|whole| nodes.get(whole)) {
+        flatten("", node, &mut tagged);
+    }
+    let mut labels: Vec<(String, String)> = Vec::with_capacity(tagged.len());
+    for tag in tagged {
+        let name = tag.name.unwrap_or_default();
+        let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || label.starts_with("__") {
+            sink.error(tag.origin.key(), format!("`{name}` cannot be a label")).help("begin it with a letter");
+        } else {
+            labels.push((label, tag.value));
+        }
+    }
+    labels
 }
 
 fn port_from(variable: &str, env: &dyn Fn(&str) -> Option<String>, sink: &mut Sink) -> Option<u16> {

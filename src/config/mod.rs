@@ -7,6 +7,7 @@
 mod access;
 mod advice;
 mod check;
+mod check_actuator;
 mod check_caches;
 mod check_concurrency;
 mod check_cors;
@@ -44,10 +45,13 @@ mod placeholder;
 mod predicates;
 mod problem;
 mod profiles;
+mod properties;
 mod raw;
+mod raw_actuator;
 mod raw_filters;
 mod raw_forwarded;
 mod raw_jwt;
+mod raw_metrics;
 mod raw_predicates;
 mod raw_route;
 mod raw_server;
@@ -85,7 +89,7 @@ pub use upstreams::{
     Statuses, Upstream,
 };
 
-use names::{LATER_SETTINGS, no_effect};
+use names::LATER_SETTINGS;
 use problem::{Sink, closest};
 use profiles::Profiles;
 use switches::Switches;
@@ -175,7 +179,7 @@ fn parse_text(
     let profiles = Profiles::of(&documents, env);
     let whole = unfold::join(documents, &profiles, env, &mut sink);
     let properties = whole.clone();
-    let mut root = unfold::unfold(whole, &mut sink);
+    let mut root = unfold::unfold(whole, &mut places, &mut sink);
     let lookup = |name: &str| {
         let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
         let random = || placeholder::random(name).map(placeholder::Value::Literal);
@@ -187,7 +191,7 @@ fn parse_text(
     let switches = Switches::take(&mut root, &mut sink);
 
     let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
-    report_unknown(&unknown, &mut sink);
+    report_unknown(&unknown, &root, &mut sink);
     let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
     let failed = sink.has_errors();
     let idle = sink.idle();
@@ -212,7 +216,7 @@ fn property(properties: &Node, name: &str) -> Option<String> {
 }
 
 /// Keys that nobody knows: our mistakes, Spring's that will come, and those of Spring's that have nothing to do with us.
-fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
+fn report_unknown(unknown: &[de::Unknown], root: &Node, sink: &mut Sink) {
     let mut skipped = Vec::new();
     for unknown in unknown {
         let path: Vec<String> = unknown.path.iter().map(|key| key.to_ascii_lowercase()).collect();
@@ -226,12 +230,11 @@ fn report_unknown(unknown: &[de::Unknown], sink: &mut Sink) {
                 format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
             )
             .help("remove it");
-        } else if let Some(instead) = no_effect(&unknown.path).filter(|_| sink.is_spring) {
-            let at = unknown.origin.key();
-            sink.info(at, format!("`spring.data.{}` has no effect here", unknown.path.join("."))).help(instead);
         } else if let Some(instead) = upstreams::no_effect(&unknown.path).filter(|_| sink.is_spring) {
             let at = unknown.origin.key();
             sink.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if sink.is_spring && properties::explain(unknown, root, sink) {
+            continue;
         } else if sink.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())

@@ -1,7 +1,5 @@
 //! Names of Spring Cloud Gateway that Tollgate does not take, and why.
 
-use super::de::canonical;
-
 /// Filters of Spring's that will come.
 const LATER_FILTERS: &[&str] = &[];
 
@@ -46,35 +44,4 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: &[&str] = &[
-    "metrics",
-    "streaming-media-types",
-    "route-filter-cache-enabled",
-    "handler-mapping",
-    "httpserver",
-    "actuator",
-    "restrictive-property-accessor",
-    "redis-route-definition-repository",
-    "observability",
-];
-
-/// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for
-/// everything below it.
-const NO_EFFECT: [(&str, &str); 7] = [
-    ("redis.lettuce", "a worker shares few connections and pipelines over them: `connections` says how many"),
-    ("redis.jedis", "a worker shares few connections and pipelines over them: `connections` says how many"),
-    ("redis.client-type", "the gateway has a client of its own"),
-    ("redis.client-name", "`CLIENT LIST` shows its connections as `lib-name=tollgate`"),
-    ("redis.connect-timeout", "connections are made in the background: no request waits for one"),
-    ("redis.repositories", "the gateway keeps counters, no entities"),
-    ("redis.cluster.max-redirects", "redirects are followed while `timeout` lasts"),
-];
-
-/// What stands here for the setting of Spring's at `path`, when it means nothing itself.
-pub(crate) fn no_effect(path: &[String]) -> Option<&'static str> {
-    let begins = |known: &str| {
-        let steps: Vec<&str> = known.split('.').collect();
-        path.len() >= steps.len() && steps.iter().zip(path).all(|(step, key)| canonical(step) == canonical(key))
-    };
-    NO_EFFECT.iter().find(|(known, _)| begins(known)).map(|(_, instead)| *instead)
-}
+pub(crate) const LATER_SETTINGS: &[&str] = &[];

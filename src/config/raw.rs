@@ -11,6 +11,7 @@ use super::httpclient::RawHttpClient;
 use super::raw_filters::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
 use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
 use super::raw_jwt::RawJwt;
+use super::raw_metrics::RawRequestSeries;
 use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
@@ -62,6 +63,8 @@ pub(crate) struct RawConfig {
     pub(crate) cors: Option<Spot<RawCors>>,
     /// Who may ask from other origins, by path.
     pub(crate) globalcors: RawGlobalCors,
+    /// How requests that match a route are counted.
+    pub(crate) metrics: RawRequestSeries,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
     /// Several servers that do the same, by the name that `lb://NAME` calls them.

@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::raw::StringOrList;
+use super::raw_actuator::{RawEndpointSettings, RawEndpoints};
+use super::raw_metrics::RawCommonTags;
 use super::raw_tls::RawServerSsl;
 use super::spot::{Spot, Whole};
-use super::units::{Size, Time};
+use super::units::{Address, Size, Time};
 
 /// The listener for traffic.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -17,7 +19,8 @@ use super::units::{Size, Time};
 pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`: a gateway is there to be reached.
     #[schemars(extend("x-needs-restart" = true))]
-    pub(crate) address: Option<IpAddr>,
+    #[schemars(with = "Option<IpAddr>")]
+    pub(crate) address: Option<Address>,
     /// Port to listen on; 0 lets the system choose. Default 8080, as Spring Boot's; the environment variable `SERVER_PORT` overrides it.
     #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<u16>,
@@ -26,6 +29,7 @@ pub(crate) struct RawServer {
     pub(crate) workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
     pub(crate) http2: RawHttp2,
+    #[serde(alias = "max-http-header-size")]
     /// Bytes that a request's head may have, from 8KB to 16MB. Default 64KB, enough for large cookies and tokens.
     pub(crate) max_http_request_header_size: Option<Spot<Size>>,
     /// Header fields that a request may have. Default 100, more than any browser sends.
@@ -35,6 +39,12 @@ pub(crate) struct RawServer {
     /// Connections held at once, shared out evenly among the workers. Default 20000.
     #[schemars(extend("x-needs-restart" = true))]
     pub(crate) max_connections: Option<NonZeroUsize>,
+    /// Spring Boot's `graceful` or `immediate`: whether requests in flight may end.
+    #[schemars(skip)]
+    pub(crate) shutdown: Option<RawShutdown>,
+    /// Spring Boot's settings of Netty.
+    #[schemars(skip)]
+    pub(crate) netty: RawNetty,
     /// Spring Boot's way to believe forwarding headers: `none`, `native` or `framework`.
     #[schemars(skip)]
     pub(crate) forward_headers_strategy: Option<Spot<String>>,
@@ -51,6 +61,24 @@ pub(crate) struct RawServer {
     /// TLS. Default: none.
     #[schemars(with = "Option<RawServerSsl>")]
     pub(crate) ssl: Option<Whole>,
+}
+
+/// What Spring Boot does with requests in flight when it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawShutdown {
+    /// They may end.
+    Graceful,
+    /// They are cut off.
+    Immediate,
+}
+
+/// Spring Boot's settings of Netty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawNetty {
+    /// As `server.idle-timeout`.
+    pub(crate) idle_timeout: Option<Spot<Time>>,
 }
 
 /// HTTP/2 settings.
@@ -72,6 +100,14 @@ pub(crate) struct RawManagement {
     pub(crate) server: RawManagementServer,
     /// When the gateway is ready.
     pub(crate) readiness: RawReadiness,
+    /// Spring Boot's settings of all endpoints.
+    #[schemars(skip)]
+    pub(crate) endpoints: RawEndpoints,
+    /// Spring Boot's settings of one endpoint.
+    #[schemars(skip)]
+    pub(crate) endpoint: RawEndpointSettings,
+    /// What is said of everything that is counted.
+    pub(crate) metrics: RawCommonTags,
 }
 
 /// Where the management listener listens.
@@ -80,10 +116,14 @@ pub(crate) struct RawManagement {
 pub(crate) struct RawManagementServer {
     /// Address to listen on. Default `127.0.0.1`: it has no password.
     #[schemars(extend("x-needs-restart" = true))]
-    pub(crate) address: Option<Spot<IpAddr>>,
+    #[schemars(with = "Option<IpAddr>")]
+    pub(crate) address: Option<Spot<Address>>,
     /// Port to listen on; -1 turns the listener off, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
     #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<Spot<i32>>,
+    /// What Spring Boot puts before the path of every endpoint.
+    #[schemars(skip)]
+    pub(crate) base_path: Option<String>,
 }
 
 /// When the gateway is ready.

@@ -59,6 +59,9 @@ impl Text {
 /// `application.yml`. Their documents come last, so what they say wins.
 pub(crate) fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Part>, LoadError> {
     let main = read_one(path)?;
+    if !has_neighbours(path) {
+        return Ok(vec![main]);
+    }
     let mut quiet = Sink::default();
     let (documents, mut places) = yaml::parse(&main.text, &mut quiet);
     let documents = unfold::expand(documents, &mut places, &mut quiet);
@@ -74,6 +77,15 @@ fn read_one(path: &Path) -> Result<Part, LoadError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
     Ok(Part::new(&path.display().to_string(), &text))
+}
+
+/// Whether any file beside `path` could be a profile's: otherwise the text need not be read twice.
+fn has_neighbours(path: &Path) -> bool {
+    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
+    let start = format!("{stem}-");
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::read_dir(folder)
+        .is_ok_and(|files| files.flatten().any(|file| file.file_name().to_string_lossy().starts_with(&start)))
 }
 
 /// The file of a profile beside `path`, where there is one. Its name cannot lead anywhere else.

@@ -102,21 +102,31 @@ fn imports(document: &Node, sink: &mut Sink) {
 }
 
 /// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
-pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
+pub(crate) fn unfold(mut whole: Node, places: &mut Places, sink: &mut Sink) -> Node {
     if !sink.is_spring {
         // Profiles have done their work.
         take(&mut whole, &["spring"]);
         return whole;
     }
     let origin = whole.origin;
-    let new_root = take(&mut whole, &NEW_ROOT);
-    let old_root = take(&mut whole, &OLD_ROOT).and_then(|node| without_servers(node, sink));
+    let mut new_root = take(&mut whole, &NEW_ROOT);
+    let mut old_root = take(&mut whole, &OLD_ROOT).and_then(|node| without_servers(node, sink));
+    let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
+    let redis_is_off = switches.into_iter().flatten().any(|switch| is_redis_off(&switch, sink));
+    for root in [&mut new_root, &mut old_root].into_iter().flatten() {
+        take(root, &["redis"]);
+    }
     if let (Some(old), Some(_)) = (&old_root, &new_root) {
         sink.warn(old.origin.key(), "settings stand under both `spring.cloud.gateway` and `spring.cloud.gateway.server.webflux`; the latter win")
             .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
     }
-    let new_redis = take(&mut whole, &["spring", "data", "redis"]);
-    let old_redis = take(&mut whole, &["spring", "redis"]);
+    let new_redis = take(&mut whole, &["spring", "data", "redis"]).filter(|_| !redis_is_off);
+    let old_redis = take(&mut whole, &["spring", "redis"]).filter(|_| !redis_is_off);
+    let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
+    if let Some(base) = take(&mut whole, &["spring", "webflux", "base-path"]) {
+        sink.error(base.origin.key(), "`spring.webflux.base-path` is not put before paths here")
+            .help("write it into each `Path`, and remove it");
+    }
     if let Some(old) = &old_redis {
         let (at, both) =
             (old.origin.key(), if new_redis.is_some() { "; what stands under both is taken from there" } else { "" });
@@ -150,6 +160,12 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         let at = value.origin;
         dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(key, value)]) });
     }
+    if let Some(phase) = phase
+        && let Some(server) = section(&mut result, "server", places)
+        && !server.iter().any(|(key, _)| canonical(key) == "shutdowntimeout")
+    {
+        server.push(("shutdown-timeout".to_owned(), phase));
+    }
     lend_bundles(&mut whole, &mut result);
     upstreams::take_over(&mut whole, &mut result, sink);
     let Kind::Map(entries) = whole.kind else { return result };
@@ -159,6 +175,28 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     }
     report_skipped(&skipped, sink);
     result
+}
+
+/// The entries of a section, which is added where it is not there.
+fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
+    if find(root, &[name]).is_none()
+        && let Kind::Map(entries) = &mut root.kind
+    {
+        entries.push((name.to_owned(), Node { origin: places.again(root.origin), kind: Kind::Map(Vec::new()) }));
+    }
+    match &mut find(root, &[name])?.kind {
+        Kind::Map(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Whether the gateway's own `redis.enabled` keeps limits out of Redis.
+fn is_redis_off(switch: &Node, sink: &mut Sink) -> bool {
+    let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
+    if is_off {
+        sink.info(switch.origin.key(), "`redis.enabled: false`: limits are kept in memory");
+    }
+    is_off
 }
 
 /// Puts `spring.ssl.bundle` where a setting names one of them.

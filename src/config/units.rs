@@ -1,6 +1,7 @@
 //! Durations and sizes as Spring writes them.
 
 use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -17,6 +18,22 @@ pub(crate) struct Seconds(pub(crate) i64);
 /// A number of bytes: `5000`, `64KB`, `5MB`; K, M and G are powers of 1024.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size(pub(crate) u64);
+
+/// An address to listen on, or `localhost`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address(pub(crate) IpAddr);
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let address = match text.trim() {
+            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            text => text.parse().ok(),
+        };
+        let wanted = || D::Error::custom(format!("expected an IP address such as `127.0.0.1` or `::`, found `{text}`"));
+        address.map(Self).ok_or_else(wanted)
+    }
+}
 
 /// Reads a duration; the error says what was expected.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {

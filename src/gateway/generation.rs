@@ -23,8 +23,8 @@ use crate::config::{
     Target, Tell, TrustedProxies, Underscores,
 };
 use crate::limits::Limits;
-use crate::routing::RouteTable;
-use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::routing::{PathPattern, Predicate, RouteTable};
+use crate::telemetry::metrics::{Metrics, RouteMetrics, Routed};
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::elsewhere::Elsewhere;
 use crate::upstream::endpoints::Endpoints;
@@ -68,6 +68,8 @@ pub struct Route {
     pub service: Shared,
     /// Where its requests are counted.
     pub metrics: Arc<RouteMetrics>,
+    /// Where they are instead, by the pattern that matches, where patterns are told apart.
+    pub metrics_by_path: Vec<(PathPattern, Arc<RouteMetrics>)>,
     /// Whether a layer reads the request's context.
     pub needs_context: bool,
     /// Whether a layer reads URI template variables.
@@ -76,6 +78,15 @@ pub struct Route {
     pub tells_prefix: bool,
     /// Whether a limiter may send its requests elsewhere.
     pub forwards: bool,
+}
+
+impl Route {
+    /// Where a request for `path` is counted.
+    #[must_use]
+    pub fn counted(&self, path: &str) -> &Arc<RouteMetrics> {
+        let told_apart = self.metrics_by_path.iter().find(|(pattern, _)| pattern.matches(path, true));
+        told_apart.map_or(&self.metrics, |(_, metrics)| metrics)
+    }
 }
 
 /// What outlives a worker's configurations: connections to upstreams, what limiters counted, metrics.
@@ -148,7 +159,8 @@ impl Resources {
             let built = Route {
                 id: Arc::clone(&route.id),
                 service,
-                metrics: self.metrics.route(self.worker, Some((&route.id, &route.definition.uri))),
+                metrics: self.counted(route, ""),
+                metrics_by_path: if config.request_series.path { self.by_path(route) } else { Vec::new() },
                 needs_context: route.filters.iter().any(Filter::needs_context)
                     || route.uri.key_resolver().is_some_and(KeyResolver::needs_context),
                 needs_variables: route.filters.iter().any(Filter::needs_variables)
@@ -171,6 +183,17 @@ impl Resources {
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
+    }
+
+    /// Where requests of `route` are counted that matched `pattern`.
+    fn counted(&self, route: &config::Route, pattern: &str) -> Arc<RouteMetrics> {
+        let (id, uri) = (Arc::clone(&route.id), route.definition.uri.as_str().into());
+        self.metrics.route(self.worker, Some(Routed { id, uri, path: pattern.into() }))
+    }
+
+    fn by_path(&self, route: &config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
+        let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
+        patterns.map(|pattern| (pattern.clone(), self.counted(route, &pattern.to_string()))).collect()
     }
 
     /// How `route` reaches targets that its requests name, and its own.

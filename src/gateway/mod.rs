@@ -108,7 +108,7 @@ impl Gateway {
         if route.forwards {
             head.extensions.insert(Peer(peer));
         }
-        record.routed(&route.id, &route.metrics);
+        record.routed(&route.id, route.counted(head.uri.path()));
         identify(&mut head, seen, connection, generation, route, variables, record);
         Ok(route.service.respond(Request::from_parts(head, body(incoming))))
     }

@@ -15,6 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use super::concurrency::ConcurrencyMetrics;
 use super::resilience::RetryMetrics;
 use super::verdicts::{self, LimiterMetrics};
+use crate::config::RequestSeries;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -37,8 +38,19 @@ pub struct Metrics {
 /// Its mutex is taken by that worker and by a scrape, so it is practically never contended.
 #[derive(Debug)]
 pub struct RouteMetrics {
-    route: Option<(Arc<str>, Arc<str>)>,
+    route: Option<Routed>,
     cells: Mutex<Vec<Cell>>,
+}
+
+/// What requests of a route have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Routed {
+    /// The route's id.
+    pub id: Arc<str>,
+    /// Where it leads.
+    pub uri: Arc<str>,
+    /// The pattern of `Path` that matched; empty where none did, or nobody wants to know.
+    pub path: Arc<str>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,18 +68,12 @@ struct Timer {
 }
 
 impl Metrics {
-    /// Worker `worker`'s series of the route `id`, which forwards to `uri`; `None` counts what matched no route.
-    pub fn route(&self, worker: usize, route: Option<(&Arc<str>, &str)>) -> Arc<RouteMetrics> {
+    /// Worker `worker`'s series of a route; `None` counts what matched no route.
+    pub fn route(&self, worker: usize, route: Option<Routed>) -> Arc<RouteMetrics> {
         let mut routes = self.routes.lock();
-        let same = |known: &RouteMetrics| match (&known.route, route) {
-            (Some((id, uri)), Some((wanted_id, wanted_uri))) => id == wanted_id && &**uri == wanted_uri,
-            (None, None) => true,
-            _ => false,
-        };
-        if let Some((_, known)) = routes.iter().find(|(owner, known)| *owner == worker && same(known)) {
+        if let Some((_, known)) = routes.iter().find(|(owner, known)| *owner == worker && known.route == route) {
             return Arc::clone(known);
         }
-        let route = route.map(|(id, uri)| (Arc::clone(id), Arc::from(uri)));
         let metrics = Arc::new(RouteMetrics { route, cells: Mutex::default() });
         routes.push((worker, Arc::clone(&metrics)));
         metrics
@@ -185,40 +191,25 @@ impl Timer {
 
 /// What `/metrics` shows of [`Metrics`].
 #[derive(Debug)]
-pub struct RequestCollector(pub Arc<Metrics>);
+pub struct RequestCollector(pub Arc<Metrics>, pub RequestSeries);
 
 impl Collector for RequestCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut routed: BTreeMap<(Arc<str>, Arc<str>, String, u16), Timer> = BTreeMap::new();
+        let mut routed: BTreeMap<(Routed, String, u16), Timer> = BTreeMap::new();
         let mut unrouted: BTreeMap<(String, u16), u64> = BTreeMap::new();
         for (_, metrics) in self.0.routes.lock().iter() {
             for cell in metrics.cells.lock().iter() {
                 let method = cell.method.to_string();
                 match &metrics.route {
-                    Some((id, uri)) => {
-                        routed.entry((id.clone(), uri.clone(), method, cell.status)).or_default().add(&cell.timer);
+                    Some(route) => {
+                        routed.entry((route.clone(), method, cell.status)).or_default().add(&cell.timer);
                     }
                     None => *unrouted.entry((method, cell.status)).or_default() += cell.timer.count,
                 }
             }
         }
-        let mut family = encoder.encode_descriptor(
-            "spring_cloud_gateway_requests_seconds",
-            "Requests by route, from the request's head to the last byte of its answer",
-            None,
-            MetricType::Histogram,
-        )?;
-        for ((id, uri, method, status), timer) in &routed {
-            let code = status.to_string();
-            let labels = [
-                ("routeId", &**id),
-                ("routeUri", &**uri),
-                ("outcome", outcome(*status)),
-                ("status", status_name(*status)),
-                ("httpStatusCode", &code),
-                ("httpMethod", method),
-            ];
-            timer.encode(&mut family.encode_family(&labels)?)?;
+        if self.1.enabled {
+            self.encode_routed(&mut encoder, &routed)?;
         }
         let mut family = encoder.encode_descriptor(
             "tollgate_unrouted_requests",
@@ -232,6 +223,38 @@ impl Collector for RequestCollector {
             ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
         }
         verdicts::encode(&mut encoder, self.0.limiters.lock().iter().map(|(_, limiter)| &**limiter))
+    }
+}
+
+impl RequestCollector {
+    fn encode_routed(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        routed: &BTreeMap<(Routed, String, u16), Timer>,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            &self.1.name,
+            "Requests by route, from the request's head to the last byte of its answer",
+            None,
+            MetricType::Histogram,
+        )?;
+        for ((route, method, status), timer) in routed {
+            let code = status.to_string();
+            let mut labels = vec![
+                ("routeId", &*route.id),
+                ("routeUri", &*route.uri),
+                ("outcome", outcome(*status)),
+                ("status", status_name(*status)),
+                ("httpStatusCode", &code),
+                ("httpMethod", method),
+            ];
+            if self.1.path {
+                labels.push(("path", &*route.path));
+            }
+            labels.extend(self.1.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            timer.encode(&mut family.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
 }
 
@@ -273,14 +296,19 @@ mod tests {
         let metrics = Arc::new(Metrics::default());
         let id: Arc<str> = "orders".into();
         for worker in 0..2 {
-            let route = metrics.route(worker, Some((&id, "http://127.0.0.1:9000")));
+            let route = metrics.route(
+                worker,
+                Some(Routed { id: Arc::clone(&id), uri: "http://127.0.0.1:9000".into(), path: "".into() }),
+            );
             route.observe(&Method::GET, 200, Duration::from_millis(3));
             route.observe(&Method::from_bytes(b"BREW").unwrap(), 200, Duration::from_secs(60));
             route.observe(&Method::from_bytes(b"WHEN").unwrap(), 200, Duration::from_secs(60));
         }
         metrics.route(0, None).observe(&Method::GET, 404, Duration::ZERO);
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(RequestCollector(metrics)));
+        let name = "spring_cloud_gateway_requests_seconds".to_owned();
+        let series = RequestSeries { enabled: true, name, tags: Vec::new(), path: false };
+        registry.register_collector(Box::new(RequestCollector(metrics, series)));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         let get = "routeId=\"orders\",routeUri=\"http://127.0.0.1:9000\",outcome=\"SUCCESSFUL\",status=\"OK\",\

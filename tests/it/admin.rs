@@ -83,7 +83,7 @@ fn health_and_routes_are_in_springs_shape() {
 fn the_admin_port_is_read_only_and_says_what_it_serves() {
     let gateway = Gateway::start(CONFIG);
     let mut client = crate::support::client::Connection::open(gateway.admin);
-    let refused = client.request("POST", "/actuator/gateway/refresh", &[], b"x");
+    let refused = client.request("POST", "/actuator/gateway/routes", &[], b"x");
     assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
     let index = gateway.admin("/");
     assert_eq!(index.status, 404);

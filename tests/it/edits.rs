@@ -171,6 +171,33 @@ fn every_edit_does_what_springs_does() {
     }
 }
 
+/// What names a new target replaces all of the old one, wherever it is listed; what is no target leaves it.
+#[test]
+fn a_request_goes_where_a_header_or_a_template_says() {
+    let (own, other) = (Upstream::ok("own"), Upstream::ok("other"));
+    let elsewhere = other.address;
+    let gateway = Gateway::start(&format!(
+        "routes:\n\
+         - {{id: header, uri: '{own}', predicates: [Path=/header], filters: [RequestHeaderToRequestUri=X-To, StripPrefix]}}\n\
+         - {{id: template, uri: '{own}', predicates: ['Path=/template/{{x}}'], filters: ['SetRequestUri=http://{elsewhere}/{{x}}?y', PrefixPath=/p]}}\n",
+        own = own.uri()
+    ));
+    let mut client = gateway.connect();
+    for (path, header, body, target) in [
+        ("/header", format!("http://{elsewhere}/a?b"), "other", "/a?b"),
+        ("/header", "/a".to_owned(), "own", "/"),
+        ("/header", "file:///a".to_owned(), "own", "/"),
+        ("/template/z%2F?q", String::new(), "other", "/z%2F?y"),
+    ] {
+        let answer = client.request("GET", path, &[("X-To", &header)], b"");
+        assert_eq!(answer.text(), body, "{path} {header}");
+        let upstream = if body == "own" { &own } else { &other };
+        let request = upstream.requests().pop().unwrap();
+        assert_eq!(request.target(), target, "{path} {header}");
+        assert_eq!(request.header("host"), Some(upstream.address.to_string().as_str()), "{path} {header}");
+    }
+}
+
 /// Default filters and a route's are numbered apart and merged by number; tokens are trimmed, empty ones dropped, and
 /// those beyond a filter's arguments ignored; a request gets one prefix.
 #[test]

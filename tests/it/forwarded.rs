@@ -63,7 +63,7 @@ fn forwarded_says_where_it_was_reached_and_keeps_what_is_trusted() {
         "server: {{address: 127.0.0.1, workers: 1}}\nspring.cloud.gateway:\n  trusted-proxies: '127\\.0\\.0\\.\\d+'\n  forwarded.by.enabled: true\n  httpserver.customizer-enabled: true\n  {}",
         ROUTES.replace('\n', "\n  ")
     );
-    let gateway = Gateway::start(&spring.replace("  routes", "  routes"));
+    let gateway = Gateway::start(&spring);
     let mut client = gateway.connect();
     let port = client.stream().local_addr().unwrap().port();
     let forwarded = told(&mut client, "/x", "forwarded");

@@ -41,6 +41,7 @@ mod resilience;
 mod response_cache;
 mod shares;
 mod soak;
+mod spring_properties;
 mod startup;
 mod streaming;
 mod support;

@@ -28,8 +28,10 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Everything there is to count, as of now.
 pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
+    let config = state.config.load();
+    let common = config.management.tags.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
+    let mut registry = Registry::with_labels(common);
+    registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics), config.request_series.clone())));
     registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
     registry.register_collector(Box::new(RetryCollector(Arc::clone(&state.metrics))));
