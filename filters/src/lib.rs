@@ -10,6 +10,7 @@
 //! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
 //! | [`ConcurrencyLimiterLayer`] | holds each key to so many requests at once | 429, 403 without a key, 503 |
 //! | [`EditLayer`] | edits paths, queries, headers, targets, a run in one service | 500, 400 where a variable does not fit |
+//! | [`EditLayer`] | edits paths, queries, headers and targets | 500, 400 where a variable does not fit |
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
