@@ -16,6 +16,7 @@
 
 pub mod admin;
 pub mod body;
+pub mod circuit_breakers;
 pub mod cli;
 pub mod config;
 pub mod deadline;

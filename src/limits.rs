@@ -16,6 +16,7 @@ use tollgate_filters::limiter::store::redis::{
 use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
 use tollgate_filters::request_rate_limiter::PlanSource;
 
+use crate::circuit_breakers::CircuitBreakers;
 use crate::config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };
@@ -45,6 +46,7 @@ pub struct SharedLimits {
     ledger: Arc<Ledger>,
     slots: Arc<LeaseTable>,
     breakers: Breakers,
+    circuit_breakers: CircuitBreakers,
     clients: Mutex<Vec<Weak<RedisClient>>>,
     stats: Mutex<Vec<Arc<RedisStats>>>,
     usage_stats: Arc<RedisStats>,
@@ -63,6 +65,7 @@ impl SharedLimits {
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
             breakers: Breakers::default(),
+            circuit_breakers: CircuitBreakers::default(),
             clients: Mutex::default(),
             stats: Mutex::default(),
             usage_stats: Arc::default(),
@@ -127,6 +130,12 @@ impl SharedLimits {
     #[must_use]
     pub fn caches(&self) -> &ResponseCaches {
         &self.caches
+    }
+
+    /// The circuit breakers of routes.
+    #[must_use]
+    pub fn circuit_breakers(&self) -> &CircuitBreakers {
+        &self.circuit_breakers
     }
 
     /// How many gateways there are, where somebody counts them.
@@ -199,6 +208,11 @@ impl Limits {
             hash_ids: self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys),
         };
         Meter::new(Arc::clone(&self.shared.ledger), &settings)
+    }
+
+    /// The circuit breakers that the workers share.
+    pub fn breakers(&self) -> &CircuitBreakers {
+        &self.shared.circuit_breakers
     }
 
     /// Where `limiter` keeps its slots, which are counted in `stats`.

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use thiserror::Error;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::local_response_cache::Filling;
+use tollgate_filters::replay::{ReplayBody, ReplayError};
 use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_rate_limiter::Metered;
 use tollgate_filters::request_size::SizeLimited;
@@ -45,6 +46,7 @@ enum Kind {
     Leased(Box<Leased<Body>>),
     Filling(Box<Filling<Body>>),
     Metered(Box<Metered<Body>>),
+    Replayed(Box<ReplayBody<Body>>),
     Upstream(Box<UpstreamBody>),
 }
 
@@ -62,6 +64,9 @@ pub enum BodyError {
     /// ([`BodyTooLarge`](tollgate_filters::request_size::BodyTooLarge)), or of a reason of its own.
     #[error("the size-limited body failed")]
     Limited(#[source] BoxError),
+    /// The request is being sent again.
+    #[error("the request is being sent again")]
+    Superseded,
     /// The upstream closed or reset the connection, or broke HTTP's framing.
     #[error("the upstream's body broke off")]
     Upstream(#[source] hyper::Error),
@@ -110,6 +115,7 @@ impl Body {
             Kind::Limited(body) => body.get_ref().upload(),
             Kind::Counted(body) => body.get_ref().upload(),
             Kind::Metered(body) => body.get_ref().upload(),
+            Kind::Replayed(body) => body.with_inner(Self::upload).flatten(),
             _ => None,
         }
     }
@@ -130,6 +136,9 @@ impl Body {
             Kind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Filling(body) => Pin::new(&mut **body).poll_frame(cx),
             Kind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
+            Kind::Replayed(body) => {
+                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
+            }
             Kind::Upstream(body) => body.poll(cx),
         }
     }
@@ -177,6 +186,21 @@ impl From<Filling<Body>> for Body {
     }
 }
 
+impl From<ReplayBody<Body>> for Body {
+    fn from(body: ReplayBody<Body>) -> Self {
+        body.into_direct().unwrap_or_else(|recorded| Kind::Replayed(Box::new(recorded)).into())
+    }
+}
+
+impl From<ReplayError<BodyError>> for BodyError {
+    fn from(error: ReplayError<BodyError>) -> Self {
+        match error {
+            ReplayError::Inner(error) => error,
+            ReplayError::Superseded => Self::Superseded,
+        }
+    }
+}
+
 impl From<Metered<Body>> for Body {
     fn from(metered: Metered<Body>) -> Self {
         Kind::Metered(Box::new(metered)).into()
@@ -212,6 +236,7 @@ impl HttpBody for Body {
             Kind::Leased(body) => body.is_end_stream(),
             Kind::Filling(body) => body.is_end_stream(),
             Kind::Metered(body) => body.is_end_stream(),
+            Kind::Replayed(body) => body.is_end_stream(),
             Kind::Upstream(body) => body.is_end_stream(),
         }
     }
@@ -226,6 +251,7 @@ impl HttpBody for Body {
             Kind::Leased(body) => body.size_hint(),
             Kind::Filling(body) => body.size_hint(),
             Kind::Metered(body) => body.size_hint(),
+            Kind::Replayed(body) => body.size_hint(),
             Kind::Upstream(body) => body.size_hint(),
         }
     }

@@ -20,6 +20,7 @@ use super::model::{
 };
 use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
+use super::resilience::Resilience;
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::switches::{self, Switches};
@@ -27,7 +28,7 @@ use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
 use super::{
-    check_caches, check_cors, check_forwarded, check_redis, check_routes, check_server, httpclient, upstreams,
+    check_caches, check_cors, check_forwarded, check_redis, check_routes, check_server, forward, httpclient, upstreams,
 };
 
 /// The nodes below a root by their place.
@@ -89,6 +90,9 @@ pub(crate) fn check(
         nodes,
         switches,
         limits,
+        resilience: Resilience::check(&raw.resilience4j, sink),
+        breakers: RefCell::default(),
+        forwards: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
@@ -99,6 +103,8 @@ pub(crate) fn check(
     upstreams::locator(raw, nodes, sink);
     settings.upstreams = upstreams::check(&settings, sink);
     let mut routes = check_routes::check(&settings, sink);
+    settings.resilience.report_unused(&settings.breakers.borrow(), sink);
+    forward::report_lost(&settings.forwards.borrow(), &routes, sink);
     let cors = check_cors::all(&settings, &routes, sink);
     check_caches::check(&settings, &mut routes, &cors, sink);
     if let Some(secure_headers) = &raw.filter.secure_headers

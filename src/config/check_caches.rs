@@ -6,6 +6,22 @@ use super::filters::{Settings, cache_for_all};
 use super::model::{Cors, Definition, Filter, Route};
 use super::problem::Sink;
 use super::switches::Kind;
+use super::yaml::Origin;
+
+/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
+pub(crate) fn leave_one<T>(list: &mut Vec<T>, filter: fn(&T) -> &Filter, id: &str, at: Origin, sink: &mut Sink) {
+    let is_cache = |item: &T| matches!(filter(item), Filter::LocalResponseCache(_));
+    let caches = list.iter().filter(|item| is_cache(item)).count();
+    if caches > 1 {
+        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
+    }
+    let mut spare = caches.saturating_sub(1);
+    list.retain(|item| {
+        let goes = spare > 0 && is_cache(item);
+        spare -= usize::from(goes);
+        !goes
+    });
+}
 
 /// Gives the shared cache to routes without one of their own where Spring's switches leave it on, and every cache its
 /// identity.

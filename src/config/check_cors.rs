@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_filters::cors::{self, Policy};
+use tollgate_filters::cors::{self, Policy, PolicyError};
 
 use super::de::{self, canonical};
 use super::filters::Settings;
@@ -10,7 +10,6 @@ use super::model::{Cors, Route, RouteCors};
 use super::problem::{Sink, reasons, suggest};
 use super::raw_filters::RawCors;
 use super::spot::Spot;
-use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
 use crate::routing::Predicate;
 
@@ -84,24 +83,23 @@ fn policy(raw: &RawCors, at: Origin, sink: &mut Sink) -> Option<Arc<Policy>> {
         exposed_headers: texts(&raw.exposed_headers),
         allow_credentials: raw.allow_credentials.unwrap_or(false),
         allow_private_network: raw.allow_private_network.unwrap_or(false),
-        max_age_secs: match &raw.max_age {
-            Some(text) => Some(seconds(text, sink)?),
-            None => None,
-        },
+        max_age_secs: raw.max_age.map(|seconds| seconds.0),
     };
     if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {
         sink.warn(at, "no origin is allowed, so every cross-origin request is answered 403")
             .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");
     }
-    let complain = |error| {
+    let complain = |error: PolicyError| {
         let message = reasons(&error);
         let named = |list: &Option<Vec<Spot<String>>>| {
             list.iter().flatten().find(|text| message.contains(&format!("`{}`", text.value))).map(|text| text.origin)
         };
         let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
         let place = lists.into_iter().find_map(named).unwrap_or(at);
-        sink.error(place, message)
-            .help("with credentials, `allowed-origin-patterns: [\"*\"]` names each origin that asks");
+        let help = sink.error(place, message);
+        if matches!(error, PolicyError::CredentialsForEveryone | PolicyError::PrivateNetworkForEveryone) {
+            help.help("`allowed-origin-patterns: [\"*\"]` in its place names each origin that asks");
+        }
     };
     Policy::new(&settings).map_err(complain).ok().map(Arc::new)
 }
@@ -119,18 +117,6 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
         }
     }
     patterns
-}
-
-/// Seconds, or a time with a unit.
-fn seconds(text: &Spot<String>, sink: &mut Sink) -> Option<i64> {
-    let value = text.value.trim();
-    let time = || i64::try_from(parse_time(value).ok()?.as_secs()).ok();
-    let seconds = value.parse().ok().or_else(time);
-    if seconds.is_none() {
-        sink.error(text.origin, format!("expected a number of seconds, found `{value}`"))
-            .help("write seconds, or a time such as `30m`");
-    }
-    seconds
 }
 
 /// What holds on which path: routes before `globalcors`, as in Spring, and the top-level `cors` behind both.
@@ -195,9 +181,11 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
 
 /// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
 fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, sink: &mut Sink) {
-    let patterns = route.predicates.iter().find_map(Predicate::path_patterns).unwrap_or_default();
-    let mut patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
+    let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
+        sink.warn(cors.origin, "the route has no `Path`, so this holds for every path, whichever route takes it")
+            .help("a policy is found by the path alone: write `Path`, or `globalcors` to say so");
         patterns.push("/**".to_owned());
     }
     if !cors.is_own && patterns.len() > 1 {

@@ -9,7 +9,7 @@ use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::filters::Settings;
 use super::httpclient;
-use super::model::{Definition, Filter, Http2, Route};
+use super::model::{Definition, Filter, Http2, Route, Target};
 use super::predicates::{self, Condition};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
@@ -17,7 +17,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_cors, check_edits, check_target, filters, upstreams};
+use super::{check_caches, check_cors, check_edits, check_target, filters, forward, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -107,24 +107,6 @@ fn interleave(defaults: &Filters, own: Filters) -> Filters {
     }
     merged.extend(defaults);
     merged.sort_by_key(|listed| listed.filter.place());
-    merged
-}
-
-/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
-fn one_cache(merged: Filters, id: &str, at: Origin, sink: &mut Sink) -> Filters {
-    let is_cache = |listed: &Listed| matches!(listed.filter, Filter::LocalResponseCache(_));
-    let caches = merged.iter().filter(|listed| is_cache(listed)).count();
-    if caches > 1 {
-        sink.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
-    }
-    let mut spare = caches.saturating_sub(1);
-    let stays = |listed: &Listed| {
-        let goes = spare > 0 && is_cache(listed);
-        spare -= usize::from(goes);
-        !goes
-    };
-    let mut merged = merged;
-    merged.retain(stays);
     merged
 }
 
@@ -226,7 +208,7 @@ impl Reading<'_> {
         if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
             checked.extend(self.predicates.below_base());
         }
-        let merged = interleave(self.defaults, own);
+        let mut merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =
             limiters > 0 || merged.iter().any(|listed| matches!(listed.filter, Filter::ConcurrencyLimiter(_)));
@@ -250,13 +232,20 @@ impl Reading<'_> {
         if limiters > 1 && sink.is_spring {
             sink.info(id_at, format!("route `{id}` has {limiters} limiters: each has its own bucket here, in Spring the last one's settings hold for all"));
         }
+        for listed in &mut merged {
+            filters::bind(&mut listed.filter, listed.written.origin, &id, self.settings, sink);
+        }
+        let moves = merged.iter().any(|listed| forward::changes_path(&listed.written.name));
+        if let Some((Target::Forward(path), uri)) = target.as_ref().zip(uri).filter(|_| !moves) {
+            self.settings.forwards.borrow_mut().push((uri.origin, path.to_string()));
+        }
         if is_whole {
             merged.iter().for_each(|listed| variables(listed, &checked, &id, sink));
             if let (Some(target), Some(uri)) = (&target, uri) {
                 upstreams::variables(target, &checked, uri.origin, sink);
             }
         }
-        let merged = one_cache(merged, &id, id_at, sink);
+        check_caches::leave_one(&mut merged, |listed| &listed.filter, &id, id_at, sink);
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),
             _ => None,
@@ -297,6 +286,7 @@ fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut 
         let outcome = match &listed.filter {
             Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
             Filter::Edit(_) => "every request is answered 500",
+            Filter::CircuitBreaker(_) => "the fallback is answered 500",
             _ => "no request has a key",
         };
         sink.mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))

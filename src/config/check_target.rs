@@ -2,6 +2,7 @@
 
 use http::Uri;
 
+use super::forward;
 use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
@@ -15,6 +16,8 @@ pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> O
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
         Some("lb") => return upstreams::target(uri, upstreams, sink),
+        Some("forward") => return forward::target(text, at, sink).map(Target::Forward),
+        Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
             // The upgrade to WebSocket is HTTP's: a target of `ws` serves ordinary requests as well.
             let scheme = if matches!(scheme, "https" | "wss") { Scheme::Https } else { Scheme::Http };
@@ -22,9 +25,6 @@ pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> O
         }
         Some(scheme @ ("http" | "https" | "ws" | "wss")) => {
             sink.error(at, format!("`{text}` is no URI")).help(format!("write it like `{scheme}://127.0.0.1:9000`"));
-        }
-        Some(later @ ("forward" | "no")) => {
-            sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help("use `http://host:port`");
         }
         Some(other) if text.contains("://") => {
             sink.error(at, format!("unknown scheme `{other}`"))

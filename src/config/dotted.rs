@@ -1,6 +1,6 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`) and one map over another.
 
-use super::de::canonical;
+use super::de::same_name;
 use super::problem::Sink;
 use super::yaml::{Kind, Node, Places};
 
@@ -20,6 +20,10 @@ fn expand_keys(node: Node, places: &mut Places, sink: &mut Sink) -> Node {
             for (key, value) in entries {
                 let mut value = expand_keys(value, places, sink);
                 let at = value.origin;
+                if sink.is_spring && key.starts_with('/') {
+                    sink.warn(at.key(), format!("Spring drops the slashes of the key `{key}`; here they stay"))
+                        .help(format!("write `\"[{key}]\"`"));
+                }
                 let mut steps = split(&key);
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 for step in steps.into_iter().rev() {
@@ -44,7 +48,7 @@ fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
     let Kind::Map(entries) = &map.kind else { return false };
     entries
         .iter()
-        .filter(|(name, _)| canonical(name) == canonical(key))
+        .filter(|(name, _)| same_name(name, key))
         .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
 }
 
@@ -100,7 +104,7 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
     match (&mut under.kind, over.kind) {
         (Kind::Map(entries), Kind::Map(more)) => {
             for (key, value) in more {
-                match entries.iter_mut().find(|(name, _)| canonical(name) == canonical(&key)) {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
                     Some((_, old)) => merge(old, value),
                     None => entries.push((key, value)),
                 }

@@ -247,7 +247,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let mut beginning = None;
         for index in 0.. {
             let is_first = index == 0 && self.asked;
-            let item = self.to(index, is_first);
+            let mut item = self.to(index, is_first);
+            // An item has no key: where it begins stands for it.
+            let keyed = item.wanted.map_or([].as_slice(), |wanted| wanted.key.as_slice());
+            item.asked |= !keyed.is_empty();
             let result = match seq.next_element_seed(item) {
                 Ok(None) if index == 0 => return self.empty(),
                 Ok(None) => break,
@@ -255,6 +258,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 Err(error) => Err(error),
             };
             let at = item.arrived(result)?;
+            self.found.note(keyed, at);
             if is_first {
                 beginning = at.map(|at| self.found.beginning(at, &['[', '-']));
             }

@@ -26,6 +26,7 @@ mod definition;
 mod dotted;
 mod environment;
 mod filters;
+mod forward;
 #[cfg(test)]
 mod generated;
 mod httpclient;
@@ -51,6 +52,7 @@ mod raw_predicates;
 mod raw_route;
 mod raw_server;
 mod raw_tls;
+mod resilience;
 mod schema;
 mod server_tls;
 mod spot;

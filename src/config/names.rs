@@ -3,7 +3,7 @@
 use super::de::canonical;
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: &[&str] = &["CircuitBreaker", "FallbackHeaders", "Retry"];
+const LATER_FILTERS: &[&str] = &[];
 
 /// What Spring does with a Java class or another system, and what to do instead.
 const REFUSED: [(&str, &str, &str); 8] = [

@@ -210,9 +210,13 @@ impl Sink {
         Help(self.found.last_mut())
     }
 
-    /// What can as well be removed, and why.
+    /// What can as well be removed, and why: what is [`Help::idle`], and what a warning says does nothing.
     pub(crate) fn idle(&self) -> Vec<(Origin, String)> {
-        let idle = self.found.iter().filter(|found| found.idle);
+        let does_nothing = |found: &Found| {
+            let says = |words| found.message.contains(words);
+            found.severity == Severity::Warning && (says("has no effect") || says("does nothing"))
+        };
+        let idle = self.found.iter().filter(|found| found.idle || does_nothing(found));
         let place = |found: &Found| match found.at {
             At::Origin(origin) => Some((origin, found.message.clone())),
             At::Nowhere | At::LineColumn(..) => None,

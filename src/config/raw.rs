@@ -14,6 +14,7 @@ use super::raw_jwt::RawJwt;
 use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
+use super::resilience::RawResilience;
 use super::spot::{Spot, Whole};
 use super::units::Time;
 use super::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
@@ -74,6 +75,8 @@ pub(crate) struct RawConfig {
     pub(crate) discovery: RawDiscovery,
     /// Settings of filters wherever they stand.
     pub(crate) filter: RawFilterSettings,
+    /// Circuit breakers: when they open and close, and how long calls may take.
+    pub(crate) resilience4j: RawResilience,
     /// What `RequestRateLimiter` tells the client, wherever it stands.
     pub(crate) redis_rate_limiter: RawLimiterHeaders,
     /// What `SetStatus` tells the client, wherever it stands.

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::raw::Scalar;
 use super::spot::{Spot, Whole};
-use super::units::{Size, Time};
+use super::units::{Seconds, Size, Time};
 
 /// What `SecureHeaders` adds.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -108,7 +107,6 @@ pub(crate) struct RawCors {
     pub(crate) allow_credentials: Option<bool>,
     /// Whether public sites may ask those of a private network. Default false.
     pub(crate) allow_private_network: Option<bool>,
-    /// Seconds, or a time such as `30m`, for which browsers may remember the answer to a preflight. Default: they decide.
-    #[schemars(with = "Option<Scalar>")]
-    pub(crate) max_age: Option<Spot<String>>,
+    /// How long browsers may remember the answer to a preflight: seconds, or a time such as `30m`. Default: as long as they do by themselves, 5 seconds for the most part.
+    pub(crate) max_age: Option<Seconds>,
 }

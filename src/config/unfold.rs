@@ -18,6 +18,7 @@ const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 /// What stands elsewhere in Spring, and what it is here.
 const MOVED: [(&[&str], &str); 2] =
     [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
 /// What may name bundles of `spring.ssl.bundle`, and by which keys.
 const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["redis", "ssl"], &["bundle"]),
@@ -126,13 +127,16 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
         .help("move it to `spring.data.redis`");
     }
 
+    let breakers = take(&mut whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]);
+
     let mut result = Node { origin, kind: Kind::Map(Vec::new()) };
     for root in [old_root, new_root].into_iter().flatten() {
         dotted::merge(&mut result, root);
     }
-    for redis in [old_redis, new_redis].into_iter().flatten() {
-        let at = redis.origin;
-        dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![("redis".to_owned(), redis)]) });
+    let named = [("redis", old_redis), ("redis", new_redis), ("resilience4j", breakers)];
+    for (name, node) in named.into_iter().filter_map(|(name, node)| Some((name, node?))) {
+        let at = node.origin;
+        dotted::merge(&mut result, Node { origin: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
     }
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {

@@ -10,6 +10,10 @@ use serde::de::{Deserialize, Deserializer, Error};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
 
+/// A whole number of seconds: `3600`, `30m`, `PT1H`; a bare number is seconds, and may be negative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seconds(pub(crate) i64);
+
 /// A number of bytes: `5000`, `64KB`, `5MB`; K, M and G are powers of 1024.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size(pub(crate) u64);
@@ -52,6 +56,15 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = || i64::try_from(parse_time(&text).ok()?.as_secs()).ok();
+        let wrong = || D::Error::custom(format!("expected seconds, or a time such as `30m`, found `{}`", text.trim()));
+        text.trim().parse().ok().or_else(time).map(Self).ok_or_else(wrong)
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parse_size(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
@@ -65,6 +78,16 @@ impl JsonSchema for Time {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": ["string", "integer"], "description": "`500ms`, `5s`, `PT1S`; a bare number is milliseconds", "examples": ["500ms", "5s"]})
+    }
+}
+
+impl JsonSchema for Seconds {
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["integer", "string"], "description": "`3600`, `30m`, `PT1H`; a bare number is seconds", "examples": [3600, "1h"]})
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use parking_lot::Mutex;
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::context::{RequestContext, TargetUri};
 use tollgate_filters::limiter::concurrency::redis::key_name;
 use tollgate_filters::limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
@@ -27,7 +28,7 @@ use crate::config::{
     Target,
 };
 use crate::gateway::service::Shared;
-use crate::gateway::stack::{self, stack};
+use crate::gateway::stack::{self, entering, stack};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::origin::Origin;
 
@@ -76,6 +77,7 @@ impl<'r> Recorder<'r> {
             }));
             let max_body = self.config.server.max_body_bytes;
             let service = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
+            let service = entering(&self.route.uri, service);
             tokio::time::timeout(patience, service.respond(request)).await.ok()?.ok()
         })
     }
@@ -157,6 +159,11 @@ impl stack::Resources for Recorder<'_> {
         Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
     }
 
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        // A closed one, whatever that of traffic is.
+        Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
+    }
+
     fn rerouting(&self) -> Shared {
         Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
     }
@@ -186,6 +193,8 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     }
     let base = match target {
         Target::Echo => "echo:".to_owned(),
+        Target::Forward(_) => "forward:".to_owned(),
+        Target::Nowhere => "no:".to_owned(),
         Target::Http { scheme, host, port } => {
             let origin = Origin::new(*scheme, host, *port, &Arc::default(), Http2::Auto);
             let shown = format!("{}://{}", origin.scheme(), String::from_utf8_lossy(origin.authority.as_bytes()));

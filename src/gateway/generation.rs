@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
@@ -16,7 +17,7 @@ use tollgate_filters::request_rate_limiter::PlanSource;
 use super::cors::{ByPath, granted, nowhere, shared_with};
 use super::reroute::Current;
 use super::service::Shared;
-use super::stack::{self, echoing, forwarding, stack, telling_prefix};
+use super::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
 use crate::config::{
     self, ConcurrencyLimiter, Config, Filter, ForwardedHeaders, HttpClient, RateLimiter, RequestCounter, ResponseCache,
     Target, Tell, TrustedProxies, Underscores,
@@ -121,9 +122,11 @@ impl Resources {
         let cors = ByPath::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
             let elsewhere = self.elsewhere(route, &config.http_client);
-            let innermost = match self.endpoints(&route.uri, &elsewhere, config) {
-                None => echoing(),
-                Some(endpoints) => forwarding(Forward {
+            let innermost = match (&route.uri, self.endpoints(&route.uri, &elsewhere, config)) {
+                (Target::Forward(_), _) => self.current.rerouting(),
+                (Target::Nowhere, _) => stack::nowhere(),
+                (_, None) => echoing(),
+                (_, Some(endpoints)) => forwarding(Forward {
                     endpoints,
                     elsewhere,
                     timeouts: timeouts(route, &config.http_client),
@@ -136,7 +139,8 @@ impl Resources {
                 && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
             let innermost = if tells_prefix { telling_prefix(tell, innermost) } else { innermost };
             let innermost = if cors.is_some() { granted(innermost) } else { innermost };
-            let service = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+            let max_body = config.server.max_body_bytes;
+            let service = entering(&route.uri, stack(&route.id, &route.filters, max_body, innermost, self));
             let service = match &cors {
                 Some(policies) => shared_with(policies.clone(), service),
                 None => service,
@@ -150,7 +154,7 @@ impl Resources {
                 needs_variables: route.filters.iter().any(Filter::needs_variables)
                     || route.uri.key_resolver().is_some_and(KeyResolver::needs_variables),
                 tells_prefix,
-                forwards: route.filters.iter().any(Filter::reroutes),
+                forwards: matches!(route.uri, Target::Forward(_)) || route.filters.iter().any(Filter::reroutes),
             };
             (route.predicates.clone(), built)
         });
@@ -181,7 +185,7 @@ impl Resources {
     /// The servers at `target`, spoken to as `way` says; `None` where that is within the gateway.
     fn endpoints(&self, target: &Target, way: &Elsewhere, config: &Config) -> Option<Endpoints> {
         Some(match target {
-            Target::Echo => return None,
+            Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
             Target::Http { scheme, host, port } => {
                 Endpoints::One(self.pools.get(Origin::new(*scheme, host, *port, &way.tls, way.http2)))
             }
@@ -229,6 +233,10 @@ impl stack::Resources for Resources {
 
     fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
         self.limits.caches().open(if cache.is_shared { "" } else { route }, cache.max_bytes)
+    }
+
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        self.limits.breakers().breaker(name, rules)
     }
 
     fn rerouting(&self) -> Shared {

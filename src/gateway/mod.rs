@@ -5,6 +5,7 @@ mod cors;
 mod generation;
 mod limiter;
 mod reroute;
+mod resilience;
 pub mod respond;
 pub mod screen;
 pub mod service;
@@ -23,7 +24,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
-use tollgate_filters::context::{Degraded, LocalReply, RequestContext};
+use tollgate_filters::context::{AsksToUpgrade, Degraded, LocalReply, RequestContext};
 
 use context::Upgrade;
 pub use generation::Resources;
@@ -142,6 +143,7 @@ fn identify(
         && generation.tunnels
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
     {
+        head.extensions.insert(AsksToUpgrade);
         head.extensions.insert(Upgrade {
             protocol,
             activity: Arc::clone(&connection.activity),

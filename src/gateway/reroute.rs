@@ -1,4 +1,4 @@
-//! Requests that a limiter sends elsewhere are routed anew.
+//! Requests that a limiter, a circuit breaker or a route sends elsewhere within the gateway are routed anew.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -25,6 +25,13 @@ pub(super) struct Current(RefCell<Weak<Generation>>);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 
+/// How often a request was sent elsewhere; in its extensions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hops(u8);
+
+/// A request that was sent elsewhere more often goes in a circle.
+const MOST_HOPS: u8 = 10;
+
 impl Current {
     pub(super) fn set(&self, generation: &Rc<Generation>) {
         *self.0.borrow_mut() = Rc::downgrade(generation);
@@ -49,6 +56,12 @@ impl Current {
     fn route(&self, request: Request<Body>) -> Result<ResponseFuture, Failure> {
         let generation = self.0.borrow().upgrade().ok_or(Failure::NoRoute)?;
         let (mut head, body) = request.into_parts();
+        let hops = head.extensions.get_or_insert_default::<Hops>();
+        hops.0 += 1;
+        if hops.0 > MOST_HOPS {
+            tracing::warn!(path = head.uri.path(), "routes forward a request in a circle: answered 508");
+            return Err(Failure::Loop);
+        }
         let Some(Peer(peer)) = head.extensions.get::<Peer>().copied() else { return Err(Failure::Internal) };
         let view = RequestView {
             method: &head.method,

@@ -39,6 +39,9 @@ pub enum Failure {
     /// No route matches.
     #[error("no route matches")]
     NoRoute,
+    /// Forwarded within the gateway from route to route without end.
+    #[error("the gateway forwards this request in a circle")]
+    Loop,
     /// The request's body is over the limit.
     #[error("the request body is too large")]
     TooLarge,
@@ -81,6 +84,7 @@ impl Failure {
             Self::OptionsOfGateway => StatusCode::NO_CONTENT,
             Self::NoRoute | Self::NoEndpoint { as_not_found: true } => StatusCode::NOT_FOUND,
             Self::NoEndpoint { as_not_found: false } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Loop => StatusCode::LOOP_DETECTED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -100,6 +104,7 @@ impl Failure {
             Self::ExpectationFailed => "expectation-failed",
             Self::OptionsOfGateway => "options",
             Self::NoRoute => "no-route",
+            Self::Loop => "forward-loop",
             Self::TooLarge => "request-too-large",
             Self::ClientTimeout => "client-timeout",
             Self::ClientBody => "client-body",

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
+use tollgate_filters::fallback_headers::FallbackHeadersLayer;
 use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
 use tollgate_filters::limiter::store::Store;
 use tollgate_filters::local_response_cache::{self, Filling, LocalResponseCacheLayer};
 use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
+use tollgate_filters::replay::ReceivedLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
 use tollgate_filters::request_rate_limiter::PlanSource;
@@ -23,10 +26,10 @@ use tollgate_filters::set_status::SetStatusLayer;
 use tower::{Layer, service_fn};
 
 use super::context::Upgrade;
-use super::limiter;
 use super::service::Shared;
+use super::{limiter, resilience};
 use crate::body::Body;
-use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Tell};
+use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Target, Tell};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
@@ -44,6 +47,8 @@ pub trait Resources {
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>>;
     /// Where the answers of `route` are kept.
     fn cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache>;
+    /// The circuit breaker called `name`.
+    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker>;
     /// Routes a request anew, by its path as it is now.
     fn rerouting(&self) -> Shared;
     /// Whether the access log says why the gateway answered a request itself.
@@ -71,6 +76,22 @@ pub fn echoing() -> Shared {
     Shared::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
 }
 
+/// The innermost service of a route that leads nowhere.
+#[must_use]
+pub fn nowhere() -> Shared {
+    Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))))
+}
+
+/// `stacked` as requests come to it: those of a route that forwards within the gateway have its path before they meet a
+/// filter, as in Spring.
+#[must_use]
+pub fn entering(target: &Target, stacked: Shared) -> Shared {
+    match target {
+        Target::Forward(path) => resilience::at_path(path, stacked),
+        _ => stacked,
+    }
+}
+
 /// Stacks `filters`, the first outermost, around `innermost`. `max_body` bounds every request's body, before any
 /// filter sees it.
 #[must_use]
@@ -84,7 +105,8 @@ pub fn stack(
     let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
-    let mut service = innermost;
+    let drops_answers = filters.iter().any(Filter::drops_answers);
+    let mut service = if drops_answers { Shared::new(ReceivedLayer.layer(innermost)) } else { innermost };
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
         rest = before;
@@ -123,6 +145,9 @@ pub fn stack(
                 let marked = resources.logs_reasons() || rest.iter().any(Filter::acts_on_answers);
                 limiter::limited(route_id, limiters + 1, limiter, marked, service, resources)
             }
+            Filter::Retry(settings) => resilience::retried(route_id, settings, service, resources),
+            Filter::CircuitBreaker(breaker) => resilience::broken(route_id, breaker, service, resources),
+            Filter::FallbackHeaders(names) => Shared::new(FallbackHeadersLayer::new(names.clone()).layer(service)),
         };
     }
     match max_body {

@@ -13,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
 use super::concurrency::ConcurrencyMetrics;
+use super::resilience::RetryMetrics;
 use super::verdicts::{self, LimiterMetrics};
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -28,6 +29,7 @@ pub struct Metrics {
     routes: Mutex<Vec<(usize, Arc<RouteMetrics>)>>,
     limiters: Mutex<Vec<(usize, Arc<LimiterMetrics>)>>,
     concurrency: Mutex<Vec<(usize, Arc<ConcurrencyMetrics>)>>,
+    retries: Mutex<Vec<(usize, Arc<RetryMetrics>)>>,
 }
 
 /// One worker's requests of one route, by method and status.
@@ -91,6 +93,22 @@ impl Metrics {
         let metrics = Arc::new(ConcurrencyMetrics::new(route, rule));
         all.push((worker, Arc::clone(&metrics)));
         metrics
+    }
+
+    /// Worker `worker`'s series of the `Retry` filters of `route`.
+    pub fn retries(&self, worker: usize, route: &Arc<str>) -> Arc<RetryMetrics> {
+        let mut all = self.retries.lock();
+        if let Some((_, known)) = all.iter().find(|(owner, known)| *owner == worker && known.is_of(route)) {
+            return Arc::clone(known);
+        }
+        let metrics = Arc::new(RetryMetrics::new(route));
+        all.push((worker, Arc::clone(&metrics)));
+        metrics
+    }
+
+    /// Shows `look` every series of a `Retry`.
+    pub(super) fn each_retry(&self, mut look: impl FnMut(&RetryMetrics)) {
+        self.retries.lock().iter().for_each(|(_, series)| look(series));
     }
 
     /// Shows `look` every series of a concurrency limiter.

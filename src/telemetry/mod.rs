@@ -7,5 +7,6 @@ pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod record;
+pub mod resilience;
 pub mod upstreams;
 pub mod verdicts;

@@ -1,6 +1,5 @@
 //! What counts as a failure, what is answered for it, and what Spring would have thrown.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::breaker::{Breaker, NotPermitted, Permit};
 use super::machine::State;
 use crate::context::LocalReply;
 use crate::fault::{FallbackCause, Fault, Thrown};
-use crate::replay::mark_received;
+use crate::replay::{left_over, mark_received};
 use crate::reply::Reply;
 
 /// A breaker, and how what it lets through is judged.
@@ -116,9 +115,13 @@ impl Judge {
     }
 
     /// What becomes of `response`, which is none to be glad of, where there is no fallback.
-    pub(super) fn resume<R: From<Bytes>>(&self, failure: &Failure, response: Response<R>) -> Response<R> {
+    pub(super) fn resume<R: From<Bytes>>(&self, failure: &Failure, mut response: Response<R>) -> Response<R> {
         match failure {
-            Failure::Fault(_) if self.settings.resume_without_error => Response::new(R::from(Bytes::new())),
+            Failure::Fault(_) if self.settings.resume_without_error => {
+                let mut resumed = Response::new(R::from(Bytes::new()));
+                *resumed.headers_mut() = left_over(&mut response);
+                resumed
+            }
             _ => response,
         }
     }
@@ -146,19 +149,21 @@ impl Failure {
         FallbackCause { execution, root }
     }
 
-    fn message(&self) -> Option<Cow<'static, str>> {
+    fn message(&self) -> Option<String> {
         Some(match self {
             Self::NotPermitted { breaker, refused } => {
                 let state = if refused.state == State::HalfOpen { "HALF_OPEN" } else { "OPEN" };
-                format!("CircuitBreaker '{breaker}' is {state} and does not permit further calls").into()
+                format!("CircuitBreaker '{breaker}' is {state} and does not permit further calls")
             }
             Self::TooLate(limit) => {
                 let millis = limit.as_millis();
-                format!("Did not observe any item or terminal signal within {millis}ms in 'circuitBreaker' (and no fallback has been configured)").into()
+                format!(
+                    "Did not observe any item or terminal signal within {millis}ms in 'circuitBreaker' (and no fallback has been configured)"
+                )
             }
             Self::Status(status) => {
                 let name = status.canonical_reason().unwrap_or_default().to_uppercase().replace([' ', '-'], "_");
-                format!("{} {name}", status.as_u16()).trim_end().to_owned().into()
+                format!("{} {name}", status.as_u16()).trim_end().to_owned()
             }
             Self::Fault(_) => return None,
         })

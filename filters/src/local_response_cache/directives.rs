@@ -22,7 +22,7 @@ impl Directives {
         let mut found = Self::default();
         for directive in elements(headers, &CACHE_CONTROL) {
             let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
-            let seconds = || argument.trim().trim_matches('"').parse().map_or(Duration::ZERO, Duration::from_secs);
+            let seconds = || delta_seconds(argument.trim().trim_matches('"')).unwrap_or_default();
             let least = |known: Option<Duration>| Some(known.map_or_else(seconds, |known| known.min(seconds())));
             match name.trim().to_ascii_lowercase().as_str() {
                 "no-store" => found.no_store = true,
@@ -35,6 +35,12 @@ impl Directives {
         }
         found
     }
+}
+
+/// A number of seconds (RFC 9111 §1.2.2): one that is too large is as good as for ever.
+pub(super) fn delta_seconds(text: &str) -> Option<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse::<u32>().unwrap_or(u32::MAX).into()))
 }
 
 /// The elements of a comma-separated list over all of its lines (RFC 9110 §5.6.1). What is no text is left out.

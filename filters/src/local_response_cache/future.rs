@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::body::{Fill, Filling};
 use super::cache::{Answer, Resource};
 use super::directives::restate;
-use super::key::{Asked, Key};
+use super::key::{self, Key};
 use super::{CacheOutcome, Shared, rules};
 use crate::context::LocalReply;
 use crate::cors::Granted;
@@ -45,7 +45,9 @@ pub(super) enum Then {
     Changes(Key),
     /// It is kept on its way to the client.
     Keeps {
-        asked: Asked,
+        resource: Key,
+        /// The request's fields.
+        asked: HeaderMap,
         /// The resource as it was known before.
         expected: Arc<Resource>,
         /// What the upstream was asked about: 304 says that it still holds.
@@ -83,8 +85,8 @@ where
                         }
                         response.map(Filling::plain)
                     }
-                    Some(Then::Keeps { asked, expected, kept }) => {
-                        let coming = Coming { shared, asked, expected };
+                    Some(Then::Keeps { resource, asked, expected, kept }) => {
+                        let coming = Coming { shared, resource, asked, expected };
                         match kept.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
                             Some(kept) => coming.refresh(&kept, &response),
                             None => coming.keep(response),
@@ -103,14 +105,15 @@ where
 /// An answer that may be kept has come.
 struct Coming<'c> {
     shared: &'c Shared,
-    asked: Asked,
+    resource: Key,
+    asked: HeaderMap,
     expected: Arc<Resource>,
 }
 
 impl Coming<'_> {
     fn lifetime(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let time_to_live = self.shared.settings.time_to_live;
-        rules::lifetime(&self.asked.headers, status, headers, time_to_live, SystemTime::now())
+        rules::lifetime(&self.asked, status, headers, time_to_live, SystemTime::now())
     }
 
     /// The upstream's answer, which is kept as it goes on if it may be.
@@ -121,7 +124,7 @@ impl Coming<'_> {
         let Some(lifetime) = lifetime else { return response.map(Filling::plain) };
         let headers = response.headers().clone();
         restate(response.headers_mut(), lifetime);
-        let Some(resource) = cache.vary(&self.asked.resource, &self.expected, &headers) else {
+        let Some(resource) = cache.vary(&self.resource, &self.expected, &headers) else {
             return response.map(Filling::plain);
         };
         let answer = Answer {
@@ -138,15 +141,9 @@ impl Coming<'_> {
         if answer.weight().saturating_add(least) > cache.max_answer_bytes() {
             return response.map(Filling::plain);
         }
-        let key = self.asked.answer(&resource.vary);
-        let fill = Fill {
-            cache: Arc::clone(cache),
-            resource: self.asked.resource,
-            key,
-            answer,
-            length,
-            gathered: BytesMut::new(),
-        };
+        let key = key::answer(&self.resource, &self.asked, &resource.vary);
+        let fill =
+            Fill { cache: Arc::clone(cache), resource: self.resource, key, answer, length, gathered: BytesMut::new() };
         response.map(|body| Filling::new(body, fill))
     }
 
@@ -163,14 +160,14 @@ impl Coming<'_> {
             granted: kept.granted || not_modified.extensions().get::<Granted>().is_some(),
             ..kept.clone()
         };
-        let response = answer.response(&self.asked.headers, false, now);
-        match lifetime.and_then(|_| cache.vary(&self.asked.resource, &self.expected, &answer.headers)) {
+        let response = answer.response(&self.asked, false, now);
+        match lifetime.and_then(|_| cache.vary(&self.resource, &self.expected, &answer.headers)) {
             Some(resource) => {
-                let key = self.asked.answer(&resource.vary);
-                cache.keep(&self.asked.resource, key, answer);
+                let key = key::answer(&self.resource, &self.asked, &resource.vary);
+                cache.keep(&self.resource, key, answer);
             }
             // It may not be kept any more.
-            None => cache.forget(&self.asked.resource),
+            None => cache.forget(&self.resource),
         }
         response.map(Filling::plain)
     }

@@ -7,44 +7,34 @@ use sha2::{Digest, Sha256};
 /// The name of something kept.
 pub(super) type Key = [u8; 32];
 
-/// What a request asks for.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// Where it is kept that the resource is known, and by which fields its answers differ.
-    pub(super) resource: Key,
-    /// The request's fields.
-    pub(super) headers: HeaderMap,
-}
-
 /// By these fields answers differ, whatever the upstream says: a client's answers are for who has its credentials.
 const ALWAYS: [HeaderName; 4] = [AUTHORIZATION, COOKIE, RANGE, IF_RANGE];
 
-impl Asked {
-    /// What `request` asks for, among those of `scope`.
-    pub(super) fn of<B>(request: &Request<B>, scope: &str) -> Self {
-        let mut digest = Sha256::new();
-        feed(&mut digest, scope.as_bytes());
-        let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
-        let authority = request.uri().authority().map_or(host, |authority| authority.as_str().as_bytes());
-        feed(&mut digest, authority);
-        feed(&mut digest, request.uri().path().as_bytes());
-        // `/a?` and `/a` are two resources.
-        feed(&mut digest, request.uri().query().map_or(String::new(), |query| format!("?{query}")).as_bytes());
-        Self { resource: digest.finalize().into(), headers: request.headers().clone() }
-    }
+/// The name of the resource that `request` asks for, among those of `scope`.
+pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
+    let mut digest = Sha256::new();
+    feed(&mut digest, scope.as_bytes());
+    let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
+    let authority = request.uri().authority().map_or(host, |authority| authority.as_str().as_bytes());
+    feed(&mut digest, authority);
+    feed(&mut digest, request.uri().path().as_bytes());
+    // `/a?` and `/a` are two resources.
+    feed(&mut digest, request.uri().query().map_or(String::new(), |query| format!("?{query}")).as_bytes());
+    digest.finalize().into()
+}
 
-    /// Where the answer is kept that differs by the fields `vary`, besides those by which all do.
-    pub(super) fn answer(&self, vary: &[HeaderName]) -> Key {
-        let mut digest = Sha256::new();
-        digest.update(self.resource);
-        for name in ALWAYS.iter().chain(vary) {
-            feed(&mut digest, name.as_str().as_bytes());
-            let values = self.headers.get_all(name);
-            digest.update((values.iter().count() as u64).to_le_bytes());
-            values.iter().for_each(|value| feed(&mut digest, value.as_bytes()));
-        }
-        digest.finalize().into()
+/// The name of the answer that a request for `resource` with the fields `headers` gets, which differs by the fields `vary`
+/// besides those by which all do.
+pub(super) fn answer(resource: &Key, headers: &HeaderMap, vary: &[HeaderName]) -> Key {
+    let mut digest = Sha256::new();
+    digest.update(resource);
+    for name in ALWAYS.iter().chain(vary) {
+        feed(&mut digest, name.as_str().as_bytes());
+        let values = headers.get_all(name);
+        digest.update((values.iter().count() as u64).to_le_bytes());
+        values.iter().for_each(|value| feed(&mut digest, value.as_bytes()));
     }
+    digest.finalize().into()
 }
 
 /// With its length before, so that no two texts side by side look like two others.
@@ -65,7 +55,8 @@ mod tests {
             request = request.header(*name, *value);
         }
         let vary: Vec<_> = vary.iter().copied().map(HeaderName::from_static).collect();
-        Asked::of(&request.body(()).unwrap(), "route").answer(&vary)
+        let request = request.body(()).unwrap();
+        answer(&resource(&request, "route"), request.headers(), &vary)
     }
 
     #[test]
@@ -89,6 +80,6 @@ mod tests {
         }
         assert_eq!(key("/a", &[("accept", "x")], &[]), keys[0]);
         let other = Request::builder().uri("/a").body(()).unwrap();
-        assert_ne!(Asked::of(&other, "other route").answer(&[]), keys[0]);
+        assert_ne!(answer(&resource(&other, "other route"), other.headers(), &[]), keys[0]);
     }
 }

@@ -8,7 +8,7 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 
-use super::directives::{Directives, elements};
+use super::directives::{Directives, delta_seconds, elements};
 
 /// What the cache does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,7 @@ pub(super) fn lifetime(
 
 /// What the upstream says of the answer's age.
 pub(super) fn age(headers: &HeaderMap) -> Duration {
-    let seconds = headers.get(AGE).and_then(|age| age.to_str().ok()?.trim().parse::<u32>().ok());
-    Duration::from_secs(seconds.unwrap_or(0).into())
+    headers.get(AGE).and_then(|age| delta_seconds(age.to_str().ok()?.trim())).unwrap_or_default()
 }
 
 /// The lifetime that `Expires` gives (RFC 9111 §5.3); what is no date is in the past.
@@ -185,8 +184,10 @@ mod tests {
             (vec![("cache-control", "max-age=6000")], Some(300)),
             (vec![("cache-control", "max-age=60, s-maxage=90")], Some(90)),
             (vec![("cache-control", "max-age=60"), ("age", "20")], Some(40)),
-            (vec![("cache-control", "max-age=60"), ("age", "18446744073709551615")], Some(60)),
-            (vec![("cache-control", "max-age=99999999999999999999")], None),
+            (vec![("cache-control", "max-age=60"), ("age", "x")], Some(60)),
+            (vec![("cache-control", "max-age=60"), ("age", "18446744073709551615")], None),
+            (vec![("cache-control", "max-age=99999999999999999999")], Some(300)),
+            (vec![("cache-control", "max-age=-1")], None),
             (vec![("cache-control", "max-age=0")], None),
             (vec![("cache-control", "max-age=0"), tag], Some(0)),
             (vec![("cache-control", "no-cache"), tag], Some(0)),

@@ -12,6 +12,8 @@ use tower::{ServiceExt, service_fn};
 
 use super::*;
 
+mod property;
+
 /// A body in pieces, as an upstream sends them.
 struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
 

@@ -48,6 +48,9 @@ struct Tape<B> {
     is_lost: bool,
 }
 
+/// The next piece of a body.
+type Polled<E> = Poll<Option<Result<Frame<Bytes>, ReplayError<E>>>>;
+
 /// Why a [`ReplayBody`] broke off.
 #[derive(Debug, Error)]
 pub enum ReplayError<E> {
@@ -180,7 +183,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 // === impl Reader ===
 
 impl<B: Body<Data = Bytes>> Reader<B> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ReplayError<B::Error>>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Polled<B::Error> {
         let tape = &mut *self.tape.lock();
         if self.turn != tape.turn {
             return Poll::Ready(Some(Err(ReplayError::Superseded)));

@@ -21,6 +21,7 @@ use super::{AdminState, reply};
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
+use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
 use crate::telemetry::upstreams::UpstreamCollector;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -31,6 +32,8 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
+    registry.register_collector(Box::new(RetryCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(BreakerCollector(Arc::clone(&state.limits))));
     registry.register_collector(Box::new(Snapshot::of(state)));
     let caches = state.limits.caches().all();
     if !caches.is_empty() {

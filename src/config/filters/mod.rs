@@ -6,8 +6,12 @@ mod edits;
 mod layers;
 mod limits;
 mod parameters;
+mod resilience;
 mod responses;
 mod targets;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use http::header::HeaderName;
 
@@ -18,10 +22,13 @@ use super::model::Filter;
 use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
+use super::resilience::Resilience;
 use super::switches::Switches;
 use super::upstreams::Named;
+use super::yaml::Origin;
 
 pub(crate) use self::layers::cache_for_all;
+pub(crate) use self::resilience::bind;
 
 /// A filter that routes can have.
 #[derive(Debug)]
@@ -55,6 +62,12 @@ pub(crate) struct Settings<'s> {
     pub(crate) switches: &'s Switches,
     /// What limiters have in common.
     pub(crate) limits: Limits<'s>,
+    /// Circuit breakers by name.
+    pub(crate) resilience: Resilience,
+    /// The names of those that routes have, as they are met.
+    pub(crate) breakers: RefCell<BTreeSet<String>>,
+    /// Paths that requests are forwarded to within the gateway, as they are met.
+    pub(crate) forwards: RefCell<Vec<(Origin, String)>>,
     /// `set-status.original-status-header-name`.
     pub(crate) original_status_header: Option<HeaderName>,
     /// `upstreams`.
@@ -76,6 +89,7 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
         layers::ENTRIES,
         limits::ENTRIES,
         parameters::ENTRIES,
+        resilience::ENTRIES,
         responses::ENTRIES,
         targets::ENTRIES,
     ];

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::keys::{Key, Shape};
-use crate::config::filters::filters as entries;
+use crate::config::filters::{Argument, filters as entries};
+use crate::config::predicates::predicates as predicate_entries;
 
 /// The table of all keys by their paths, sections left out.
 pub(super) fn keys(keys: &[Key]) -> String {
@@ -39,16 +40,31 @@ pub(super) fn filters(document: &str) -> String {
         let arguments = if document.contains(&format!("\n## Arguments of {name}\n")) {
             format!("[below](#arguments-of-{})", name.to_ascii_lowercase())
         } else {
-            let each = entry.args.iter().map(|argument| {
-                let doc = argument.doc.trim_end_matches('.');
-                let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };
-                format!("`{}`{doc}", argument.name)
-            });
-            cell(&each.collect::<Vec<_>>().join("<br>"))
+            arguments(entry.args)
         };
         writeln!(out, "| `{name}` | {arguments} | {} |", cell(&lower(entry.doc.trim_end_matches('.')))).unwrap();
     }
     out
+}
+
+/// The table of predicates by name.
+pub(super) fn predicates() -> String {
+    let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
+    for entry in predicate_entries() {
+        let doc = cell(&lower(entry.doc.trim_end_matches('.')));
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(entry.args)).unwrap();
+    }
+    out
+}
+
+/// Arguments in the order of the shortcut, as one cell.
+fn arguments(arguments: &[Argument]) -> String {
+    let each = arguments.iter().map(|argument| {
+        let doc = argument.doc.trim_end_matches('.');
+        let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };
+        format!("`{}`{doc}", argument.name)
+    });
+    cell(&each.collect::<Vec<_>>().join("<br>"))
 }
 
 /// A sentence as it goes on behind a colon: its first letter small, unless its first word is a name such as `HTTP`.

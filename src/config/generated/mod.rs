@@ -8,6 +8,7 @@
 mod keys;
 mod markdown;
 mod reference;
+mod spring;
 
 use std::path::Path;
 
@@ -64,8 +65,18 @@ fn the_reference_file_is_current() {
 fn the_tables_of_the_configuration_are_current() {
     let text = file("docs/configuration.md");
     let made = part(&text, "keys", &markdown::keys(&keys::keys()));
+    let made = part(&made, "predicates", &markdown::predicates());
     let made = part(&made, "filters", &markdown::filters(&text));
     is_current("docs/configuration.md", &made);
+}
+
+#[test]
+fn the_states_of_springs_settings_are_current() {
+    let mut text = file("docs/spring.md");
+    for (name, table) in spring::tables() {
+        text = part(&text, name, &table);
+    }
+    is_current("docs/spring.md", &text);
 }
 
 /// What `yaml` and one route make.

@@ -94,6 +94,9 @@ impl Rewriting<'_> {
         let Kind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
+            if self.idle(node.origin).is_some() {
+                continue;
+            }
             let mut item = match key.as_str() {
                 "routes" => self.routes(node),
                 "default-filters" => self.filters(node),

@@ -2,6 +2,9 @@
 
 use super::Rewriting;
 use super::print::{Item, Value};
+use crate::config::de::canonical;
+use crate::config::filters::Argument;
+use crate::config::predicates::{Takes, predicates};
 use crate::config::yaml::{Kind, Node};
 
 /// Spring's prefix of its limiter's arguments.
@@ -32,6 +35,7 @@ impl Rewriting<'_> {
                     }
                     let field = match key.as_str() {
                         "filters" => self.filters(node),
+                        "predicates" => self.predicates(node),
                         "uri" => self.uri(node),
                         _ => self.item(node),
                     };
@@ -61,7 +65,8 @@ impl Rewriting<'_> {
         match fields.iter_mut().find(|(key, _)| key == "metadata") {
             Some((_, metadata)) if metadata.get("response-timeout").is_some() => {}
             Some((_, Item { value: Value::Map(entries), .. })) => entries.push(none),
-            _ => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
+            Some((_, metadata)) => metadata.value = Value::Map(vec![none]),
+            None => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
         }
     }
 
@@ -72,7 +77,31 @@ impl Rewriting<'_> {
             && let Some(end) = ignored_path(text)
         {
             let path = text.split_off(end);
-            item.left_out(&path, "only scheme, host and port of `uri` count");
+            item.left_out(&path, "nobody reads it");
+        }
+        item
+    }
+
+    /// A list of predicates.
+    fn predicates(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        item.value = match node.kind {
+            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
+            _ => return self.item(node),
+        };
+        item
+    }
+
+    fn predicate(&self, node: Node) -> Item {
+        let mut item = self.item(node);
+        let Value::Map(fields) = &mut item.value else { return item };
+        let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
+        let Some(Value::Scalar(name)) = name else { return item };
+        let gathers = predicates().iter().find(|entry| entry.name == name.trim() && entry.takes != Takes::Each);
+        if let Some(entry) = gathers
+            && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
+        {
+            gather(args, entry.args);
         }
         item
     }
@@ -146,6 +175,28 @@ impl Rewriting<'_> {
     }
 }
 
+/// Spring gathers what stands under any name; our own form wants it under the right one, and what has a name of its own
+/// behind it.
+fn gather(args: &mut Item, known: &[Argument]) {
+    let Value::Map(entries) = &mut args.value else { return };
+    let Some((list, others)) = known.split_first() else { return };
+    let is_other = |(key, _): &(String, Item)| others.iter().any(|other| canonical(other.name) == canonical(key));
+    let fits = |key: &str| {
+        let (key, name) = (canonical(key), canonical(list.name));
+        key == name || name.strip_suffix('s').is_some_and(|one| key == one)
+    };
+    let (named, mut gathered): (Vec<_>, Vec<_>) = entries.drain(..).partition(is_other);
+    if !gathered.iter().all(|(key, _)| fits(key)) {
+        let each = gathered.into_iter().flat_map(|(_, item)| match item.value {
+            Value::Seq(items) => items,
+            value => vec![Item { value, ..item }],
+        });
+        gathered = vec![(list.name.to_owned(), Item::plain(Value::Seq(each.collect())))];
+    }
+    gathered.extend(named);
+    *entries = gathered;
+}
+
 /// `id=uri,Predicate=arg,Predicate=arg` as fields.
 fn one_line(line: &str) -> Vec<(String, Item)> {
     let (id, rest) = line.split_once('=').unwrap_or((line, ""));
@@ -162,6 +213,10 @@ fn one_line(line: &str) -> Vec<(String, Item)> {
 /// Where in `uri` the path begins that nobody reads.
 fn ignored_path(uri: &str) -> Option<usize> {
     let (scheme, rest) = uri.split_once("://")?;
+    if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {
+        // Ports stand with the endpoints.
+        return Some(scheme.len() + 3 + rest.find([':', '/', '?', '#'])?);
+    }
     let is_server = ["http", "https", "ws", "wss"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
     if !is_server || rest.contains("${") {
         return None;

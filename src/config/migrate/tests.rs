@@ -12,16 +12,22 @@ fn env(name: &str) -> Option<String> {
     ["REDIS_HOST"].contains(&name).then(|| "redis".to_owned())
 }
 
-/// `text` in our own form, which must be accepted without a warning, and both as they are checked.
-fn both(name: &str, text: &str) -> (Migrated, Config, Config) {
-    let old = parse(name, text, &env).unwrap_or_else(|problems| panic!("{problems}")).config;
+/// `text` in our own form, and both as they are checked. The new file must not be told of anything that the old one was
+/// not; `None` where our own form refuses what the old one is only warned about.
+fn both(name: &str, text: &str) -> Option<(Migrated, Config, Config)> {
+    let old = parse(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));
     let migrated = migrate(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));
     let new = parse(&format!("migrated-{name}"), &migrated.yaml, &env);
-    let new = new.unwrap_or_else(|problems| panic!("{problems}\n{}", migrated.yaml));
-    let worst = new.notes.list().iter().filter(|note| note.severity <= Severity::Warning).count();
-    assert_eq!(worst, 0, "{}{}", new.notes, migrated.yaml);
-    assert!(!new.config.is_spring);
-    (migrated, old, new.config)
+    let (new, notes) = match new {
+        Ok(new) => (Some(new.config), new.notes),
+        Err(problems) => (None, problems),
+    };
+    for note in notes.list().iter().filter(|note| note.severity <= Severity::Warning) {
+        let is_known = old.notes.list().iter().any(|known| known.message == note.message);
+        assert!(is_known, "{notes}{}", migrated.yaml);
+    }
+    assert!(new.as_ref().is_none_or(|new| !new.is_spring));
+    new.map(|new| (migrated, old.config, new))
 }
 
 fn files(folder: &str, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
@@ -38,8 +44,10 @@ fn explained(config: &Config, method: &str, path: &str) -> Explanation {
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
     let mut explanation = explain(config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 4 });
+    explanation.passed_over.iter_mut().for_each(|passed| passed.predicate.clear());
     if let Some(route) = &mut explanation.route {
         route.uri.clear();
+        route.predicates.clear();
         route.filters.iter_mut().for_each(|met| met.filter.clear());
     }
     explanation
@@ -64,7 +72,10 @@ fn every_spring_file_means_the_same_in_our_own_form() {
     for file in spring {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let (migrated, old, new) = both(name, &text);
+        let Some((migrated, old, new)) = both(name, &text) else {
+            assert!(name.starts_with("warn-"), "{name}");
+            continue;
+        };
         assert_eq!(format!("{:#?}", old.server), format!("{:#?}", new.server), "{name}");
         assert_eq!(format!("{:#?}", old.redis), format!("{:#?}", new.redis), "{name}");
         if !matches!(old.forwarding.trusted_proxies, TrustedProxies::Nobody) {
@@ -88,7 +99,7 @@ fn every_spring_file_means_the_same_in_our_own_form() {
                 assert_eq!(before, after, "{name}: {method} {path}\n{}", migrated.yaml);
             }
         }
-        assert!(taken > 0, "no probe of {name} finds a route");
+        assert!(taken > 0 || name.starts_with("warn-"), "no probe of {name} finds a route");
     }
 }
 
@@ -96,7 +107,7 @@ fn every_spring_file_means_the_same_in_our_own_form() {
 fn what_is_in_our_form_already_stays_what_it_is() {
     for file in files("config", |name| name.ends_with(".yaml") && name != "redis-tls.yaml") {
         let text = std::fs::read_to_string(&file).unwrap();
-        both("own.yaml", &text);
+        assert!(both("own.yaml", &text).is_some());
     }
 }
 
@@ -104,7 +115,7 @@ fn what_is_in_our_form_already_stays_what_it_is() {
 fn every_notation_of_springs_becomes_the_plain_one() {
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/spring/everything-once.yml"));
-    let yaml = both("everything-once.yml", &text.unwrap()).0.yaml;
+    let yaml = both("everything-once.yml", &text.unwrap()).unwrap().0.yaml;
     for expected in [
         "# - line 29: warning: `StripPrefix` takes 1 argument, `2` is one too many\n",
         "\n# Time to connect.\nhttpclient:\n  connect-timeout: 1500\n",
@@ -113,10 +124,11 @@ fn every_notation_of_springs_becomes_the_plain_one() {
         "      # Nobody writes but\n      - Method=GET,POST\n",
         "      # Changed: `StripPrefix` takes 1 argument, `2` is one too many.\n      - StripPrefix=1\n",
         "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",
-        "    # Left out: `/ignored/path`: only scheme, host and port of `uri` count.\n    uri: http://limits\n",
+        "    # Left out: `/ignored/path`: nobody reads it.\n    uri: http://limits\n",
         "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",
         "  - id: route-3\n    uri: http://nameless\n",
         "      response-timeout: -1\n",
+        "          patterns:\n            - /limits/**\n            - /limit\n          matchTrailingSlash: true\n",
         "\nkey-resolvers:\n  userKeyResolver: header:X-User\n",
     ] {
         assert!(yaml.contains(expected), "no `{expected}` in\n{yaml}");

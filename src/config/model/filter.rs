@@ -9,8 +9,8 @@ use tollgate_filters::limiter::concurrency::Concurrency;
 use tollgate_filters::limiter::store::OnStoreFailure;
 use tollgate_filters::metering::{Dimensions, Period};
 use tollgate_filters::{
-    concurrency_limiter, local_response_cache, redirect_to, remove_json_attributes, request_header_size,
-    secure_headers, set_status,
+    circuit_breaker, concurrency_limiter, fallback_headers, local_response_cache, redirect_to, remove_json_attributes,
+    request_header_size, retry, secure_headers, set_status,
 };
 
 use super::{RateLimiter, StoreKind};
@@ -40,6 +40,12 @@ pub enum Filter {
     RequestCounter(Box<RequestCounter>),
     /// Limits how many requests are under way at once.
     ConcurrencyLimiter(Box<ConcurrencyLimiter>),
+    /// Runs requests that failed again.
+    Retry(Box<retry::Settings>),
+    /// Asks an upstream that fails no more, for a while.
+    CircuitBreaker(Box<CircuitBreaker>),
+    /// Tells a fallback what went wrong.
+    FallbackHeaders(fallback_headers::HeaderNames),
 }
 
 /// Where a filter stands among its route's, whatever its position in the file (Spring's `Ordered`).
@@ -79,6 +85,30 @@ pub struct RequestCounter {
     pub ttl: Duration,
     /// The name under which several routes count together; `None`: the route's own.
     pub bucket: Option<Arc<str>>,
+}
+
+/// One circuit breaker of a route.
+#[derive(Clone, Debug)]
+pub struct CircuitBreaker {
+    /// The name under which routes share it; `None`: the route's id.
+    pub name: Option<Arc<str>>,
+    /// When it opens and closes; the same wherever the name is.
+    pub rules: circuit_breaker::Rules,
+    /// What counts as a failure, and what is answered then.
+    pub settings: circuit_breaker::Settings,
+    /// Where requests go that it does not answer.
+    pub fallback: Option<Forward>,
+}
+
+/// Another place within the gateway.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    /// Puts its path into a request.
+    pub path: Edit,
+    /// Its query; `None`: the request's own.
+    pub query: Option<Box<str>>,
+    /// Its path, where that is the same for all requests.
+    pub known: Option<Box<str>>,
 }
 
 /// One concurrency limiter of a route.
@@ -124,6 +154,7 @@ impl Filter {
             Self::RequestRateLimiter(limiter) => limiter.key_resolvers().any(KeyResolver::needs_variables),
             Self::RequestCounter(counter) => counter.key_resolver.needs_variables(),
             Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
+            Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().is_some_and(|to| to.path.needs_variables()),
             _ => false,
         }
     }
@@ -140,6 +171,7 @@ impl Filter {
             }
             Self::RequestCounter(counter) => counter.key_resolver.variables(),
             Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.variables(),
+            Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().map_or(Vec::new(), |to| to.path.variables()),
             _ => Vec::new(),
         }
     }
@@ -147,14 +179,28 @@ impl Filter {
     /// Whether it may send a request to another route.
     #[must_use]
     pub fn reroutes(&self) -> bool {
-        matches!(self, Self::RequestRateLimiter(limiter) if limiter.forwards())
+        match self {
+            Self::RequestRateLimiter(limiter) => limiter.forwards(),
+            Self::CircuitBreaker(breaker) => breaker.fallback.is_some(),
+            _ => false,
+        }
     }
 
-    /// Whether it changes upstreams' answers, and must tell them from the gateway's own.
+    /// Whether it may drop an answer and run its request again, or elsewhere.
+    #[must_use]
+    pub fn drops_answers(&self) -> bool {
+        matches!(self, Self::Retry(_)) || matches!(self, Self::CircuitBreaker(breaker) if breaker.fallback.is_some())
+    }
+
+    /// Whether it changes upstreams' answers, or judges by them, and must tell them from the gateway's own.
     #[must_use]
     pub fn acts_on_answers(&self) -> bool {
         match self {
-            Self::SetStatus(_) | Self::SecureHeaders(_) | Self::RemoveJsonAttributes(_) => true,
+            Self::SetStatus(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::Retry(_)
+            | Self::CircuitBreaker(_) => true,
             Self::Edit(edit) => !edit.is_request_side(),
             _ => false,
         }

@@ -17,7 +17,7 @@ use tollgate_filters::limiter::store::redis::RedisSettings;
 mod filter;
 mod http_client;
 
-pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter, ResponseCache};
+pub use self::filter::{CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter, ResponseCache};
 pub use self::http_client::{
     ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
 };
@@ -359,6 +359,10 @@ pub struct Definition {
 pub enum Target {
     /// The upstream within the gateway that answers with what it received.
     Echo,
+    /// Another route of the gateway, by this path.
+    Forward(Arc<str>),
+    /// Nowhere: the filters answer, and otherwise an empty 200 does.
+    Nowhere,
     /// An HTTP server.
     Http {
         /// Whether it speaks TLS.
@@ -383,7 +387,7 @@ impl Target {
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
             Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),
-            Self::Echo | Self::Http { .. } => None,
+            Self::Echo | Self::Http { .. } | Self::Forward(_) | Self::Nowhere => None,
         }
     }
 }

@@ -157,6 +157,15 @@ impl Predicate {
         }
     }
 
+    /// The path patterns of this predicate and of those within it, but for what is negated.
+    #[must_use]
+    pub fn paths_within(&self) -> Vec<&PathPattern> {
+        match &self.0 {
+            Kind::Any(predicates) | Kind::All(predicates) => predicates.iter().flat_map(Self::paths_within).collect(),
+            _ => self.path_patterns().unwrap_or_default().iter().collect(),
+        }
+    }
+
     /// The patterns of a `Host` predicate.
     pub(super) fn host_patterns(&self) -> Option<&[HostPattern]> {
         match &self.0 {

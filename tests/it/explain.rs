@@ -1,0 +1,116 @@
+//! `tollgate explain` and `tollgate migrate`: what they say is what the gateway does.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::redis::Redis;
+use crate::support::upstream::Upstream;
+
+fn tollgate(arguments: &[&str]) -> Output {
+    Command::new(TOLLGATE).args(arguments).env_clear().output().unwrap()
+}
+
+fn explained(file: &Path, method: &str, target: &str, fields: &[(&str, &str)]) -> Value {
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("-H{name}: {value}")).collect();
+    let mut arguments = vec!["explain", file.to_str().unwrap(), method, target, "--json"];
+    arguments.extend(fields.iter().map(String::as_str));
+    let output = tollgate(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_explain_says_is_what_the_upstream_and_redis_get() {
+    let (upstream, redis) = (Upstream::ok("ok"), Redis::start());
+    let uri = upstream.uri();
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{}', timeout: 5s}}
+default-filters: ['SetRequestHeader=X-Default, d', PreserveHostHeader]
+routes:
+- {{id: posts, uri: '{uri}', predicates: [Path=/orders/**, Method=POST]}}
+- id: orders
+  uri: {uri}
+  predicates: ['Path=/api/{{kind}}/**']
+  filters:
+    - StripPrefix=1
+    - RewritePath=/shoes/(?<id>.*), /items/$\\{{id}}
+    - 'AddRequestHeader=X-Kind, {{kind}}'
+    - {{name: RequestRateLimiter, args: {{replenish-rate: 10, burst-capacity: 20, key-resolver: [header:X-User, path]}}}}
+    - name: RequestRateLimiter
+      args:
+        key-resolver: header:X-Kind
+        limits: [{{name: a, replenish-rate: 1, burst-capacity: 5}}, {{name: b, algorithm: quota, allowance: 30}}]
+    - {{name: ConcurrencyLimiter, args: {{limit: 2, key-resolver: method}}}}
+- {{id: away, uri: '{uri}', predicates: [Path=/away], filters: ['RedirectTo=302, https://b.example/']}}
+",
+        redis.url()
+    ));
+    let fields = [("X-User", "ada lovelace"), ("Connection", "X-Gone"), ("X-Gone", "1")];
+    for (number, (method, target)) in
+        [("GET", "/api/shoes/7?full=1"), ("DELETE", "/api/hats//a%20b"), ("POST", "/orders/x")].into_iter().enumerate()
+    {
+        let told = explained(gateway.config(), method, target, &fields);
+        let mut connection = gateway.connect();
+        assert_eq!(connection.request(method, target, &fields, b"").status, 200);
+        let request = &upstream.requests()[number];
+        let route = &told["route"];
+        let url = route["forwarded"]["url"].as_str().unwrap();
+        assert_eq!(request.line, format!("{method} {} HTTP/1.1", url.strip_prefix(&uri).unwrap()));
+        for (name, values) in route["forwarded"]["headers"].as_object().unwrap() {
+            let values: Vec<&str> = values.as_array().unwrap().iter().map(|value| value.as_str().unwrap()).collect();
+            assert_eq!(request.all(name), values, "{name} of {method} {target}");
+        }
+        let filters = route["filters"].as_array().unwrap();
+        let keys = filters.iter().flat_map(|filter| filter["counted"].as_array().into_iter().flatten());
+        let keys = keys.flat_map(|counted| counted["redis-keys"].as_array().unwrap());
+        for key in keys.map(|key| key.as_str().unwrap()).filter(|key| !key.ends_with(".leases")) {
+            assert_eq!(redis.query::<i64>(&["EXISTS", key]).unwrap(), 1, "{key}");
+        }
+    }
+    let named = explained(gateway.config(), "GET", "/api/shoes/7", &fields).to_string();
+    let there: BTreeSet<String> = redis.query(&["KEYS", "*"]).unwrap();
+    assert!(there.iter().filter(|key| key.contains("shoes")).all(|key| named.contains(key.as_str())), "{there:?}");
+
+    let away = explained(gateway.config(), "GET", "/away", &fields);
+    assert_eq!(away["route"]["answered"]["status"], 302);
+    assert_eq!(gateway.get("/away").status, 302);
+    let passed: Vec<&str> =
+        away["passed-over"].as_array().unwrap().iter().map(|one| one["route"].as_str().unwrap()).collect();
+    assert_eq!(passed, ["posts", "orders"]);
+}
+
+#[test]
+fn commands_that_cannot_do_it_say_so_by_their_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let spring = file("a.yml", "spring.cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n");
+    let bad = file("bad.yml", "spring.cloud.gateway.routes: [\"a=nowhere,Path=/**\"]\n");
+    let missing = folder.path().join("none.yml").to_str().unwrap().to_owned();
+    let out = folder.path().join("out.yaml").to_str().unwrap().to_owned();
+    for (arguments, code) in [
+        (vec!["explain", &*spring, "GET", "/a"], 0),
+        (vec!["explain", &*bad, "GET", "/a"], 1),
+        (vec!["explain", &*missing, "GET", "/a"], 2),
+        (vec!["explain", &*spring, "GET", "/a", "-H", "no field"], 2),
+        (vec!["explain", &*spring, "G ET", "/a"], 2),
+        (vec!["migrate", &*spring, "-o", &*out], 0),
+        (vec!["check", &*out], 0),
+        (vec!["migrate", &*bad], 1),
+        (vec!["migrate", &*missing], 2),
+        (vec!["migrate", &*spring, "-o", "/nowhere/at/all"], 2),
+    ] {
+        let output = tollgate(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+        assert_eq!(output.stderr.is_empty(), code == 0, "{arguments:?}");
+    }
+    let text = String::from_utf8(tollgate(&["explain", &spring, "GET", "http://gw:80/a"]).stdout).unwrap();
+    assert!(text.starts_with("route a: Path=/**\nforwarded: GET http://a/a\n"), "{text}");
+}
