@@ -1,24 +1,36 @@
 //! A regular expression that a whole value must match.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use regex::Regex;
 
-use super::super::java_regex;
+use super::super::java_regex::{self, RegexError};
 use super::PredicateError;
+
+/// Expressions that are remembered at once.
+const MAX_KNOWN: usize = 1024;
+
+thread_local! {
+    /// What is compiled already and in use. Thousands of routes may ask for the same, which takes kilobytes and some
+    /// ten microseconds each time.
+    static KNOWN: RefCell<HashMap<Box<str>, Weak<Regex>>> = RefCell::default();
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Regexp {
     written: Box<str>,
-    compiled: Regex,
+    compiled: Arc<Regex>,
 }
 
 // === impl Regexp ===
 
 impl Regexp {
     pub(super) fn parse(written: &str) -> Result<Self, PredicateError> {
-        let compiled = java_regex::full_match(written)
-            .map_err(|source| PredicateError::Regexp { regexp: written.to_owned(), source })?;
+        let compiled =
+            compiled(written).map_err(|source| PredicateError::Regexp { regexp: written.to_owned(), source })?;
         Ok(Self { written: written.into(), compiled })
     }
 
@@ -29,6 +41,20 @@ impl Regexp {
     pub(super) fn matches(&self, value: &str) -> bool {
         self.compiled.is_match(value)
     }
+}
+
+fn compiled(written: &str) -> Result<Arc<Regex>, RegexError> {
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(regex) = known.get(written).and_then(Weak::upgrade) {
+            return Ok(regex);
+        }
+        let regex = Arc::new(java_regex::full_match(written)?);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(written.into(), Arc::downgrade(&regex));
+        Ok(regex)
+    })
 }
 
 impl fmt::Display for Regexp {
