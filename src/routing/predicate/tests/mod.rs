@@ -185,6 +185,16 @@ fn query_with_an_expression_needs_one_value_that_matches_as_a_whole() {
 }
 
 #[test]
+fn equal_expressions_share_what_they_are_compiled_to_however_many_there_are() {
+    let of = |index: usize| Predicate::query("q", Some(&format!("a{index}"))).unwrap();
+    let all: Vec<Predicate> = (0..1_100).chain(0..1_100).map(of).collect();
+    for (place, predicate) in all.iter().enumerate() {
+        let value = format!("q=a{}", place % 1_100);
+        assert!(predicate.matches(&RequestView { query: Some(&value), ..Request::get().view() }), "{value}");
+    }
+}
+
+#[test]
 fn cookie_needs_one_of_its_name_whose_value_matches_as_a_whole() {
     let predicate = Predicate::cookie("chocolate", "ch.p");
     for (value, expected) in [
