@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use http::{HeaderMap, Method};
-use tollgate::routing::{PathPattern, Predicate, RequestView, RouteTable, normalize};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Method};
+use tollgate::routing::{PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
 
 /// Routes as gateways have them: half share their first segments, each asks for a method too.
 fn table(routes: usize) -> RouteTable<usize> {
@@ -29,6 +30,61 @@ fn path(index: usize) -> String {
     if index.is_multiple_of(2) { format!("/api/v1/service{index}/a/b") } else { format!("/service{index}/17/orders/5") }
 }
 
+/// Tables that an index by the first segments of paths alone does not help with, and a request for the last route of
+/// each.
+fn nasty(routes: usize) -> Vec<(&'static str, RouteTable<usize>, String, String)> {
+    let last = routes - 1;
+    let of = |predicates: &dyn Fn(usize) -> Vec<Result<Predicate, PredicateError>>| {
+        RouteTable::new((0..routes).map(|index| (predicates(index).into_iter().flatten().collect(), index)).collect())
+    };
+    let path = |pattern: String| Predicate::path(&[pattern], false);
+    let host = |pattern: String| Predicate::host(&[pattern]);
+    vec![
+        (
+            "one deep prefix",
+            of(&|index| vec![path(format!("/company/shop/api/public/v1/orders/item{index}/**"))]),
+            format!("/company/shop/api/public/v1/orders/item{last}/a"),
+            "a".to_owned(),
+        ),
+        (
+            "behind a variable",
+            of(&|index| vec![path(format!("/{{tenant}}/item{index}/{{id}}"))]),
+            format!("/acme/item{last}/17"),
+            "a".to_owned(),
+        ),
+        (
+            "hosts",
+            of(&|index| vec![host(format!("tenant{index}.example.com")), path("/**".to_owned())]),
+            "/a/b".to_owned(),
+            format!("tenant{last}.example.com"),
+        ),
+        (
+            "hosts below hosts, with ports",
+            of(&|index| vec![host(format!("**.tenant{index}.example.com:*"))]),
+            "/a/b".to_owned(),
+            format!("www.eu.tenant{last}.example.com:8080"),
+        ),
+        (
+            "hosts and a common path",
+            of(&|index| vec![path("/api/v1/**".to_owned()), host(format!("**.tenant{index}.example.com"))]),
+            "/api/v1/orders".to_owned(),
+            format!("www.tenant{last}.example.com"),
+        ),
+    ]
+}
+
+fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
+    RequestView {
+        method: &Method::GET,
+        path,
+        query: None,
+        headers,
+        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        now_ms: || 0,
+        chance: 0,
+    }
+}
+
 fn find(c: &mut Criterion) {
     let headers = HeaderMap::new();
     let mut group = c.benchmark_group("find");
@@ -41,20 +97,20 @@ fn find(c: &mut Criterion) {
             ("none", "/api/v1/x/a".to_owned()),
         ];
         for (place, path) in &places {
-            let request = RequestView {
-                method: &Method::GET,
-                path,
-                query: None,
-                headers: &headers,
-                peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                now_ms: || 0,
-                chance: 0,
-            };
+            let request = request(path, &headers);
             assert_eq!(table.find(&request).is_some(), *place != "none", "{path}");
             group.bench_function(format!("{routes} routes, {place}"), |b| {
                 b.iter(|| table.find(black_box(&request)).map(|found| found.index));
             });
         }
+    }
+    for (name, table, path, host) in nasty(5_000) {
+        let headers = HeaderMap::from_iter(HeaderValue::from_str(&host).map(|host| (HOST, host)));
+        let request = request(&path, &headers);
+        assert_eq!(table.find(&request).map(|found| found.index), Some(4_999), "{name}");
+        group.bench_function(format!("5000 routes, {name}"), |b| {
+            b.iter(|| table.find(black_box(&request)).map(|found| found.index));
+        });
     }
     group.finish();
 }

@@ -9,7 +9,7 @@
 //! | [`RequestRateLimiterLayer`] | holds each key to one or several rules | 429, 403 without a key or blocked, 503 |
 //! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
 //! | [`ConcurrencyLimiterLayer`] | holds each key to so many requests at once | 429, 403 without a key, 503 |
-//! | [`EditLayer`] | edits headers and paths, a run of edits in one service | 500, 400 where a variable does not fit |
+//! | [`EditLayer`] | edits paths, queries, headers, targets, a run in one service | 500, 400 where a variable does not fit |
 //! | [`RedirectToLayer`] | redirects | always, 3xx |
 //! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
 //! | [`SetStatusLayer`] | replaces the upstream's status | never |
@@ -23,7 +23,8 @@
 //! | [`FallbackHeadersLayer`] | tells the fallback of a breaker what went wrong | never |
 //!
 //! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
-//! itself carries [`context::LocalReply`].
+//! itself carries [`context::LocalReply`]. Regular expressions are Java's, as Spring Cloud Gateway writes them:
+//! [`java_regex`].
 //!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::de::value::{StrDeserializer, U32Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::de::{Context, De, Misfit, Unknown, canonical};
+use super::de::{Context, De, Misfit, Unknown, same_name};
 use super::yaml::{Kind, Node};
 
 pub(super) struct Items<'n, 'c> {
@@ -47,7 +47,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
             }
             let name: &str = match self.fields {
                 None => key,
-                Some(fields) => match fields.iter().find(|field| canonical(field) == canonical(key)) {
+                Some(fields) => match fields.iter().find(|field| same_name(field, key)) {
                     None => {
                         let mut path = self.context.path.borrow().clone();
                         path.push(key.clone());

@@ -8,7 +8,8 @@ use super::check::Nodes;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::filters::Settings;
-use super::model::{Definition, Filter, Route, Target};
+use super::httpclient;
+use super::model::{Definition, Filter, Http2, Route, Target};
 use super::predicates::{self, Condition};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
@@ -142,6 +143,9 @@ impl Reading<'_> {
         let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
         let read = read.map(|(mut route, at)| {
             route.order = raw.order;
+            let tls = raw.tls.and_then(|whole| self.nodes.get(whole));
+            route.tls = tls.and_then(|node| httpclient::tls(node, sink)).map(Arc::new);
+            route.http2 = raw.http2.map(Into::into);
             let metadata = raw.metadata.and_then(|whole| self.nodes.get(whole));
             if let Some(metadata) = metadata {
                 self::metadata(metadata, &mut route, sink);
@@ -263,6 +267,8 @@ impl Reading<'_> {
             order: 0,
             connect_timeout: None,
             response_timeout: None,
+            tls: None,
+            http2: None,
             cors: None,
             definition,
         };
@@ -298,6 +304,9 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
         sink.error(node.origin, format!("expected a map, found {}", node.describe()));
         return;
     }
+    if let Some(tls) = node.get("tls") {
+        route.tls = httpclient::tls(tls, sink).map(Arc::new);
+    }
     let mut entries = Vec::new();
     flatten("", node, &mut entries);
     for entry in entries {
@@ -330,6 +339,14 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                 sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing"))
                     .help("metadata is looked up literally: write it with `-` in lower case");
             }
+            "http2" => match entry.value.trim() {
+                "auto" => route.http2 = Some(Http2::Auto),
+                "off" | "false" => route.http2 = Some(Http2::Off),
+                "prior-knowledge" => route.http2 = Some(Http2::PriorKnowledge),
+                other => sink
+                    .mistake(entry.origin, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
+                    .help("`prior-knowledge` speaks HTTP/2 without TLS, too"),
+            },
             _ => {}
         }
         route.definition.metadata.insert(name, entry.value);

@@ -27,6 +27,15 @@ pub(crate) fn canonical(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
+/// Whether two spellings have the same [`canonical`] one. Asked for every key of a file, so it allocates nothing.
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other))
+}
+
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|byte| byte.to_ascii_lowercase())
+}
+
 /// A key that the wanted struct does not have.
 pub(crate) struct Unknown {
     pub(crate) origin: Origin,

@@ -1,6 +1,6 @@
 //! Predicates and filters as written: `Name=a,b`, or a name and named arguments.
 
-use super::de::canonical;
+use super::de::{canonical, same_name};
 use super::filters;
 use super::names::{Known, look_up};
 use super::predicates;
@@ -172,7 +172,7 @@ impl Written {
         for (position, arg) in self.args.iter().enumerate() {
             let field = match &arg.name {
                 None => (position < N).then_some(position),
-                Some(name) => fields.iter().position(|field| canonical(field) == canonical(name)),
+                Some(name) => fields.iter().position(|field| same_name(field, name)),
             };
             match (field, &arg.name) {
                 (Some(field), _) => bound[field] = Some(arg),

@@ -1,6 +1,6 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`) and one map over another.
 
-use super::de::canonical;
+use super::de::same_name;
 use super::problem::Sink;
 use super::yaml::{Kind, Node, Places};
 
@@ -48,7 +48,7 @@ fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
     let Kind::Map(entries) = &map.kind else { return false };
     entries
         .iter()
-        .filter(|(name, _)| canonical(name) == canonical(key))
+        .filter(|(name, _)| same_name(name, key))
         .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn merge(under: &mut Node, over: Node) {
     match (&mut under.kind, over.kind) {
         (Kind::Map(entries), Kind::Map(more)) => {
             for (key, value) in more {
-                match entries.iter_mut().find(|(name, _)| canonical(name) == canonical(&key)) {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
                     Some((_, old)) => merge(old, value),
                     None => entries.push((key, value)),
                 }

@@ -29,6 +29,7 @@ mod filters;
 mod forward;
 #[cfg(test)]
 mod generated;
+mod httpclient;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;

@@ -56,11 +56,6 @@ pub(crate) const LATER_SETTINGS: &[&str] = &[
     "restrictive-property-accessor",
     "redis-route-definition-repository",
     "observability",
-    "httpclient.ssl",
-    "httpclient.proxy",
-    "httpclient.websocket",
-    "httpclient.max-header-size",
-    "httpclient.wiretap",
 ];
 
 /// Settings of Spring Data Redis that say how Java's clients work, and what stands for them here; a path stands for

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::httpclient::{RawClientHttp2, RawClientTls};
 use super::raw_filters::RawCors;
 use super::spot::{Spot, Whole};
 
@@ -14,7 +15,7 @@ use super::spot::{Spot, Whole};
 pub(crate) struct RawRoute {
     /// Its unique name, without `#`; limits are counted under it. Default `route-N`, by position.
     pub(crate) id: Option<Spot<String>>,
-    /// Where it leads: `http://host[:port]`, or `echo:` for the upstream within the gateway. Required.
+    /// Where it leads: `http://host[:port]`, `https://host[:port]`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spot<String>>,
     /// Conditions that must all hold. Required.
     #[schemars(with = "Vec<RawCondition>")]
@@ -24,9 +25,14 @@ pub(crate) struct RawRoute {
     pub(crate) filters: Vec<Whole>,
     /// Who may ask from other origins on the paths of this route. Preflights are answered whether or not a route takes them.
     pub(crate) cors: Option<Spot<RawCors>>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, in place of those of `httpclient`, Spring's `cors`, and notes of your own. Default: none.
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, in place of those of `httpclient`, Spring's `cors`, and notes of your own. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<Whole>,
+    /// TLS to this route's `https` target; `metadata.tls` means the same. Default: that of `httpclient.tls`.
+    #[schemars(with = "Option<RawClientTls>")]
+    pub(crate) tls: Option<Whole>,
+    /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: as `httpclient.http2`.
+    pub(crate) http2: Option<RawClientHttp2>,
     /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.
     pub(crate) order: i32,
     /// Whether the route exists. Default true.

@@ -24,11 +24,13 @@ use tower::service_fn;
 use super::{Counted, Forwarded, by_name};
 use crate::body::Body;
 use crate::config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind, Target,
+    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind,
+    Target,
 };
 use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, entering, stack};
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::origin::Origin;
 
 /// Takes notes of one request on one route.
 pub(super) struct Recorder<'r> {
@@ -180,22 +182,26 @@ impl stack::Resources for Recorder<'_> {
 fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     let mut headers = request.headers().clone();
     let keeps_host = request.extensions().get::<RequestContext>().is_some_and(|context| context.preserve_host);
-    if let Some(TargetUri(uri)) = request.extensions().get::<TargetUri>() {
-        let authority = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-        if let Some(authority) = authority.filter(|_| !keeps_host) {
+    if let Some(TargetUri(uri)) = request.extensions().get() {
+        if let Some(authority) = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
+            && (!keeps_host || !headers.contains_key(HOST))
+        {
             headers.insert(HOST, authority);
         }
-        return Forwarded { method: request.method().to_string(), url: uri.to_string(), headers: by_name(&headers) };
+        let (method, url) = (request.method().to_string(), uri.to_string());
+        return Forwarded { method, url, headers: by_name(&headers) };
     }
     let base = match target {
         Target::Echo => "echo:".to_owned(),
         Target::Forward(_) => "forward:".to_owned(),
         Target::Nowhere => "no:".to_owned(),
-        Target::Http { authority, .. } => {
+        Target::Http { scheme, host, port } => {
+            let origin = Origin::new(*scheme, host, *port, &Arc::default(), Http2::Auto);
+            let shown = format!("{}://{}", origin.scheme(), String::from_utf8_lossy(origin.authority.as_bytes()));
             if !keeps_host || !headers.contains_key(HOST) {
-                headers.insert(HOST, authority.clone());
+                headers.insert(HOST, origin.authority);
             }
-            format!("http://{}", String::from_utf8_lossy(authority.as_bytes()))
+            shown
         }
         // Which endpoint that is depends on the moment.
         Target::Balanced { upstream, .. } => {

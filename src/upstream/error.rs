@@ -23,6 +23,18 @@ pub enum ForwardError {
     /// No answer within the response timeout.
     #[error("the upstream did not answer in time")]
     Timeout,
+    /// The stream was refused before the upstream did anything with the request (RFC 9113 §8.7): it may be sent again.
+    #[error("the upstream refused the stream")]
+    Refused(#[source] hyper::Error),
+    /// The request's `Host` cannot be HTTP/2's `:authority`.
+    #[error("the request's Host cannot be sent over HTTP/2")]
+    BadHost,
+    /// A filter named a target that is no HTTP server.
+    #[error("a filter named a target that is no `http` or `https` URI")]
+    BadTarget,
+    /// Requests name more targets than connections can be kept for.
+    #[error("requests name too many targets at once")]
+    TooManyOrigins,
     /// No endpoint of the upstream lives.
     #[error("no endpoint of the upstream lives")]
     NoEndpoint {
@@ -40,10 +52,11 @@ impl ForwardError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Connect(ConnectError::Resolve(_)) => Fault::Unresolved,
-            Self::Connect(ConnectError::Timeout) => Fault::ConnectTimeout,
-            Self::Connect(_) => Fault::Unreachable,
+            Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
+            Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
+            Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
-            Self::Exchange(_) => Fault::BrokeOff,
+            Self::Exchange(_) | Self::Refused(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnaskedUpgrade => Fault::Malformed,
@@ -53,18 +66,27 @@ impl ForwardError {
     /// The error and what caused it, in one line.
     #[must_use]
     pub fn chain(&self) -> String {
-        causes(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        chain(self)
     }
+}
+
+/// `error` and what caused it, in one line.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What the client is told.
 #[must_use]
 pub fn to_failure(error: &ForwardError) -> Failure {
     match error {
-        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
+        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => {
+            Failure::GatewayTimeout
+        }
+        ForwardError::Connect(ConnectError::Exhausted) | ForwardError::TooManyOrigins => Failure::Busy,
         ForwardError::Connect(_) => Failure::Unreachable,
+        ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
+        ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
         ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
-        ForwardError::UnaskedUpgrade => Failure::BadGateway,
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
 }

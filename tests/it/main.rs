@@ -17,6 +17,8 @@ mod forwarded;
 mod forwarding;
 mod framing;
 mod http2;
+mod http2_upstreams;
+mod https_upstreams;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod key_resolvers;
@@ -45,5 +47,7 @@ mod support;
 mod timeouts;
 mod tls;
 mod tunnels;
+mod upstream_pools;
+mod upstream_targets;
 mod upstreams;
 mod without_scripts;

@@ -49,8 +49,10 @@ const ROUTES: &[(&str, &str)] = &[
     ("weight-zero", "Path=/weight-zero, 'Weight=zeros, 0'"),
 ];
 
-/// Requests and the routes that take them; `None`: none does.
-const CASES: &[(&str, &str, &[(&str, &str)], Option<&str>)] = &[
+/// A method, a target, header fields, and the route that takes the request; `None`: none does.
+type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], Option<&'static str>);
+
+const CASES: &[Case] = &[
     ("GET", "/exact", &[], Some("exact")),
     ("GET", "/exact/", &[], None),
     ("GET", "/exact;v=1", &[], Some("exact")),

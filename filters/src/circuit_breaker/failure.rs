@@ -12,7 +12,7 @@ use super::breaker::{Breaker, NotPermitted, Permit};
 use super::machine::State;
 use crate::context::LocalReply;
 use crate::fault::{FallbackCause, Fault, Thrown};
-use crate::replay::mark_received;
+use crate::replay::{left_over, mark_received};
 use crate::reply::Reply;
 
 /// A breaker, and how what it lets through is judged.
@@ -115,9 +115,13 @@ impl Judge {
     }
 
     /// What becomes of `response`, which is none to be glad of, where there is no fallback.
-    pub(super) fn resume<R: From<Bytes>>(&self, failure: &Failure, response: Response<R>) -> Response<R> {
+    pub(super) fn resume<R: From<Bytes>>(&self, failure: &Failure, mut response: Response<R>) -> Response<R> {
         match failure {
-            Failure::Fault(_) if self.settings.resume_without_error => Response::new(R::from(Bytes::new())),
+            Failure::Fault(_) if self.settings.resume_without_error => {
+                let mut resumed = Response::new(R::from(Bytes::new()));
+                *resumed.headers_mut() = left_over(&mut response);
+                resumed
+            }
             _ => response,
         }
     }

@@ -138,7 +138,7 @@ impl Edit {
         matches!(self.0, Kind::Target(_))
     }
 
-    /// Whether it rewrites with groups that may hold something else than Java's
+    /// Whether it rewrites by an expression that may match something else than Java's
     /// ([`JavaRegex::repeats_nothing`](crate::java_regex::JavaRegex::repeats_nothing)).
     #[must_use]
     pub fn differs_from_java(&self) -> bool {

@@ -38,9 +38,9 @@ impl Rewrite {
         Ok(Self { regex, replacement: parsed })
     }
 
-    /// Whether it shows groups that may hold something else than Java's.
+    /// Whether it may match something else than Java would.
     pub(super) fn differs_from_java(&self) -> bool {
-        self.replacement.has_groups() && self.regex.repeats_nothing()
+        self.regex.repeats_nothing()
     }
 
     /// Appends `text` with every match replaced to `out`, unless there is none.

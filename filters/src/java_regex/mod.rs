@@ -10,8 +10,8 @@
 //! takes.
 //!
 //! Known differences: `.` excludes `\n` alone, `$` and `\Z` match at the very end only, `(?i)` folds letters beyond
-//! ASCII where the text is Unicode, and a group that repeats what may be empty (`(a*)+`) may hold another repetition
-//! than Java's: [`JavaRegex::repeats_nothing`].
+//! ASCII where the text is Unicode, and what repeats what may be empty (`(a*|b)+`) may take or hold another part:
+//! [`JavaRegex::repeats_nothing`].
 
 mod class;
 mod empty;
@@ -86,6 +86,8 @@ pub struct Matcher<'r> {
 }
 
 enum Groups {
+    /// Nobody asks for them, which makes a search faster.
+    Unwanted,
     Linear(CaptureLocations),
     Backtracking(Vec<Option<(usize, usize)>>),
 }
@@ -115,13 +117,13 @@ impl JavaRegex {
     fn compile(expression: &str, charset: Charset, around: impl Fn(&str) -> String) -> Result<Self, RegexError> {
         let linear = translate(expression, Target { charset, backtracks: false })?;
         if !linear.needs_backtracking {
-            return Self::linear(&around(&linear.pattern), charset);
+            return Self::linear(&around(&linear.pattern), linear.groups, charset);
         }
         let translated = translate(expression, Target { charset, backtracks: true })?;
-        Self::backtracking(around(&translated.pattern), charset)
+        Self::backtracking(around(&translated.pattern), translated.groups, charset)
     }
 
-    fn linear(pattern: &str, charset: Charset) -> Result<Self, RegexError> {
+    fn linear(pattern: &str, groups: usize, charset: Charset) -> Result<Self, RegexError> {
         let mut builder = RegexBuilder::new(pattern);
         builder.unicode(charset == Charset::Unicode);
         builder.size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
@@ -129,11 +131,11 @@ impl JavaRegex {
             regex::Error::CompiledTooBig(_) => RegexError::TooLarge,
             other => RegexError::Syntax(last_line(&other.to_string())),
         })?;
-        let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
+        let names = names(regex.capture_names(), groups);
         Ok(Self { engine: Engine::Linear(regex), names })
     }
 
-    fn backtracking(pattern: String, charset: Charset) -> Result<Self, RegexError> {
+    fn backtracking(pattern: String, groups: usize, charset: Charset) -> Result<Self, RegexError> {
         let mode = match charset {
             Charset::Bytes => fancy_regex::BytesMode::Ascii,
             Charset::Unicode => fancy_regex::BytesMode::UnicodeBytes,
@@ -142,7 +144,7 @@ impl JavaRegex {
         options.bytes_mode(mode).backtrack_limit(MAX_BACKTRACKS).max_prog_size(MAX_COMPILED_BYTES / 64);
         options.delegate_size_limit(MAX_COMPILED_BYTES).delegate_dfa_size_limit(MAX_COMPILED_BYTES);
         let regex = options.build(pattern).map_err(|error| RegexError::Syntax(last_line(&error.to_string())))?;
-        let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
+        let names = names(regex.capture_names(), groups);
         Ok(Self { engine: Engine::Backtracking(Box::new(regex)), names })
     }
 
@@ -167,6 +169,12 @@ impl JavaRegex {
         Matcher { regex: self, groups }
     }
 
+    /// What searches texts for it and knows of no groups, which is faster.
+    #[must_use]
+    pub fn finder(&self) -> Matcher<'_> {
+        Matcher { regex: self, groups: Groups::Unwanted }
+    }
+
     /// How many groups there are, group 0 included, which is the whole match.
     #[must_use]
     pub fn groups(&self) -> usize {
@@ -179,8 +187,9 @@ impl JavaRegex {
         self.names.iter().position(|group| group.as_deref() == Some(name))
     }
 
-    /// Whether a group stands in a repetition of what may be empty, such as `(a*)+`. Behind it Java's group holds the
-    /// empty repetition that ends it, the engines' the one before. Not told of expressions that backtrack.
+    /// Whether it repeats what may be empty and holds a group or a choice, such as `(a*)+` or `(?:a*|b)*`. Java ends such
+    /// a repetition at the first empty round, which its groups then hold; the engines leave that round out. Not told of
+    /// expressions that backtrack.
     #[must_use]
     pub fn repeats_nothing(&self) -> bool {
         match &self.engine {
@@ -203,6 +212,11 @@ impl fmt::Debug for JavaRegex {
             Engine::Backtracking(regex) => f.write_str(regex.as_str()),
         }
     }
+}
+
+/// The names of group 0 and of `groups` more: the engines forget those that nothing can match, as in `(a){0}`.
+fn names<'r>(known: impl Iterator<Item = Option<&'r str>>, groups: usize) -> Box<[Option<Box<str>>]> {
+    known.map(|name| name.map(Box::from)).chain(std::iter::repeat(None)).take(groups + 1).collect()
 }
 
 /// An expression that matches `text` and nothing else.
@@ -233,6 +247,13 @@ impl Matcher<'_> {
     /// Where that takes too long.
     pub fn find_at(&mut self, text: &[u8], from: usize) -> Result<Option<(usize, usize)>, TooSlow> {
         match (&self.regex.engine, &mut self.groups) {
+            (Engine::Linear(regex), Groups::Unwanted) => {
+                Ok(regex.find_at(text, from).map(|found| (found.start(), found.end())))
+            }
+            (Engine::Backtracking(regex), Groups::Unwanted) => {
+                let found = regex.find_from_pos(text, from).map_err(|_| TooSlow)?;
+                Ok(found.map(|found| (found.start(), found.end())))
+            }
             (Engine::Linear(regex), Groups::Linear(locations)) => {
                 Ok(regex.captures_read_at(locations, text, from).map(|found| (found.start(), found.end())))
             }
@@ -250,6 +271,7 @@ impl Matcher<'_> {
     #[must_use]
     pub fn group(&self, group: usize) -> Option<(usize, usize)> {
         match &self.groups {
+            Groups::Unwanted => None,
             Groups::Linear(locations) => locations.get(group),
             Groups::Backtracking(slots) => slots.get(group).copied().flatten(),
         }

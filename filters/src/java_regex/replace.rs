@@ -123,7 +123,8 @@ impl Replacement {
         if !regex.is_match(text)? {
             return Ok(false);
         }
-        let (mut from, mut copied, mut matches, mut matcher) = (0, 0, 0, regex.matcher());
+        let mut matcher = if self.has_groups() { regex.matcher() } else { regex.finder() };
+        let (mut from, mut copied, mut matches) = (0, 0, 0);
         // Unlike in Rust's own replacing, an empty match right behind another one counts.
         while from <= text.len() {
             let Some((start, end)) = matcher.find_at(text, from)? else { break };
@@ -135,6 +136,7 @@ impl Replacement {
             for piece in &self.pieces {
                 match piece {
                     Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                    Piece::Group(0) => out.extend_from_slice(&text[start..end]),
                     Piece::Group(group) => {
                         // A group that took no part is empty.
                         let (start, end) = matcher.group(*group).unwrap_or_default();

@@ -20,6 +20,8 @@ pub(super) struct Translated {
     pub(super) pattern: String,
     /// Whether it holds what the linear engine cannot do.
     pub(super) needs_backtracking: bool,
+    /// How many groups it has.
+    pub(super) groups: usize,
 }
 
 pub(super) struct Translator<'e> {
@@ -28,7 +30,7 @@ pub(super) struct Translator<'e> {
     pub(super) out: String,
     needs_backtracking: bool,
     /// Groups that have been opened.
-    groups: u32,
+    groups: usize,
     /// Where in `out` the groups begin that are still open.
     open: Vec<usize>,
 }
@@ -49,7 +51,8 @@ pub(super) fn translate(expression: &str, target: Target) -> Result<Translated, 
     let chars = expression.chars().peekable();
     let mut translator = Translator { chars, target, out, needs_backtracking: false, groups: 0, open: Vec::new() };
     translator.run()?;
-    Ok(Translated { pattern: translator.out, needs_backtracking: translator.needs_backtracking })
+    let Translator { out: pattern, needs_backtracking, groups, .. } = translator;
+    Ok(Translated { pattern, needs_backtracking, groups })
 }
 
 impl Translator<'_> {
@@ -166,8 +169,9 @@ impl Translator<'_> {
     /// `\1`: further digits belong to it as long as there are as many groups before it.
     fn back_reference(&mut self, first: char) -> Result<(), RegexError> {
         self.chars.next();
-        let mut group = first.to_digit(10).unwrap_or_default();
-        while let Some(digit) = self.chars.peek().and_then(|char| char.to_digit(10)) {
+        let digit = |char: char| char.to_digit(10).map(|digit| digit as usize);
+        let mut group = digit(first).unwrap_or_default();
+        while let Some(digit) = self.chars.peek().copied().and_then(digit) {
             let longer = group * 10 + digit;
             if longer > self.groups {
                 break;

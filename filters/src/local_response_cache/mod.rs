@@ -36,7 +36,6 @@
 //! let cached = LocalResponseCacheLayer::new("orders", settings, cache).layer(upstream);
 //! for age in [None, Some("0")] {
 //!     let response = cached.clone().oneshot(Request::new(Full::default())).await?;
-//!     assert_eq!(response.headers()["cache-control"], "max-age=300");
 //!     assert_eq!(response.headers().get("age").map(|age| age.as_bytes()), age.map(str::as_bytes));
 //!     assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");
 //! }

@@ -30,6 +30,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`LocalReply`]: crate::context::LocalReply
 
 mod future;
 mod strip;

@@ -115,8 +115,11 @@ pub(super) fn finish(call: &Call<'_>, edit: Result<Edit, EditError>, sink: &mut 
     };
     let edit = edit.map_err(complain).ok()?;
     if edit.differs_from_java() {
-        sink.warn(call.written.origin, "a group repeats what may be empty: it may hold another part than Java's would")
-            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+        sink.warn(
+            call.written.origin,
+            "the expression repeats what may be empty: it may match another part than Java's would",
+        )
+        .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
     }
     Some(Filter::Edit(edit))
 }

@@ -15,8 +15,12 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
+mod http_client;
 
 pub use self::filter::{CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter, ResponseCache};
+pub use self::http_client::{
+    ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
+};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -290,21 +294,6 @@ pub enum Underscores {
     Reject,
 }
 
-/// Connections to upstreams.
-#[derive(Clone, Debug)]
-pub struct HttpClient {
-    /// Time in which a connection must stand.
-    pub connect_timeout: Duration,
-    /// Time in which a response's head must arrive; `None`: no limit.
-    pub response_timeout: Option<Duration>,
-    /// Time within which the next piece of a response's body must arrive.
-    pub read_timeout: Duration,
-    /// Time for which an idle connection is kept.
-    pub max_idle_time: Duration,
-    /// Idle connections kept, for each worker and target.
-    pub max_idle: usize,
-}
-
 /// Which requests go where, and what happens to them on the way.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -322,6 +311,10 @@ pub struct Route {
     pub connect_timeout: Option<Duration>,
     /// Replaces [`HttpClient::response_timeout`]; `Some(None)`: no limit.
     pub response_timeout: Option<Option<Duration>>,
+    /// Replaces [`HttpClient::tls`].
+    pub tls: Option<Arc<Tls>>,
+    /// Replaces [`HttpClient::http2`].
+    pub http2: Option<Http2>,
     /// Who may ask from other origins, as the route has it; [`Config::cors`] has it by path.
     pub cors: Option<RouteCors>,
     /// The route as its author wrote it.
@@ -372,12 +365,12 @@ pub enum Target {
     Nowhere,
     /// An HTTP server.
     Http {
+        /// Whether it speaks TLS.
+        scheme: Scheme,
         /// Its name or address, an IPv6 address without brackets.
         host: String,
         /// Its port.
         port: u16,
-        /// `host[:port]` for the `Host` header; without the port when that is 80.
-        authority: HeaderValue,
     },
     /// One of several servers.
     Balanced {

@@ -1,6 +1,6 @@
 //! Conditions as written: a predicate, or several joined by `any`, `all` and `not`, which are our own.
 
-use super::super::de::canonical;
+use super::super::de::same_name;
 use super::super::definition::{self, Written};
 use super::super::problem::Sink;
 use super::super::yaml::{Kind, Node};
@@ -27,7 +27,7 @@ impl Condition {
             return definition::parse(node, "predicate", sink).map(Self::One);
         };
         if let Kind::Map(entries) = &node.kind
-            && let Some((other, beside)) = entries.iter().find(|(key, _)| canonical(key) != word)
+            && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
             sink.error(beside.origin.key(), format!("`{other}` stands beside `{word}` in one entry"))
                 .help("give each an entry of its own: `- ` before it");
@@ -92,7 +92,7 @@ impl Condition {
 fn joining(node: &Node) -> Option<(&'static str, &Node)> {
     let Kind::Map(entries) = &node.kind else { return None };
     ["any", "all", "not"].into_iter().find_map(|word| {
-        let (_, value) = entries.iter().find(|(key, _)| canonical(key) == word)?;
+        let (_, value) = entries.iter().find(|(key, _)| same_name(key, word))?;
         Some((word, value))
     })
 }

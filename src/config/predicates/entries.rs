@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::super::de::canonical;
+use super::super::de::{canonical, same_name};
 use super::super::definition::{Arg, Written};
 use super::super::filters::Argument;
 use super::super::problem::{Sink, closest};
@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new("matchTrailingSlash", "Whether a `/` at the end may be ignored. Default false."),
         ],
         takes: Takes::ListAndFlag,
-        check: |call, sink| Some(path(call, sink)?),
+        check: path,
     },
     Entry {
         name: "Method",
@@ -135,7 +135,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             ),
         ],
         takes: Takes::List,
-        check: |call, sink| Some(x_forwarded_remote_addr(call, sink)?),
+        check: x_forwarded_remote_addr,
     },
     Entry {
         name: "Weight",
@@ -203,7 +203,7 @@ impl Call<'_> {
 
 /// Takes the argument called `name` out of those that are gathered.
 fn take_named(written: &mut Written, name: &str) -> Option<Arg> {
-    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| canonical(given) == canonical(name));
+    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
     let at = written.args.iter().position(is_it)?;
     Some(written.args.remove(at))
 }
@@ -289,8 +289,8 @@ fn methods(written: &Written, sink: &mut Sink) {
     const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     for arg in &written.args {
         let method = arg.value.as_str();
-        let near = closest(method, USUAL).filter(|near| !near.eq_ignore_ascii_case(method));
-        if let Some(near) = near {
+        let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
+        if !is_usual && let Some(near) = closest(method, USUAL) {
             sink.warn(arg.origin, format!("`{method}` is none of the usual methods"))
                 .help(format!("did you mean `{near}`?"));
         }

@@ -88,11 +88,6 @@ pub(super) fn endpoint(uri: &Spot<String>, sink: &mut Sink) -> Option<EndpointAd
             return None;
         }
     };
-    if scheme == Scheme::Https {
-        sink.error(at, "endpoints of scheme `https` are not supported yet")
-            .help("use `http://` within a trusted network");
-        return None;
-    }
     if authority.as_str().contains('@') {
         sink.error(at, "a user and password in an endpoint are not sent")
             .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");

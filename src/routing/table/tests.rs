@@ -126,6 +126,36 @@ fn what_starts_with_anything_is_told_apart_by_what_follows() {
 }
 
 #[test]
+fn routes_that_differ_in_depth_host_or_behind_a_variable_are_not_all_asked() {
+    let host = |pattern: String| Predicate::host(&[pattern]).unwrap();
+    let below = |pattern: String| Predicate::path(&[pattern], false).unwrap();
+    let either = |index: usize| {
+        let inner = Predicate::all(vec![below(format!("/{{t}}/c{index}")), host(format!("t{index}.org"))]);
+        Predicate::any(vec![inner, below(format!("/d{index}/**"))])
+    };
+    for (name, predicates, path, asked) in [
+        (
+            "deep",
+            &(|index| vec![below(format!("/a/b/c/d/e/f/g/i{index}/**"))]) as &dyn Fn(usize) -> _,
+            "/a/b/c/d/e/f/g/i9/x",
+            "x",
+        ),
+        ("behind a variable", &|index| vec![below(format!("/{{tenant}}/i{index}/*"))], "/t/i9/x", "x"),
+        ("host", &|index| vec![host(format!("t{index}.example.org"))], "/x", "t9.example.org"),
+        ("subdomain and port", &|index| vec![host(format!("**.t{index}.org:*"))], "/x", "a.b.t9.org:8080"),
+        ("host below a path", &|index| vec![below("/a/**".into()), host(format!("t{index}.org"))], "/a", "t9.org"),
+        ("alternatives", &|index| vec![either(index)], "/d9/x", "x"),
+        ("alternatives behind a variable", &|index| vec![either(index)], "/x/c9", "t9.org"),
+    ] {
+        let table = RouteTable::new((0..100).map(|index| (predicates(index), ())).collect());
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(asked))]);
+        let request = request(path, &headers);
+        assert_eq!(table.find(&request).map(|found| found.index), Some(9), "{name}");
+        assert_eq!(table.index.candidates(&request).count(), 1, "{name}");
+    }
+}
+
+#[test]
 fn more_lists_than_usual_are_merged_in_order() {
     let headers = HeaderMap::new();
     let deep = |depth: usize| format!("/{}**", "a/".repeat(depth));

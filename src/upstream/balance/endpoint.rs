@@ -1,13 +1,12 @@
 //! One endpoint, as all workers see it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use http::HeaderValue;
-
 use super::policy::hash;
-use crate::config::{EndpointAddress, Scheme};
+use crate::config::{EndpointAddress, Http2, Scheme, Tls};
 use crate::upstream::origin::Origin;
 
 /// One endpoint of an upstream: what workers count of it.
@@ -70,17 +69,11 @@ impl Endpoint {
     }
 }
 
-/// The origin at `address`, spoken to with `scheme` where that is given.
-pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>) -> Origin {
+/// The origin at `address`, spoken to with `scheme` where that is given, under these settings of TLS and HTTP/2. Its
+/// certificate must be for its name.
+pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
     let scheme = scheme.unwrap_or(address.scheme);
-    let name = if address.name.contains(':') { format!("[{}]", address.name) } else { address.name.clone() };
-    let shown = if address.port == scheme.default_port() { name } else { format!("{name}:{}", address.port) };
-    Origin {
-        host: address.host.clone(),
-        port: address.port,
-        // Names are checked with the configuration, or by DNS.
-        authority: HeaderValue::from_str(&shown).unwrap_or(HeaderValue::from_static("")),
-    }
+    Origin { host: address.host.clone(), ..Origin::new(scheme, &address.name, address.port, tls, http2) }
 }
 
 impl fmt::Display for Endpoint {

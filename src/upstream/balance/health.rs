@@ -1,11 +1,14 @@
 //! Active health checks: endpoints are asked themselves, from the process' thread, each once for all workers.
 
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, Version};
 use thiserror::Error;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -15,10 +18,10 @@ use super::keeper::Task;
 use super::roster::Health;
 use super::upstream::Upstream;
 use crate::body::Body;
-use crate::config::{EndpointAddress, HealthCheck};
+use crate::config::{EndpointAddress, HealthCheck, HttpClient};
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
-use crate::upstream::pool::{Pool, PoolLimits};
+use crate::upstream::pool::{Pool, PoolSettings};
 
 /// Why an answer is none that a living endpoint gives.
 #[derive(Debug, Error)]
@@ -32,7 +35,7 @@ enum Ill {
 }
 
 /// Checks every endpoint of `upstream`, those that come as well, until it is dropped.
-pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>) {
+pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, client: Arc<HttpClient>) {
     let mut listings = upstream.listings();
     let mut running: Vec<(Arc<Endpoint>, Task)> = Vec::new();
     loop {
@@ -41,7 +44,12 @@ pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>) {
         running.retain(|(known, _)| endpoints.iter().any(|endpoint| Arc::ptr_eq(endpoint, known)));
         for endpoint in endpoints {
             if !running.iter().any(|(known, _)| Arc::ptr_eq(&endpoint, known)) {
-                let task = spawn_local(check_one(Arc::clone(&upstream), Arc::clone(&endpoint), Arc::clone(&check)));
+                let task = spawn_local(check_one(
+                    Arc::clone(&upstream),
+                    Arc::clone(&endpoint),
+                    Arc::clone(&check),
+                    Arc::clone(&client),
+                ));
                 running.push((endpoint, Task::from(task)));
             }
         }
@@ -51,10 +59,10 @@ pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>) {
     }
 }
 
-async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, check: Arc<HealthCheck>) {
+async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, check: Arc<HealthCheck>, client: Arc<HttpClient>) {
     let mut tally = Tally { health: upstream.health(&endpoint), contradictions: 0 };
     loop {
-        let answer = timeout(check.timeout, ask(endpoint.address(), &check)).await.unwrap_or(Err(Ill::Late));
+        let answer = timeout(check.timeout, ask(endpoint.address(), &check, &client)).await.unwrap_or(Err(Ill::Late));
         let stats = upstream.stats();
         let counter = if answer.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
@@ -73,19 +81,27 @@ fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.9 + 0.2 * fastrand::f64())
 }
 
-/// Asks once, on a connection of its own: whether new ones are taken is part of the question.
-async fn ask(address: &EndpointAddress, check: &HealthCheck) -> Result<(), Ill> {
-    let mut origin = origin(address, None);
+/// Asks once, on a connection of its own, made as `client` makes them: whether new ones are taken is part of the question.
+async fn ask(address: &EndpointAddress, check: &HealthCheck, client: &HttpClient) -> Result<(), Ill> {
+    let mut origin = origin(address, None, &client.tls, client.http2);
     origin.port = check.port.unwrap_or(origin.port);
     let host = check.host.clone().unwrap_or_else(|| origin.authority.clone());
-    let pool = Pool::new(origin, PoolLimits { max_idle: 0, max_idle_time: Duration::ZERO });
-    let mut connection = pool.connect(check.timeout).await.map_err(ForwardError::from)?;
+    let scheme = origin.scheme();
+    let settings = PoolSettings { max_idle: 0, ..PoolSettings::of(client, 0, NonZeroUsize::MIN) };
+    let pool = Pool::new(origin, Rc::new(RefCell::new(settings)));
+    let mut connection = pool.connect(check.timeout, false).await.map_err(ForwardError::from)?;
     let mut request = Request::new(Body::default());
-    *request.uri_mut() = check.path.clone().into();
-    let fields = request.headers_mut();
-    fields.insert(HOST, host);
-    fields.insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
-    fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    if connection.is_http2() {
+        let authority = String::from_utf8_lossy(host.as_bytes());
+        let uri = format!("{scheme}://{authority}{}", check.path);
+        *request.uri_mut() = uri.parse().map_err(|_| ForwardError::BadHost)?;
+        *request.version_mut() = Version::HTTP_2;
+    } else {
+        *request.uri_mut() = check.path.clone().into();
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
     let answer = exchange(&mut connection, request, None, None).await;
     let status = answer.map_err(|broken| broken.error)?.status();
     if check.statuses.contain(status) { Ok(()) } else { Err(Ill::Status(status)) }

@@ -12,7 +12,7 @@ use super::discovery;
 use super::health;
 use super::roster::Health;
 use super::upstream::{Upstream, Upstreams};
-use crate::config::{self, Config, Dns, EndpointSource};
+use crate::config::{self, Config, Dns, EndpointSource, HttpClient};
 
 /// How long a DNS server that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -29,6 +29,7 @@ pub struct Keeper {
 struct Running {
     config: Arc<config::Upstream>,
     dns: Dns,
+    client: Arc<HttpClient>,
     _tasks: Vec<Task>,
 }
 
@@ -49,13 +50,21 @@ impl Keeper {
     pub async fn take_over(&mut self, config: &Config) {
         let mut before = std::mem::take(&mut self.running);
         let mut first_answers = Vec::new();
+        let client = Arc::new(config.http_client.clone());
         for wanted in &config.upstreams {
-            let kept = before.remove(&wanted.name).filter(|old| old.config == *wanted && old.dns == config.dns);
+            let kept = before
+                .remove(&wanted.name)
+                .filter(|old| old.config == *wanted && old.dns == config.dns && old.client == client);
             let running = kept.unwrap_or_else(|| {
                 let upstream = self.upstreams.get(&wanted.name);
-                let (tasks, first_answer) = start(&upstream, wanted, &config.dns);
+                let (tasks, first_answer) = start(&upstream, wanted, &config.dns, &client);
                 first_answers.extend(first_answer.filter(|_| upstream.endpoints().is_empty()));
-                Running { config: Arc::clone(wanted), dns: config.dns.clone(), _tasks: tasks }
+                Running {
+                    config: Arc::clone(wanted),
+                    dns: config.dns.clone(),
+                    client: Arc::clone(&client),
+                    _tasks: tasks,
+                }
             });
             self.running.insert(Arc::clone(&wanted.name), running);
         }
@@ -70,7 +79,12 @@ impl Keeper {
 }
 
 /// Starts what `wanted` needs; what tells of the first answer of DNS, where that is asked.
-fn start(upstream: &Arc<Upstream>, wanted: &config::Upstream, dns: &Dns) -> (Vec<Task>, Option<oneshot::Receiver<()>>) {
+fn start(
+    upstream: &Arc<Upstream>,
+    wanted: &config::Upstream,
+    dns: &Dns,
+    client: &Arc<HttpClient>,
+) -> (Vec<Task>, Option<oneshot::Receiver<()>>) {
     let mut tasks = Vec::new();
     let mut first_answer = None;
     match &wanted.endpoints {
@@ -82,7 +96,10 @@ fn start(upstream: &Arc<Upstream>, wanted: &config::Upstream, dns: &Dns) -> (Vec
         }
     }
     match &wanted.health {
-        Some(check) => tasks.push(spawn_local(health::watch(Arc::clone(upstream), Arc::new(check.clone())))),
+        Some(check) => {
+            let (upstream, client) = (Arc::clone(upstream), Arc::clone(client));
+            tasks.push(spawn_local(health::watch(upstream, Arc::new(check.clone()), client)));
+        }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }
     match &wanted.ejection {

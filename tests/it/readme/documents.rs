@@ -132,6 +132,7 @@ fn every_link_in_the_documents_leads_somewhere() {
         "README.md",
         "docs/configuration.md",
         "docs/redis.md",
+        "docs/resilience.md",
         "docs/spring.md",
         "filters/README.md",
         "ARCHITECTURE.md",

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod gateway;
 pub mod load;
+pub mod secure;
 #[cfg(feature = "jwt")]
 pub mod tokens;
 pub mod upstream;

@@ -80,7 +80,13 @@ fn methods(args: &Args<'_>, sink: &mut Sink) -> Option<Vec<Method>> {
         let method = Method::from_bytes(item.value.to_ascii_uppercase().as_bytes());
         method.map_err(|_| sink.error(item.origin, format!("`{}` is no method", item.value))).ok()
     };
-    items.iter().map(read).collect()
+    let methods: Vec<Method> = items.iter().map(read).collect::<Option<_>>()?;
+    let at = args.get("methods").map_or(args.call.written.origin, |arg| arg.origin);
+    for method in methods.iter().filter(|method| [Method::POST, Method::PATCH].contains(method)) {
+        sink.info(at, format!("{method} may be done twice: an upstream that breaks off can have done it before"))
+            .help("leave it out, unless the upstream tells repeated requests from new ones");
+    }
+    Some(methods)
 }
 
 fn backoff(args: &Args<'_>, sink: &mut Sink) -> Result<Option<retry::Backoff>, ()> {

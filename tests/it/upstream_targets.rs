@@ -1,0 +1,67 @@
+//! Targets that requests name themselves, and upstreams of several servers: TLS, HTTP/2 and pools are theirs as well.
+
+use tollgate_test_support::Certificates;
+
+use crate::support::gateway::Gateway;
+use crate::support::secure::{Keys, Server, Spoken};
+
+#[test]
+fn a_target_that_a_request_names_replaces_the_routes_whole() {
+    let made = Certificates::new();
+    let secure = Server::telling(Spoken::tls(Keys::of(&made), &["h2", "http/1.1"]));
+    let plain = Server::telling(Spoken::plain());
+    let gateway = Gateway::start(&format!(
+        "httpclient: {{tls: {{ca: {}}}}}\nroutes:\n\
+         - id: set\n  uri: http://nobody.invalid\n  predicates: ['Path=/set/{{item}}']\n  \
+           filters: ['SetRequestUri={}/items/{{item}}?a=b']\n\
+         - id: named\n  uri: http://nobody.invalid\n  predicates: [Path=/named/**]\n  \
+           filters: [RequestHeaderToRequestUri=X-Target, RemoveRequestHeader=X-Target]\n",
+        made.ca().display(),
+        secure.uri("https"),
+    ));
+    let (secure_host, plain_host) =
+        (format!("localhost:{}", secure.address.port()), format!("localhost:{}", plain.address.port()));
+    for _ in 0..3 {
+        let answer = gateway.get("/set/7?c=d");
+        assert_eq!(
+            answer.text(),
+            format!("HTTP/2.0 GET https://{secure_host}/items/7?a=b host=-"),
+            "{}",
+            gateway.log()
+        );
+    }
+    assert_eq!(secure.connections(), 1);
+    let target = |uri: String| gateway.connect().request("GET", "/named/x", &[("X-Target", &uri)], b"");
+    assert_eq!(target(format!("http://{plain_host}/y?z")).text(), format!("HTTP/1.1 GET /y?z host={plain_host}"));
+    assert_eq!(target(format!("ws://{plain_host}")).text(), format!("HTTP/1.1 GET / host={plain_host}"));
+    assert_eq!(
+        target(format!("{}/s", secure.uri("https"))).text(),
+        format!("HTTP/2.0 GET https://{secure_host}/s host=-")
+    );
+    assert_eq!((plain.connections(), secure.connections()), (1, 1));
+    assert_eq!(target("http://127.0.0.1:1/refused".to_owned()).status, 502);
+}
+
+#[test]
+fn endpoints_of_an_upstream_are_spoken_to_over_tls() {
+    let made = Certificates::new();
+    let servers = [
+        Server::telling(Spoken::tls(Keys::of(&made), &["h2"])),
+        Server::telling(Spoken::tls(Keys::of(&made), &["http/1.1"])),
+    ];
+    let gateway = Gateway::start(&format!(
+        "httpclient: {{tls: {{ca: {}}}}}\nupstreams:\n  orders:\n    endpoints: ['{}', '{}']\n    balance: round-robin\n    \
+         health: {{path: /health}}\nroutes: [{{id: a, uri: 'lb://orders', predicates: [Path=/**]}}]\n",
+        made.ca().display(),
+        servers[0].uri("https"),
+        servers[1].uri("https"),
+    ));
+    let mut versions: Vec<String> = (0..4).map(|_| gateway.get("/x").text()[..8].to_owned()).collect();
+    versions.sort();
+    assert_eq!(versions, ["HTTP/1.1", "HTTP/1.1", "HTTP/2.0", "HTTP/2.0"], "{}", gateway.log());
+    crate::support::eventually("both were found well", || {
+        gateway.metric("tollgate_upstream", &["health"]) >= 0.0
+            && servers.iter().all(|server| server.connections() >= 2)
+    });
+    assert!(!gateway.log().contains("health check"), "{}", gateway.log());
+}
