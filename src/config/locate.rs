@@ -74,7 +74,9 @@ impl Found<'_> {
     /// Reads the text once; `false` when that found nothing.
     fn read(&self, text: &str, documents: &BTreeMap<usize, Wanted>) -> bool {
         let before = self.count();
-        for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
+        // Behind a document that is no YAML there is no end of others.
+        let documents_read = documents.keys().next_back().map_or(0, |last| last + 1);
+        for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate().take(documents_read) {
             if let Some(wanted) = documents.get(&number) {
                 let walk = Walk { found: self, wanted: Some(wanted), asked: !wanted.here.is_empty(), first: false };
                 let result = walk.deserialize(document);

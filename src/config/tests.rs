@@ -300,6 +300,12 @@ fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
 }
 
 #[test]
+fn places_are_found_in_a_text_that_later_is_no_yaml() {
+    let rendered = refused("a: 1\na: 2\nb:\n  - c\n    - d: e\n");
+    assert!(rendered.contains("2:1: error: duplicate key `a`") && rendered.contains("not valid YAML"), "{rendered}");
+}
+
+#[test]
 fn a_value_of_an_unset_placeholder_is_complained_about_once() {
     let text = "server: {port: \"${PORT}\"}\nroutes: [{id: a, uri: \"${URI}\", predicates: [Path=/**]}]\n";
     let problems = parse("test.yaml", text, &no_env).unwrap_err();
