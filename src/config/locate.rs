@@ -169,7 +169,9 @@ impl<'w> Walk<'w> {
 
     /// Notes what came of the visit of this node.
     fn arrived<E: Error>(self, result: Result<Option<Location>, E>) -> Result<Option<Location>, E> {
-        let note = |at| self.wanted.into_iter().for_each(|wanted| self.found.note(&wanted.here, at));
+        // A key that stands before a value was noted when it was read.
+        let places = |wanted: &'w Wanted| [wanted.here.as_slice(), &wanted.key];
+        let note = |at| self.wanted.into_iter().flat_map(places).for_each(|places| self.found.note(places, at));
         let error = match result {
             Ok(at) => {
                 note(at);
@@ -251,8 +253,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             let is_first = index == 0 && self.asked;
             let mut item = self.to(index, is_first);
             // An item has no key: where it begins stands for it.
-            let keyed = item.wanted.map_or([].as_slice(), |wanted| wanted.key.as_slice());
-            item.asked |= !keyed.is_empty();
+            item.asked |= item.wanted.is_some_and(|wanted| !wanted.key.is_empty());
             let result = match seq.next_element_seed(item) {
                 Ok(None) if index == 0 => return self.empty(),
                 Ok(None) => break,
@@ -260,7 +261,6 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 Err(error) => Err(error),
             };
             let at = item.arrived(result)?;
-            self.found.note(keyed, at);
             if is_first {
                 beginning = at.map(|at| self.found.beginning(at, &['[', '-']));
             }
