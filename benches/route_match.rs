@@ -48,6 +48,7 @@ fn find(c: &mut Criterion) {
                 headers: &headers,
                 peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 now_ms: || 0,
+                chance: 0,
             };
             assert_eq!(table.find(&request).is_some(), *place != "none", "{path}");
             group.bench_function(format!("{routes} routes, {place}"), |b| {

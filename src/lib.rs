@@ -11,7 +11,8 @@
 //! 4. [`upstream::forward`] sends it over a kept connection and streams the answer back through the same layers.
 //! 5. When its last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
 //!
-//! Around it: [`config`] reads the YAML, [`worker`] and [`process`] run it, [`admin`] shows it, [`cli`] starts it.
+//! Around it: [`config`] reads the YAML, [`worker`] and [`process`] run it, [`admin`] shows it, [`explain`] says what
+//! would become of a request, [`cli`] starts it.
 
 pub mod admin;
 pub mod body;
@@ -19,6 +20,7 @@ pub mod cli;
 pub mod config;
 pub mod deadline;
 pub mod descriptors;
+pub mod explain;
 pub mod gateway;
 #[cfg(feature = "jwt")]
 pub mod jwt_keys;

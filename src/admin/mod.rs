@@ -1,6 +1,8 @@
-//! The admin port: health, metrics, routes. On a listener of its own, loopback by default, and read-only.
+//! The admin port: health, metrics, routes, limits. On a listener of its own, loopback by default, where alone what is
+//! served can change something.
 
 mod health;
+mod limits;
 mod metrics;
 mod routes;
 
@@ -87,8 +89,8 @@ pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
         };
         let state = Arc::clone(&state);
         let service = service_fn(move |request| {
-            let response = answer(&request, &state);
-            async move { Ok::<_, Infallible>(response) }
+            let state = Arc::clone(&state);
+            async move { Ok::<_, Infallible>(answer(request, &state).await) }
         });
         tokio::task::spawn_local(async move {
             let connection = http1::Builder::new()
@@ -100,8 +102,11 @@ pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     }
 }
 
-fn answer(request: &Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
     let path = request.uri().path().trim_end_matches('/');
+    if path.strip_prefix(limits::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return limits::answer(request, state).await;
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -121,7 +126,7 @@ fn answer(request: &Request<Incoming>, state: &AdminState) -> Response<Full<Byte
 }
 
 const INDEX: &str = "served here:\n  /health/live\n  /health/ready\n  /metrics\n  /actuator/health\n  \
-                     /actuator/prometheus\n  /actuator/gateway/routes[/ID]\n";
+                     /actuator/prometheus\n  /actuator/gateway/routes[/ID]\n  /api/limits[/ROUTE/KEY]\n";
 
 fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
     reply(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))

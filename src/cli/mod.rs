@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 pub mod check;
+mod explain;
 mod health;
 mod schema;
 mod serve;
@@ -40,6 +41,8 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Say what becomes of a request: which route takes it and why no earlier one, its filters, what limiters count it under, and what the upstream gets
+    Explain(explain::Arguments),
     /// Print the JSON Schema of the YAML, for editors
     Schema,
     /// Ask a running gateway whether it is ready; exit code 0 if it is
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Serve(Serve { config }) => serve::file(config),
         Command::Demo => serve::demo(),
         Command::Check { files } => check::run(&files),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }

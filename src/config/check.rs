@@ -23,6 +23,7 @@ use super::problem::Sink;
 use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
+use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
@@ -56,6 +57,7 @@ fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
+    switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
     sink: &mut Sink,
 ) -> Config {
@@ -84,6 +86,7 @@ pub(crate) fn check(
     let mut settings = Settings {
         raw,
         nodes,
+        switches,
         limits,
         original_status_header: raw
             .set_status
@@ -134,7 +137,7 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
-        forwarding: forwarding(raw, nodes, sink),
+        forwarding: forwarding(raw, nodes, switches, sink),
         http_client: http_client(&raw.httpclient, sink),
         dns: upstreams::dns(&raw.dns, nodes, sink),
         upstreams,
@@ -158,7 +161,7 @@ fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
     }
 }
 
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding {
+fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mut Sink) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
         Some(via) if via.value != "true" => Some(via.value.as_str()),
@@ -189,6 +192,7 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Forwarding
         },
         via,
         remove_hop_by_hop,
+        tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
     }
 }
 

@@ -12,6 +12,7 @@ use super::model::{Definition, Filter, Route};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
+use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
 use super::{check_predicates, check_target, filters, upstreams};
@@ -26,10 +27,16 @@ pub(crate) fn check(settings: &Settings<'_>, sink: &mut Sink) -> Vec<Route> {
     for (position, whole) in raw.routes.iter().enumerate() {
         let Some(node) = nodes.get(*whole) else { continue };
         let reading = Reading { node, nodes, settings, defaults: &defaults };
+        let mark = sink.mark();
         let (route, enabled) = match &node.kind {
             Kind::Scalar(line) => (reading.one_line(line, position, sink), true),
             _ => reading.full(position, sink),
         };
+        if !raw.fail_on_route_definition_error.unwrap_or(true) && sink.soften(mark) {
+            sink.warn(node.origin, format!("the route `{}` has errors and is left out", name(node, position)))
+                .help("`fail-on-route-definition-error: true` refuses the file instead");
+            continue;
+        }
         let Some((route, id_at)) = route else { continue };
         if !enabled {
             continue;
@@ -48,6 +55,15 @@ pub(crate) fn check(settings: &Settings<'_>, sink: &mut Sink) -> Vec<Route> {
     routes
 }
 
+/// What a route that may be beyond reading is called.
+fn name(node: &Node, position: usize) -> String {
+    let id = match &node.kind {
+        Kind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),
+        _ => node.get("id").and_then(Node::scalar),
+    };
+    id.map_or_else(|| format!("route-{position}"), str::to_owned)
+}
+
 /// Filters as they run, in their order.
 type Filters = Vec<Listed>;
 
@@ -62,6 +78,7 @@ fn listed(wholes: &[Whole], settings: &Settings<'_>, sink: &mut Sink) -> Filters
     let mut list = Vec::with_capacity(wholes.len());
     for node in wholes.iter().filter_map(|whole| settings.nodes.get(*whole)) {
         if let Some(written) = definition::parse(node, "filter", sink)
+            && !settings.switches.refuse(switches::Kind::Filter, &written, sink)
             && let Some(filter) = filters::check(&written, settings, sink)
         {
             list.push(Listed { filter, written });
@@ -158,8 +175,10 @@ impl Reading<'_> {
         position: usize,
         sink: &mut Sink,
     ) -> Read {
+        let switches = self.settings.switches;
         let id_at = id.map_or(self.node.origin, |id| id.origin);
         let target = match uri {
+            Some(uri) if switches.refuse_target(&uri.value, uri.origin, sink) => None,
             Some(uri) => check_target::check(uri, &self.settings.upstreams, sink),
             None => {
                 sink.error(self.node.origin, "route without `uri`").help("`uri: http://host:port` says where it leads");
@@ -170,7 +189,11 @@ impl Reading<'_> {
             sink.error(id.origin, format!("the id `{}` holds a `#`, which tells a route's limiters apart", id.value))
                 .help(format!("`{}` can stand for it", id.value.replace('#', "-")));
         }
-        let checked: Vec<_> = predicates.iter().filter_map(|written| check_predicates::check(written, sink)).collect();
+        let is_on = |written: &Written, sink: &mut Sink| !switches.refuse(switches::Kind::Predicate, written, sink);
+        let checked: Vec<_> = predicates
+            .iter()
+            .filter_map(|written| is_on(written, sink).then(|| check_predicates::check(written, sink))?)
+            .collect();
         let merged = interleave(self.defaults, own);
         let limiters = merged.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
         let is_limited =

@@ -22,12 +22,15 @@ mod de;
 mod definition;
 mod dotted;
 mod filters;
+#[cfg(test)]
+mod generated;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
 mod locate;
 mod model;
 mod names;
+mod pem;
 mod placeholder;
 mod problem;
 mod raw;
@@ -37,6 +40,7 @@ mod raw_server;
 mod schema;
 mod spot;
 mod status;
+mod switches;
 #[cfg(test)]
 mod tests;
 mod unfold;
@@ -63,6 +67,7 @@ pub use upstreams::{
 
 use names::{LATER_SETTINGS, no_effect};
 use problem::{Sink, closest};
+use switches::Switches;
 use yaml::Node;
 
 /// A configuration that can be used, and what its author should know of it.
@@ -136,10 +141,11 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
         from_environment.or_else(|| property(&properties, name).map(placeholder::Value::Text))
     };
     placeholder::resolve(&mut root, &lookup, &mut sink);
+    let switches = Switches::take(&mut root, &mut sink);
 
     let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
     report_unknown(&unknown, &mut sink);
-    let config = check::check(&raw, &check::Nodes::new(&root), env, &mut sink);
+    let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
     let failed = sink.has_errors();
     let problems = sink.finish(file_name, text, &places);
     if failed { Err(problems) } else { Ok(Loaded { config, notes: problems }) }

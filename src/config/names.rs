@@ -72,19 +72,27 @@ pub(crate) fn look_up(name: &str) -> Known {
     if LATER_PREDICATES.contains(&name) || LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
 }
 
+/// Every filter that Spring or we have.
+pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
+    super::filters::names().into_iter().chain(LATER_FILTERS).chain(REFUSED.map(|(name, ..)| name))
+}
+
+/// Every predicate that Spring or we have.
+pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
+    PREDICATES.into_iter().chain(LATER_PREDICATES).chain(["ReadBody"])
+}
+
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 22] = [
+pub(crate) const LATER_SETTINGS: [&str; 20] = [
     "globalcors",
     "x-forwarded",
     "forwarded",
     "metrics",
     "streaming-media-types",
-    "fail-on-route-definition-error",
     "route-filter-cache-enabled",
     "handler-mapping",
     "httpserver",
     "predicate",
-    "global-filter",
     "actuator",
     "restrictive-property-accessor",
     "redis-route-definition-repository",

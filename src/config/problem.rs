@@ -198,6 +198,20 @@ impl Sink {
         self.found.iter().any(|f| f.severity == Severity::Error)
     }
 
+    /// A moment of the reading, for [`Sink::soften`].
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.found.len())
+    }
+
+    /// Makes warnings of the errors found since `mark`; false where there were none.
+    pub(crate) fn soften(&mut self, mark: Mark) -> bool {
+        let mut errors =
+            self.found.iter_mut().skip(mark.0).filter(|found| found.severity == Severity::Error).peekable();
+        let any = errors.peek().is_some();
+        errors.for_each(|found| found.severity = Severity::Warning);
+        any
+    }
+
     /// Finds the line and column of each finding and sorts them.
     pub(crate) fn finish(self, file: &str, text: &str, places: &Places) -> Problems {
         let mut list: Vec<Problem> = self
@@ -217,6 +231,10 @@ impl Sink {
         Problems { file: file.to_owned(), text: text.to_owned(), list }
     }
 }
+
+/// How many findings there were at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark(usize);
 
 /// The finding just recorded, to say what to do about it.
 pub(crate) struct Help<'s>(Option<&'s mut Found>);

@@ -28,20 +28,24 @@ pub(crate) struct RawConfig {
     /// JSON Web Tokens: what `jwt:CLAIM` believes.
     pub(crate) jwt: Option<Spot<RawJwt>>,
     /// Limits kept in memory.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) memory: RawMemory,
     /// Counts of `RequestCounter` on their way to Redis.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) metering: RawMetering,
     /// One line a request.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) access_log: RawAccessLog,
     /// The gateway's own log, on standard error.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) log: RawLog,
     /// Header names.
     pub(crate) headers: RawHeaders,
-    /// `Via` field added to what is forwarded: a name, or `false` for none. Default: `tollgate`.
+    /// The name in the `Via` field that is added to what is forwarded (RFC 9110 §7.6.3), or `false` for none. Default `tollgate`.
     #[schemars(with = "Option<Scalar>")]
     pub(crate) via: Option<Spot<String>>,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
-    #[schemars(with = "StringOrList")]
+    #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
     pub(crate) trusted_proxies: Option<Whole>,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
@@ -60,16 +64,18 @@ pub(crate) struct RawConfig {
     pub(crate) redis_rate_limiter: RawLimiterHeaders,
     /// What `SetStatus` tells the client, wherever it stands.
     pub(crate) set_status: RawSetStatus,
-    /// Key resolvers by name: what `"#{@name}"` refers to.
+    /// Key resolvers by name: what `"#{@name}"` refers to. Default: none.
     #[schemars(with = "BTreeMap<String, StringOrList>")]
     pub(crate) key_resolvers: BTreeMap<String, Whole>,
-    /// Filters for every route.
+    /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) default_filters: Vec<Whole>,
     /// Which requests go where.
     #[schemars(with = "Vec<RawRouteEntry>")]
     pub(crate) routes: Vec<Whole>,
-    /// Whether the gateway is on: only `true` makes sense here.
+    /// Whether a route with an error keeps the gateway from starting; `false` leaves such routes out with a warning. Default true.
+    pub(crate) fail_on_route_definition_error: Option<bool>,
+    /// Whether the gateway is on: any other value is refused. Default true.
     pub(crate) enabled: Option<Spot<bool>>,
 }
 
@@ -101,7 +107,7 @@ pub(crate) enum Scalar {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
-    /// Keys told apart at most. Default 1000000, some tens of megabytes.
+    /// Keys told apart at most; those beyond share one bucket. Default 1000000, some tens of megabytes.
     pub(crate) max_keys: Option<NonZeroUsize>,
 }
 
@@ -111,7 +117,7 @@ pub(crate) struct RawMemory {
 pub(crate) struct RawMetering {
     /// How often they are sent. Default 1s: what a gateway that is killed loses.
     pub(crate) flush_every: Option<Spot<Time>>,
-    /// Counts told apart in memory at most, each a key, route, method and status class. Default 100000, some twenty megabytes.
+    /// Counts told apart in memory at most, each a key, route, method and status class; those beyond are counted under the key `#`. Default 100000, some twenty megabytes.
     pub(crate) max_cells: Option<NonZeroUsize>,
     /// Batches that may wait for Redis at once; beyond them counts wait in memory and go along later. Default 16.
     pub(crate) retry_queue: Option<NonZeroUsize>,
@@ -121,10 +127,10 @@ pub(crate) struct RawMetering {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessLog {
-    /// `stdout`, `off` or a file's path. Default `stdout`.
+    /// Where to: `stdout`, `off` or a file's path. Default `stdout`.
     #[schemars(with = "Option<Scalar>")]
     pub(crate) output: Option<Spot<String>>,
-    /// `combined` or `json`. Default `combined`, which every log tool reads.
+    /// How a line looks: `combined` or `json`. Default `combined`, which every log tool reads.
     pub(crate) format: Option<RawAccessLogFormat>,
 }
 
@@ -142,9 +148,9 @@ pub(crate) enum RawAccessLogFormat {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLog {
-    /// `text` or `json`. Default `text`.
+    /// How a line looks: `text` or `json`. Default `text`.
     pub(crate) format: Option<RawLogFormat>,
-    /// `error`, `warn`, `info`, `debug` or `trace`. Default `info`.
+    /// The least severe level that is logged: `error`, `warn`, `info`, `debug` or `trace`. Default `info`.
     pub(crate) level: Option<RawLogLevel>,
 }
 
@@ -173,7 +179,7 @@ pub(crate) enum RawLogLevel {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHeaders {
-    /// Headers with `_` in their name: `drop`, `allow` or `reject`. Default `drop`: many upstreams cannot tell `_` from `-`.
+    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
     pub(crate) underscores: Option<RawUnderscores>,
 }
 
@@ -227,7 +233,8 @@ pub(crate) struct RawFilterSettings {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRemoveHopByHop {
-    /// Replaces the list of headers that are removed both ways. Default: RFC 9110 §7.6.1's and Spring's.
+    /// Replaces the list of headers that are removed both ways. Default: those of RFC 9110 §7.6.1, and Spring's.
+    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
     pub(crate) headers: Option<Vec<Spot<String>>>,
 }
 
@@ -237,28 +244,25 @@ pub(crate) struct RawRemoveHopByHop {
 pub(crate) struct RawEmptyKey {
     /// Whether a request without a key is refused. Default true.
     pub(crate) deny_empty_key: Option<bool>,
-    /// The status it is refused with. Default 403.
+    /// The status it is refused with, a number or a name; also `empty-key-status`. Default 403.
     #[serde(alias = "empty-key-status")]
     #[schemars(with = "Option<Scalar>")]
     pub(crate) empty_key_status_code: Option<Spot<String>>,
-    /// Spring's switch of the filter.
-    #[schemars(skip)]
-    pub(crate) enabled: Option<bool>,
 }
 
 /// What `RequestRateLimiter` tells the client.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLimiterHeaders {
-    /// Whether it adds headers. Default true.
+    /// Whether limiters add headers. Default true.
     pub(crate) include_headers: Option<bool>,
-    /// Default `X-RateLimit-Remaining`.
+    /// Tokens that are left. Default `X-RateLimit-Remaining`.
     pub(crate) remaining_header: Option<Spot<String>>,
-    /// Default `X-RateLimit-Replenish-Rate`.
+    /// Tokens that flow in each period. Default `X-RateLimit-Replenish-Rate`.
     pub(crate) replenish_rate_header: Option<Spot<String>>,
-    /// Default `X-RateLimit-Burst-Capacity`.
+    /// Tokens that the bucket holds. Default `X-RateLimit-Burst-Capacity`.
     pub(crate) burst_capacity_header: Option<Spot<String>>,
-    /// Default `X-RateLimit-Requested-Tokens`.
+    /// Tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
     pub(crate) requested_tokens_header: Option<Spot<String>>,
     /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
     pub(crate) headers: Option<Vec<Spot<String>>>,
@@ -268,7 +272,8 @@ pub(crate) struct RawLimiterHeaders {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSetStatus {
-    /// A header that carries the upstream's own status. Default: none.
+    /// A header that carries the upstream's own status, added by `SetStatus`. Default: none.
+    #[schemars(example = &"X-Original-Status")]
     pub(crate) original_status_header_name: Option<Spot<String>>,
 }
 

@@ -11,17 +11,17 @@ use super::spot::{Spot, Whole};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRoute {
-    /// Its unique name; limits are counted under it. Default `route-N` by position.
+    /// Its unique name, without `#`; limits are counted under it. Default `route-N`, by position.
     pub(crate) id: Option<Spot<String>>,
-    /// Where it leads: `http://host:port`, or `echo:` for the upstream within the gateway.
+    /// Where it leads: `http://host[:port]`, or `echo:` for the upstream within the gateway. Required.
     pub(crate) uri: Option<Spot<String>>,
-    /// Conditions that must all hold.
+    /// Conditions that must all hold. Required.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) predicates: Option<Vec<Whole>>,
-    /// What happens to a request and its response, default-filters merged in by position.
+    /// What happens to a request and its response, in the order in which a request meets them. Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) filters: Vec<Whole>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, and notes of your own.
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, in place of those of `httpclient`, and notes of your own. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<Whole>,
     /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.

@@ -15,24 +15,28 @@ use super::units::{Size, Time};
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`: a gateway is there to be reached.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) address: Option<IpAddr>,
-    /// Port to listen on. Default 8080, as Spring Boot's; SERVER_PORT overrides it.
+    /// Port to listen on; 0 lets the system choose. Default 8080, as Spring Boot's; the environment variable `SERVER_PORT` overrides it.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<u16>,
     /// Threads that serve. Default: one for each core.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
     pub(crate) http2: RawHttp2,
-    /// Bytes that a request's head may have. Default 64KB; at least 8KB.
+    /// Bytes that a request's head may have, from 8KB to 16MB. Default 64KB, enough for large cookies and tokens.
     pub(crate) max_http_request_header_size: Option<Spot<Size>>,
-    /// Header fields that a request may have. Default 100, as hyper's.
+    /// Header fields that a request may have. Default 100, more than any browser sends.
     pub(crate) max_headers: Option<Spot<usize>>,
-    /// Bytes that a request's body may have. Default: no limit, bodies stream.
+    /// Bytes that a request's body may have; `RequestSize` sets it for a route. Default: no limit, bodies stream.
     pub(crate) max_body_size: Option<Size>,
-    /// Connections held at once. Default 20000.
+    /// Connections held at once, shared out evenly among the workers. Default 20000.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) max_connections: Option<NonZeroUsize>,
-    /// Time in which a request's head must arrive. Default 30s.
+    /// Time in which a request's head must arrive: slow senders must not hold connections. Default 30s.
     pub(crate) header_timeout: Option<Spot<Time>>,
-    /// Time for which an idle connection is kept. Default 75s, longer than the 60s of common load balancers.
+    /// Time for which an idle connection is kept. Default 75s, longer than the 60s of common load balancers, so that they close first.
     pub(crate) idle_timeout: Option<Spot<Time>>,
     /// Time within which the next piece of a request's body must arrive. Default 30s.
     pub(crate) body_timeout: Option<Spot<Time>>,
@@ -49,7 +53,7 @@ pub(crate) struct RawServer {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttp2 {
-    /// Whether HTTP/2 without TLS is served. Default true: gRPC clients need it.
+    /// Whether HTTP/2 without TLS (prior knowledge) is served. Default true: gRPC clients within a network need it.
     pub(crate) enabled: Option<bool>,
 }
 
@@ -58,6 +62,7 @@ pub(crate) struct RawHttp2 {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagement {
     /// Whether there is one. Default true.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) enabled: Option<bool>,
     /// Where it listens.
     pub(crate) server: RawManagementServer,
@@ -69,9 +74,11 @@ pub(crate) struct RawManagement {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
-    /// Default `127.0.0.1`: it has no password.
+    /// Address to listen on. Default `127.0.0.1`: it has no password.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) address: Option<Spot<IpAddr>>,
-    /// Default 9090; -1 turns it off, as in Spring Boot; MANAGEMENT_SERVER_PORT overrides it.
+    /// Port to listen on; -1 turns the listener off, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
+    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<Spot<i32>>,
 }
 
@@ -87,19 +94,22 @@ pub(crate) struct RawReadiness {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRedis {
-    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` in place of `redis` means the same.
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` in place of `redis` means the same. Default: the server at `host` and `port`.
+    #[schemars(example = &"redis://127.0.0.1:6379")]
     pub(crate) url: Option<Spot<String>>,
-    /// One server, without a URL. Default `localhost`.
+    /// One server, in place of `url`, by Spring's parts of one. Default `localhost`.
     pub(crate) host: Option<Spot<String>>,
     /// Its port. Default 6379.
     pub(crate) port: Option<Spot<u16>>,
-    /// Who logs in. Default: the user `default`.
+    /// Who logs in, unless the URL says so. Default: the user `default`.
     pub(crate) username: Option<Spot<String>>,
-    /// Default: none, nobody logs in.
+    /// The password, from the environment: `${REDIS_PASSWORD}`. Default: none, nobody logs in.
+    #[schemars(example = &"${REDIS_PASSWORD}")]
     pub(crate) password: Option<Spot<String>>,
-    /// A file with the password, in place of `password`.
+    /// A file with the password, in place of `password`, as secrets are mounted; read with this file, the end of its line does not count.
+    #[schemars(example = &"/run/secrets/redis")]
     pub(crate) password_file: Option<Spot<String>>,
-    /// Number of the database. Default 0, the only one of a cluster.
+    /// Number of the database. Default: 0, the only one of a cluster.
     pub(crate) database: Option<Spot<u32>>,
     /// Redis Cluster.
     pub(crate) cluster: Option<Spot<RawCluster>>,
@@ -114,13 +124,13 @@ pub(crate) struct RawRedis {
     pub(crate) timeout: Option<Spot<Time>>,
     /// Connections that each worker shares among its requests, to each server. Default 1: commands are pipelined.
     pub(crate) connections: Option<NonZeroUsize>,
-    /// Send decisions that wait at the same moment in one call. Default true, without effect in a cluster; false for a proxy in front of Redis that sends keys to different servers.
+    /// Send decisions that wait in a worker at the same moment as one call of one script, each decided as it would be alone. Such a call has keys of many hash tags: `false` for a proxy in front of Redis that sends keys to different servers. Default true, without effect in a cluster.
     pub(crate) batch: Option<bool>,
     /// Write key ids as hashes: for keys that are secrets, such as API keys. Default false: an operator can read them.
     pub(crate) hash_keys: Option<bool>,
-    /// Remember a denial for as long as it certainly is one, a second at most, and deny the same request without asking. Default true.
+    /// Remember a denial until something can be there again, a second at most, and deny the same request without asking. What is given back meanwhile ends it at once, from other gateways too: they say so on the channel `tollgate.returned`, which the user must be allowed to subscribe and publish to (`&tollgate.returned`, RESP3), or it takes that second. Default true.
     pub(crate) denial_cache: Option<bool>,
-    /// Send requests that ask the same while one of them is being asked for in one call. Default true.
+    /// Requests of one key that come while one of them is being asked for go together in one call, in the order in which they came. Default true.
     pub(crate) coalesce: Option<bool>,
     /// Spring's TLS: `enabled` and `bundle`.
     #[schemars(skip)]
@@ -131,7 +141,8 @@ pub(crate) struct RawRedis {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCluster {
-    /// Some of its nodes as `host:port`: the others are found through any of them.
+    /// Some of its nodes as `host:port`, a list or a text with commas: the others are found through any of them. Required.
+    #[schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"])]
     #[schemars(with = "StringOrList")]
     pub(crate) nodes: Vec<Spot<String>>,
 }
@@ -140,16 +151,20 @@ pub(crate) struct RawCluster {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSentinel {
-    /// The name under which they watch it.
+    /// The name under which they watch it. Required.
+    #[schemars(example = &"mymaster")]
     pub(crate) master: Option<Spot<String>>,
-    /// The Sentinels as `host:port`.
+    /// The Sentinels as `host:port`. Required.
+    #[schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"])]
     #[schemars(with = "StringOrList")]
     pub(crate) nodes: Vec<Spot<String>>,
-    /// Who logs in to a Sentinel. Default: the user `default`.
+    /// Who logs in to a Sentinel, apart from who logs in to Redis. Default: the user `default`.
     pub(crate) username: Option<Spot<String>>,
-    /// Default: none, nobody logs in to a Sentinel.
+    /// The password for a Sentinel. Default: none, nobody logs in.
+    #[schemars(example = &"${SENTINEL_PASSWORD}")]
     pub(crate) password: Option<Spot<String>>,
     /// A file with the password, in place of `password`.
+    #[schemars(example = &"/run/secrets/sentinel")]
     pub(crate) password_file: Option<Spot<String>>,
 }
 
@@ -157,11 +172,14 @@ pub(crate) struct RawSentinel {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTls {
-    /// Certificates of the authorities that are trusted. Default: those of the system.
+    /// Certificates of the authorities that are trusted; `tls: true` alone trusts those of the system. With `url` it begins with `rediss://`. Default: those of the system.
+    #[schemars(example = &"/etc/tollgate/ca.pem")]
     pub(crate) ca: Option<Spot<String>>,
     /// This client's certificate, with its chain, for servers that ask for one.
+    #[schemars(example = &"/etc/tollgate/client.pem")]
     pub(crate) cert: Option<Spot<String>>,
     /// The key of `cert`, not encrypted.
+    #[schemars(example = &"/etc/tollgate/client-key.pem")]
     pub(crate) key: Option<Spot<String>>,
 }
 

@@ -116,14 +116,20 @@ pub(crate) fn unfold(mut whole: Node, sink: &mut Sink) -> Node {
     result
 }
 
-/// Puts `spring.ssl.bundle` where `redis.ssl.bundle` names one of them.
+/// Sections whose `ssl` may name one of `spring.ssl.bundle`.
+const BUNDLE_USERS: [&str; 2] = ["redis", "httpclient"];
+
+/// Puts `spring.ssl.bundle` beside the names of bundles, for whoever looks them up there.
 fn lend_bundles(whole: &mut Node, result: &mut Node) {
-    let Some(ssl) = find(result, &["redis", "ssl"]) else { return };
-    if find(ssl, &["bundle"]).is_some()
-        && let Some(bundles) = take(whole, &["spring", "ssl", "bundle"])
-        && let Kind::Map(entries) = &mut ssl.kind
-    {
-        entries.push(("bundles".to_owned(), bundles));
+    let mut bundles = None;
+    for user in BUNDLE_USERS {
+        let Some(ssl) = find(result, &[user, "ssl"]) else { continue };
+        let names_one = find(ssl, &["bundle"]).is_some() || find(ssl, &["ssl-bundle"]).is_some();
+        let Kind::Map(entries) = &mut ssl.kind else { continue };
+        if names_one {
+            bundles = bundles.or_else(|| take(whole, &["spring", "ssl", "bundle"]));
+            entries.extend(bundles.iter().map(|bundles| ("bundles".to_owned(), bundles.clone())));
+        }
     }
 }
 

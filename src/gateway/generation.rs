@@ -40,6 +40,8 @@ pub struct Generation {
     pub hygiene: Rc<Hygiene>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
+    /// Whether requests may switch protocols.
+    pub tunnels: bool,
     /// Told of the generation that serves.
     pub(super) current: Rc<Current>,
 }
@@ -129,6 +131,7 @@ impl Resources {
             underscores: config.forwarding.underscores,
             hygiene,
             body_timeout: config.server.body_timeout,
+            tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),
         }
     }

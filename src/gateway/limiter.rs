@@ -13,7 +13,7 @@ use tower::util::{MapRequest, MapResponse};
 use super::service::Shared;
 use super::stack::Resources;
 use crate::body::Body;
-use crate::config::{self, RateLimiter, Rules};
+use crate::config::{self, NamedLimit, Naming, RateLimiter};
 
 /// The limiter that is the `number`th of its route, from 1, before `inner`. `marked`: its refusals say that they are.
 pub(super) fn limited(
@@ -25,10 +25,10 @@ pub(super) fn limited(
     resources: &dyn Resources,
 ) -> Shared {
     let naming = Naming { route, number, limiter };
-    let (sets, labels) = naming.sets(resources);
+    let (sets, labels) = sets(naming, resources);
     let (metrics, worker) = resources.metrics();
     let series: Vec<_> = labels.iter().map(|label| metrics.limiter(worker, route, label)).collect();
-    let whole = metrics.limiter(worker, route, &naming.scope(None));
+    let whole = metrics.limiter(worker, route, &naming.scope());
     let store: Arc<dyn Store> = resources.store(limiter);
     // One rule alone is named as its buckets are, and its route's first limiter as the route.
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
@@ -62,73 +62,40 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
     }
 }
 
-/// What tells a limiter's buckets from others'.
-struct Naming<'n> {
-    route: &'n Arc<str>,
-    number: usize,
-    limiter: &'n RateLimiter,
+/// The rules with their scopes, and what each is called in metrics.
+fn sets(naming: Naming<'_>, resources: &dyn Resources) -> (RuleSets, Vec<String>) {
+    let limits = |plan, rules| naming.named(plan, rules).into_iter().map(limit).collect::<Vec<_>>();
+    let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
+        resolver: match &plans.resolver {
+            config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
+            config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
+            config::PlanResolver::RedisHash { key, cache } => match resources.plans(key, *cache) {
+                Some(source) => PlanResolver::Source(source),
+                None => PlanResolver::Table(Default::default()),
+            },
+        },
+        sets: plans.sets.iter().map(|(name, rules)| (name.as_str().into(), limits(Some(name), rules))).collect(),
+        default: plans.default.as_deref().map(Into::into),
+    });
+    let sets = RuleSets { default: limits(None, &naming.limiter.rules), plans };
+    let own = format!("{}#", naming.route);
+    let label = |limit: &Limit| match limit.scope.strip_prefix(&own) {
+        // Listed rules by their names, the second limiter's with its number before.
+        Some(rest) if rest.parse::<usize>().is_err() => rest.to_owned(),
+        _ => limit.scope.to_string(),
+    };
+    let labels = sets.rules().map(label).collect();
+    (sets, labels)
 }
 
-impl Naming<'_> {
-    /// What a rule counts under. A route's first limiter counts under the route's id, as Spring's does, so that both
-    /// share buckets in Redis; a second limiter is a second bucket (Spring's would be the first again), and each rule of
-    /// a list has its own: `orders`, `orders#2`, `orders#daily`, `orders#2#daily`. Route ids hold no `#`.
-    fn scope(&self, name: Option<&str>) -> Arc<str> {
-        let base: Arc<str> = match &self.limiter.bucket {
-            Some(bucket) => format!("#{bucket}").into(),
-            None if self.number <= 1 => Arc::clone(self.route),
-            None => format!("{}#{}", self.route, self.number).into(),
-        };
-        match name {
-            Some(name) => format!("{base}#{name}").into(),
-            None => base,
-        }
-    }
-
-    /// The rules with their scopes, and what each is called in metrics.
-    fn sets(&self, resources: &dyn Resources) -> (RuleSets, Vec<String>) {
-        let plans = self.limiter.plans.as_ref().map(|plans| Plans {
-            resolver: match &plans.resolver {
-                config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
-                config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
-                config::PlanResolver::RedisHash { key, cache } => match resources.plans(key, *cache) {
-                    Some(source) => PlanResolver::Source(source),
-                    None => PlanResolver::Table(Default::default()),
-                },
-            },
-            sets: plans.sets.iter().map(|(name, rules)| (name.as_str().into(), self.limits(rules))).collect(),
-            default: plans.default.as_deref().map(Into::into),
-        });
-        let sets = RuleSets { default: self.limits(&self.limiter.rules), plans };
-        let own = format!("{}#", self.route);
-        let label = |limit: &Limit| match limit.scope.strip_prefix(&own) {
-            // Listed rules by their names, the second limiter's with its number before.
-            Some(rest) if rest.parse::<usize>().is_err() => rest.to_owned(),
-            _ => limit.scope.to_string(),
-        };
-        let labels = sets.rules().map(label).collect();
-        (sets, labels)
-    }
-
-    fn limits(&self, rules: &Rules) -> Vec<Limit> {
-        match rules {
-            Rules::One(limit) => vec![self.limit(None, limit)],
-            Rules::Several(limits) => limits.iter().map(|(name, limit)| self.limit(Some(name), limit)).collect(),
-        }
-    }
-
-    fn limit(&self, name: Option<&str>, limit: &config::Limit) -> Limit {
-        let scope = match &limit.bucket {
-            Some(bucket) => format!("#{bucket}").into(),
-            None => self.scope(name),
-        };
-        Limit {
-            name: name.map_or_else(|| Arc::clone(&scope), Into::into),
-            scope,
-            rule: limit.rule.clone(),
-            key_resolver: limit.key_resolver.clone(),
-            cost: limit.cost.clone(),
-            enforcement: limit.enforcement,
-        }
+fn limit(named: NamedLimit<'_>) -> Limit {
+    let NamedLimit { name, scope, limit, .. } = named;
+    Limit {
+        name: name.map_or_else(|| Arc::clone(&scope), Into::into),
+        scope,
+        rule: limit.rule.clone(),
+        key_resolver: limit.key_resolver.clone(),
+        cost: limit.cost.clone(),
+        enforcement: limit.enforcement,
     }
 }

@@ -89,6 +89,7 @@ impl Gateway {
             headers: &head.headers,
             peer: connection.peer.ip(),
             now_ms,
+            chance: fastrand::u64(..),
         };
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route: &Route = found.value;
@@ -130,6 +131,7 @@ fn identify(
         head.extensions.insert(Peer(peer.ip()));
     }
     if seen.upgrade
+        && generation.tunnels
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
     {
         head.extensions.insert(Upgrade {

@@ -57,6 +57,7 @@ impl Current {
             headers: &head.headers,
             peer,
             now_ms,
+            chance: fastrand::u64(..),
         };
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route = found.value;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::pattern_error::PatternError;
 use super::request::Variables;
-use super::segment::{Dialect, Part, Segment, Text, cut, parse, walk};
+use super::segment::{Dialect, Part, Segment, Text, Token, cut, parse, walk};
 
 const DIALECT: Dialect = Dialect { separator: '.', is_path: false };
 
@@ -68,6 +68,26 @@ impl HostPattern {
         }
     }
 
+    /// What every host that matches ends in, as far as it is whole labels; `max_labels` of them at most. The port is left
+    /// out, as [`endings`] leaves it out. None where nothing is known of the last label.
+    pub(super) fn literal_ending(&self, max_labels: usize) -> Option<String> {
+        let mut parts = self.parts.iter().rev();
+        let mut ending = match parts.next() {
+            Some(Part::One(Segment::Literal(label))) => before_colon(label).to_owned(),
+            // `org:*`: the text before the colon is that of the host.
+            Some(Part::One(Segment::Glob(tokens))) => match tokens.first() {
+                Some(Token::Literal(start)) if start.contains(':') => before_colon(start).to_owned(),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        for part in parts.take(max_labels.saturating_sub(1)) {
+            let Part::One(Segment::Literal(label)) = part else { break };
+            ending = format!("{label}.{ending}");
+        }
+        Some(ending)
+    }
+
     /// The names of its variables.
     pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flat_map(Part::variables).map(|name| &**name)
@@ -93,6 +113,33 @@ impl fmt::Display for HostPattern {
     }
 }
 
+/// The host of `host[:port]`; an IPv6 address keeps its brackets.
+pub(super) fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !in_brackets(name) => name,
+        _ => host,
+    }
+}
+
+/// Whether `name` ends within the brackets of an IPv6 address.
+fn in_brackets(name: &str) -> bool {
+    name.starts_with('[') && !name.ends_with(']')
+}
+
+/// The endings of `host` by whole labels, shortest first, without outer dots and without what follows a colon in the
+/// last label: every pattern that matches `host` has its [`HostPattern::literal_ending`] among them, if it has one.
+pub(super) fn endings(host: &str) -> impl Iterator<Item = &str> {
+    let host = host.strip_prefix('.').unwrap_or(host);
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let last = host.rfind('.').map_or(0, |dot| dot + 1);
+    let host = &host[..last + before_colon(&host[last..]).len()];
+    host.rmatch_indices('.').map(|(dot, _)| &host[dot + 1..]).chain(std::iter::once(host))
+}
+
+fn before_colon(label: &str) -> &str {
+    label.split(':').next().unwrap_or(label)
+}
+
 fn label_matches(label: &Segment, text: &str, is_last: bool) -> bool {
     label.matches(Text::of_host(text), is_last)
 }
@@ -101,7 +148,7 @@ fn label_matches(label: &Segment, text: &str, is_last: bool) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::HostPattern;
+    use super::{HostPattern, endings, without_port};
     use crate::routing::PatternError;
 
     fn matches(pattern: &str, host: &str) -> bool {
@@ -160,6 +207,43 @@ mod tests {
             .captures("www.eu.acme.a-x.org:8080", &mut variables);
         let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(pairs, [("tenant", "acme"), ("kind", "a"), ("port", "8080")]);
+    }
+
+    #[test]
+    fn a_port_is_left_out_of_names_and_addresses() {
+        for (host, expected) in [
+            ("a.org:80", "a.org"),
+            ("a.org", "a.org"),
+            ("a.org:", "a.org"),
+            ("a.org:x", "a.org:x"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn endings_are_told_by_whole_labels() {
+        let ending = |pattern: &str| HostPattern::parse(pattern).unwrap().literal_ending(3);
+        for (pattern, expected) in [
+            ("**.foo.org", Some("foo.org")),
+            ("**.foo.org:*", Some("foo.org")),
+            ("a.b.c.foo.org:80", Some("c.foo.org")),
+            ("{x}.org", Some("org")),
+            ("x*.foo.org", Some("foo.org")),
+            ("foo.org.", Some("foo.org")),
+            ("foo.**", None),
+            ("foo.o?g", None),
+            ("foo.org*", None),
+            ("foo.{tld}", None),
+        ] {
+            assert_eq!(ending(pattern).as_deref(), expected, "{pattern}");
+        }
+        assert_eq!(endings("a.b.org:80").collect::<Vec<_>>(), ["org", "b.org", "a.b.org"]);
+        assert_eq!(endings(".org.").collect::<Vec<_>>(), ["org"]);
+        assert_eq!(endings("").collect::<Vec<_>>(), [""]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
 //! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at
-//! those whose paths start as the request's does.
+//! those whose paths start, and whose hosts end, as the request's do.
 
 mod host;
 mod java_regex;
@@ -19,6 +19,6 @@ pub use self::java_regex::RegexError;
 pub use self::normal::{PathProblem, normalize};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
-pub use self::predicate::{AllOf, Predicate, PredicateError};
+pub use self::predicate::{AllOf, ApiVersions, Predicate, PredicateError, Version, VersionSource};
 pub use self::request::{RequestView, Variables};
-pub use self::table::{Found, RouteTable};
+pub use self::table::{Found, Refusal, RouteTable, Tried};

@@ -21,6 +21,8 @@ pub struct RequestView<'a> {
     pub peer: IpAddr,
     /// Tells the milliseconds since 1970; asked by predicates about time alone.
     pub now_ms: fn() -> i64,
+    /// A random number, the request's own: what `Weight` draws routes by.
+    pub chance: u64,
 }
 
 impl<'a> RequestView<'a> {

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use thiserror::Error;
+use tollgate_filters::context::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
 use super::pool::ConnectError;
@@ -34,6 +35,21 @@ pub enum ForwardError {
 }
 
 impl ForwardError {
+    /// What went wrong with the upstream.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Connect(ConnectError::Resolve(_)) => Fault::Unresolved,
+            Self::Connect(ConnectError::Timeout) => Fault::ConnectTimeout,
+            Self::Connect(_) => Fault::Unreachable,
+            Self::Exchange(error) if error.is_parse() => Fault::Malformed,
+            Self::Exchange(_) => Fault::BrokeOff,
+            Self::Timeout => Fault::ResponseTimeout,
+            Self::NoEndpoint { .. } => Fault::NoEndpoint,
+            Self::UnaskedUpgrade => Fault::Malformed,
+        }
+    }
+
     /// The error and what caused it, in one line.
     #[must_use]
     pub fn chain(&self) -> String {

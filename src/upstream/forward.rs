@@ -173,12 +173,16 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
         // The client's doing: nothing an operator could mend.
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
             tracing::debug!(host, port, cause, "cannot forward");
+            failure.unrendered()
         }
-        // Told once, when the last endpoint died.
-        Failure::NoEndpoint { .. } => {
-            tracing::debug!(cause, "cannot forward");
+        _ => {
+            // That no endpoint lives was told once, when the last one died.
+            if !matches!(failure, Failure::NoEndpoint { .. }) {
+                tracing::warn!(host, port, cause, "cannot forward");
+            }
+            let mut response = failure.unrendered();
+            response.extensions_mut().insert(error.fault());
+            response
         }
-        _ => tracing::warn!(host, port, cause, "cannot forward"),
     }
-    failure.unrendered()
 }

@@ -19,6 +19,7 @@ mod jwt;
 mod key_resolvers;
 mod lifecycle;
 mod limiting;
+mod limits_api;
 mod limits_in_redis;
 mod malformed;
 mod metering;

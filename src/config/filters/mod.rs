@@ -14,6 +14,7 @@ use super::model::Filter;
 use super::names::{Known, look_up};
 use super::problem::{Sink, closest};
 use super::raw::RawConfig;
+use super::switches::Switches;
 use super::upstreams::Named;
 
 /// A filter that routes can have.
@@ -44,6 +45,8 @@ pub(crate) struct Settings<'s> {
     pub(crate) raw: &'s RawConfig,
     /// Its nodes.
     pub(crate) nodes: &'s Nodes<'s>,
+    /// What is switched off.
+    pub(crate) switches: &'s Switches,
     /// What limiters have in common.
     pub(crate) limits: Limits<'s>,
     /// `set-status.original-status-header-name`.

@@ -4,6 +4,7 @@ mod args;
 mod lease;
 mod limit;
 mod model;
+mod naming;
 mod plans;
 mod rule;
 mod settings;
@@ -22,6 +23,7 @@ use tollgate_filters::metering::{Dimensions, Period};
 
 use self::args::{Entry, Section};
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
+pub use self::naming::{NamedLimit, Naming};
 pub(crate) use self::settings::families;
 use super::check_jwt::Tokens;
 use super::de::canonical;

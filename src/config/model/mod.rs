@@ -17,7 +17,7 @@ mod filter;
 
 pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
 pub use super::limiter::{
-    Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
+    Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 use super::upstreams::{Dns, Scheme, Upstream};
 use crate::routing::Predicate;
@@ -191,6 +191,8 @@ pub struct Forwarding {
     pub via: Option<HeaderValue>,
     /// Replaces the list of hop-by-hop headers that are removed.
     pub remove_hop_by_hop: Option<Vec<HeaderName>>,
+    /// Whether a request may switch to another protocol, such as WebSocket; otherwise it is forwarded without asking.
+    pub tunnels: bool,
 }
 
 /// Peers whose forwarding headers are believed.

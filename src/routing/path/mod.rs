@@ -77,10 +77,11 @@ impl PathPattern {
         self.parts.iter().flat_map(Part::variables).map(|name| &**name)
     }
 
-    /// The segments that every matching path starts with.
-    pub(super) fn literal_prefix(&self) -> impl Iterator<Item = &str> {
+    /// What the first segments of every matching path must be, as far as the pattern fixes how many there are: a text, or
+    /// anything.
+    pub(super) fn start(&self) -> impl Iterator<Item = Option<&str>> {
         self.parts.iter().map_while(|part| match part {
-            Part::One(segment) => segment.literal(),
+            Part::One(segment) => Some(segment.literal()),
             Part::Any(_) => None,
         })
     }

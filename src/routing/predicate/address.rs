@@ -19,7 +19,7 @@ pub(super) struct Networks {
 
 impl Networks {
     pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
-        let networks = super::each(sources, "network", |text| {
+        let networks = super::build::each(sources, "network", |text| {
             parse(text).ok_or_else(|| PredicateError::Network { source_text: text.to_owned() })
         })?;
         Ok(Self { sources: sources.into(), networks })

@@ -71,4 +71,10 @@ pub enum PredicateError {
         /// What was written.
         source_text: String,
     },
+    /// A version that cannot be read.
+    #[error("`{text}` is no version: write one such as 1.3, or 1.1+ for that and later ones")]
+    Version {
+        /// What was written.
+        text: String,
+    },
 }

@@ -7,11 +7,19 @@ use super::regexp::Regexp;
 
 /// Whether a value of `param` matches; without an expression, whether the parameter is there.
 pub(super) fn matches(query: &str, param: &str, regexp: Option<&Regexp>) -> bool {
-    query.split('&').any(|pair| {
+    values(query, param).any(|value| regexp.is_none_or(|regexp| value.is_some_and(|value| regexp.matches(&value))))
+}
+
+/// The first value of `param`.
+pub(super) fn first<'q>(query: &'q str, param: &str) -> Option<Cow<'q, str>> {
+    values(query, param).next().flatten()
+}
+
+/// The values of `param`, decoded; one without `=` has none.
+pub(super) fn values<'q>(query: &'q str, param: &str) -> impl Iterator<Item = Option<Cow<'q, str>>> {
+    query.split('&').filter_map(move |pair| {
         let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
-        !name.is_empty()
-            && decoded(name) == param
-            && regexp.is_none_or(|regexp| value.is_some_and(|value| regexp.matches(&decoded(value))))
+        (!name.is_empty() && decoded(name) == param).then(|| value.map(decoded))
     })
 }
 

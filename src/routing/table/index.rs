@@ -1,35 +1,54 @@
-//! Which routes a path could belong to, by its first segments.
+//! Which routes a request could belong to, by the first segments of its path and the last labels of its host.
 
 use std::collections::HashMap;
 
+use super::super::host;
 use super::super::predicate::Predicate;
+use super::super::request::RequestView;
 use super::super::segment::{Text, cut};
+use super::keys::{Start, endings, starts};
 
-/// How many leading segments routes are told apart by. `/api/v1/orders/**` and its like are common; more would only
-/// make the look-up longer.
-const MAX_DEPTH: usize = 4;
+/// How many leading segments routes are told apart by: more than any table of routes has, and a bound for the walk.
+const MAX_DEPTH: usize = 16;
+/// A route of more pairs of starts and endings is looked up by its paths alone, so that no list of patterns can make the
+/// index grow with the square of its length.
+const MAX_PAIRS: usize = 1024;
+/// Lists that are merged without an allocation.
+const USUAL_LISTS: usize = 8;
 
-/// A tree over the literal segments that path patterns start with. A route stands where the literal start of each of
-/// its patterns ends; one without a `Path` predicate stands at the root. The routes along a path's way down are
-/// therefore all that could match.
+/// A tree over the segments that path patterns start with, and at each node a map of the labels that host patterns end
+/// in. A route stands where the fixed start of each of its patterns ends; one without a `Path` predicate stands at the
+/// root. The routes along a path's ways down, whose hosts may end as the request's does, are therefore all that could
+/// match.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
 }
 
+/// Seeded anew in every process. What is looked up comes from clients, what is in it does not, so no client can make it
+/// slow, and a fast hash will do.
+type Map<V> = HashMap<Box<str>, V, foldhash::fast::RandomState>;
+
+/// Places of routes in the table, in ascending order.
+type Routes = Vec<usize>;
+
 #[derive(Debug, Default)]
 struct Node {
-    /// In ascending order.
-    routes: Vec<usize>,
-    /// Seeded anew in every process. What is looked up comes from clients, what is in it does not, so no client can
-    /// make it slow, and a fast hash will do.
-    children: HashMap<Box<str>, Node, foldhash::fast::RandomState>,
+    /// Whose hosts nothing is known of.
+    routes: Routes,
+    hosts: Map<Routes>,
+    children: Map<Node>,
+    /// Where any segment leads.
+    any: Option<Box<Node>>,
 }
 
-/// The routes of a few nodes, merged into one ascending order without repetition.
+/// A few lists of routes, merged into one ascending order without repetition.
+#[derive(Default)]
 pub(super) struct Candidates<'i> {
-    lists: [&'i [usize]; MAX_DEPTH + 1],
+    usual: [&'i [usize]; USUAL_LISTS],
     used: usize,
+    /// What the other lists hold, in descending order once all are there: the next one stands last.
+    more: Vec<usize>,
 }
 
 // === impl Index ===
@@ -38,54 +57,71 @@ impl Index {
     pub(super) fn new<'p>(routes: impl Iterator<Item = &'p [Predicate]>) -> Self {
         let mut index = Self::default();
         for (route, predicates) in routes.enumerate() {
-            match narrowest(predicates) {
-                Some(prefixes) => prefixes.into_iter().for_each(|prefix| index.root.add(prefix, route)),
-                None => index.root.add(Vec::new(), route),
+            let starts = starts(predicates).unwrap_or_else(|| vec![Start::new()]);
+            let endings = endings(predicates).filter(|endings| endings.len() * starts.len() <= MAX_PAIRS);
+            for start in &starts {
+                let start = start.get(..MAX_DEPTH).unwrap_or(start);
+                index.root.descend(start).add(endings.as_deref(), route);
             }
         }
         index
     }
 
-    /// Every route that could match `path`, in order, and few others.
-    pub(super) fn candidates(&self, path: &str) -> Candidates<'_> {
-        let mut node = &self.root;
-        let mut candidates = Candidates { lists: [&[]; MAX_DEPTH + 1], used: 0 };
-        candidates.push(&node.routes);
-        let mut left = path.strip_prefix('/');
-        while let Some(here) = left
-            && !node.children.is_empty()
-        {
-            let (segment, rest) = cut(here, '/');
-            // As a pattern sees it: without matrix parameters, decoded.
-            let Some(child) = node.children.get(&*Text::of_path(segment).decoded()) else { break };
-            candidates.push(&child.routes);
-            node = child;
-            left = rest;
-        }
+    /// Every route that could match, in order, and few others.
+    pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
+        let mut candidates = Candidates::default();
+        self.root.gather(request.path.strip_prefix('/'), request.host(), &mut candidates);
+        candidates.more.sort_unstable_by(|one, other| other.cmp(one));
         candidates
     }
-}
-
-/// The prefixes of one `Path` predicate: all of them must hold, so any one narrows correctly; the one whose shortest
-/// prefix is longest narrows best.
-fn narrowest(predicates: &[Predicate]) -> Option<Vec<Vec<&str>>> {
-    predicates
-        .iter()
-        .filter_map(Predicate::path_patterns)
-        .map(|patterns| patterns.iter().map(|pattern| pattern.literal_prefix().take(MAX_DEPTH).collect()).collect())
-        .max_by_key(|prefixes: &Vec<Vec<&str>>| prefixes.iter().map(Vec::len).min())
 }
 
 // === impl Node ===
 
 impl Node {
-    fn add(&mut self, prefix: Vec<&str>, route: usize) {
-        let mut node = self;
-        for segment in prefix {
-            node = node.children.entry(segment.into()).or_default();
+    fn descend(&mut self, start: &[Option<&str>]) -> &mut Self {
+        let Some((first, rest)) = start.split_first() else { return self };
+        let child = match first {
+            Some(text) => self.children.entry((*text).into()).or_default(),
+            None => self.any.get_or_insert_default(),
+        };
+        child.descend(rest)
+    }
+
+    fn add(&mut self, endings: Option<&[String]>, route: usize) {
+        let add = |routes: &mut Routes| {
+            if routes.last() != Some(&route) {
+                routes.push(route);
+            }
+        };
+        match endings {
+            None => add(&mut self.routes),
+            Some(endings) => {
+                endings.iter().for_each(|ending| add(self.hosts.entry(ending.as_str().into()).or_default()));
+            }
         }
-        if node.routes.last() != Some(&route) {
-            node.routes.push(route);
+    }
+
+    /// Goes every way that the segments left over allow, [`MAX_DEPTH`] steps at most.
+    fn gather<'i>(&'i self, left: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
+        candidates.push(&self.routes);
+        if !self.hosts.is_empty()
+            && let Some(host) = host
+        {
+            let known = host::endings(host).take(super::keys::MAX_LABELS).filter_map(|ending| self.hosts.get(ending));
+            known.for_each(|routes| candidates.push(routes));
+        }
+        let Some(left) = left else { return };
+        if self.children.is_empty() && self.any.is_none() {
+            return;
+        }
+        let (segment, rest) = cut(left, '/');
+        // As a pattern sees it: without matrix parameters, decoded.
+        if let Some(child) = self.children.get(&*Text::of_path(segment).decoded()) {
+            child.gather(rest, host, candidates);
+        }
+        if let Some(any) = &self.any {
+            any.gather(rest, host, candidates);
         }
     }
 }
@@ -94,11 +130,15 @@ impl Node {
 
 impl<'i> Candidates<'i> {
     fn push(&mut self, list: &'i [usize]) {
-        if !list.is_empty()
-            && let Some(slot) = self.lists.get_mut(self.used)
-        {
-            *slot = list;
-            self.used += 1;
+        if list.is_empty() {
+            return;
+        }
+        match self.usual.get_mut(self.used) {
+            Some(slot) => {
+                *slot = list;
+                self.used += 1;
+            }
+            None => self.more.extend_from_slice(list),
         }
     }
 }
@@ -107,13 +147,14 @@ impl Iterator for Candidates<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let lists = self.lists.get_mut(..self.used)?;
-        let next = lists.iter().filter_map(|list| list.first()).min().copied()?;
-        for list in lists {
+        let usual = self.usual.get_mut(..self.used)?;
+        let next = usual.iter().filter_map(|list| list.first()).chain(self.more.last()).min().copied()?;
+        for list in usual {
             if list.first() == Some(&next) {
                 *list = list.get(1..).unwrap_or_default();
             }
         }
+        while self.more.pop_if(|last| *last == next).is_some() {}
         Some(next)
     }
 }

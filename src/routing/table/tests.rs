@@ -22,6 +22,7 @@ fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
         headers,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         now_ms: || 0,
+        chance: 0,
     }
 }
 
@@ -82,11 +83,23 @@ fn pattern() -> impl Strategy<Value = String> {
     })
 }
 
-fn predicates() -> impl Strategy<Value = Vec<Predicate>> {
+/// Predicates that the index knows something of, and what is made of them.
+fn predicate() -> impl Strategy<Value = Predicate> {
     let path = (prop::collection::vec(pattern(), 1..4), any::<bool>())
         .prop_map(|(patterns, slash)| Predicate::path(&patterns, slash).unwrap());
-    let host = Just(Predicate::host(&["x".into()]).unwrap());
-    prop::collection::vec(prop_oneof![4 => path, 1 => host], 0..3)
+    let hosts = vec!["x", "x.y", "**.y", "**.y:*", "*.y", "{v}.y", "x.**", "y:8?", ".y", "y.", "**", "*.x.y:80", "y*"];
+    let host = (prop::collection::vec(prop::sample::select(hosts), 1..3), any::<bool>()).prop_map(|(hosts, port)| {
+        let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
+        if port { Predicate::host(&hosts).unwrap() } else { Predicate::host_without_port(&hosts).unwrap() }
+    });
+    let one = prop_oneof![4 => path, 2 => host];
+    one.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            2 => prop::collection::vec(inner.clone(), 1..3).prop_map(Predicate::any),
+            1 => prop::collection::vec(inner.clone(), 1..3).prop_map(Predicate::all),
+            1 => inner.prop_map(Predicate::negated),
+        ]
+    })
 }
 
 fn request_path() -> impl Strategy<Value = String> {
@@ -98,14 +111,38 @@ fn request_path() -> impl Strategy<Value = String> {
     })
 }
 
+const HOSTS: [&str; 12] = ["x", "x.y", "y", "y:80", "x.y:80", "a.x.y:80", ".y", "y.", "x.z", "[::1]:80", "x.y.", "..y"];
+
+#[test]
+fn what_starts_with_anything_is_told_apart_by_what_follows() {
+    let headers = HeaderMap::new();
+    let table = RouteTable::new(vec![
+        (vec![path(&["/{tenant}/a/**"])], 0),
+        (vec![path(&["/{tenant}/b/{id}"])], 1),
+        (vec![path(&["/t/b/**"])], 2),
+    ]);
+    let take = |path| table.find(&request(path, &headers)).map(|found| *found.value);
+    assert_eq!([take("/t/a"), take("/t/b/1"), take("/t/b"), take("/x/b")], [Some(0), Some(1), Some(2), None]);
+}
+
+#[test]
+fn more_lists_than_usual_are_merged_in_order() {
+    let headers = HeaderMap::new();
+    let deep = |depth: usize| format!("/{}**", "a/".repeat(depth));
+    let routes = (1..20).rev().map(|depth| (vec![path(&[&deep(depth)])], depth)).collect();
+    let table = RouteTable::new(routes);
+    let ask = format!("/{}", "a/".repeat(15));
+    assert_eq!(table.find(&request(&ask, &headers)).map(|found| *found.value), Some(15));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
 
     #[test]
     fn the_index_finds_what_a_scan_of_all_routes_finds(
-        routes in prop::collection::vec(predicates(), 0..12),
+        routes in prop::collection::vec(prop::collection::vec(predicate(), 0..3), 0..12),
         paths in prop::collection::vec(request_path(), 1..12),
-        host in prop::sample::select(vec![None, Some("x")]),
+        host in prop::option::of(prop::sample::select(HOSTS.to_vec())),
     ) {
         let headers = HeaderMap::new();
         let table = RouteTable::new(routes.iter().cloned().map(|predicates| (predicates, ())).collect());

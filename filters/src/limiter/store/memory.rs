@@ -134,6 +134,16 @@ impl MemoryStore {
         }
     }
 
+    /// Forgets what `key` has spent under `rule`: the operator's reset. What it shares with others, for which there was no
+    /// room, stays.
+    pub fn forget(&self, key: BucketKey<'_>, rule: &Rule) {
+        let place = self.locate(key).key;
+        let mut shard = self.shard_of(place).lock();
+        if by_algorithm!(rule, rule => forget_one(rule, &mut shard, place)) {
+            self.len.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// Finds where the state of `key` is.
     #[inline]
     pub(in crate::limiter) fn locate(&self, key: BucketKey<'_>) -> Located {
@@ -210,6 +220,14 @@ impl MemoryStore {
         self.overflow_until_us.fetch_max(state.rests_at_us(), Ordering::Release);
         shared.table().set(scope, state, now.now_us);
     }
+}
+
+fn forget_one<A>(_: &A, states: &mut States, place: Place) -> bool
+where
+    A: Algorithm,
+    A::State: Kept,
+{
+    states.table::<A::State>().forget(place)
 }
 
 impl Store for MemoryStore {

@@ -31,6 +31,13 @@ use crate::limiter::store::OnStoreFailure;
 use crate::limiter::store::redis::{HashSlot, Operation as Purpose, RedisClient};
 use crate::limiter::verdict::{Outcome, Source, Verdict};
 
+/// What the slots of `key` are called in Redis, for people who look for them there. `hash_id`: the key id is written as
+/// a hash.
+#[must_use]
+pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
+    String::from_utf8_lossy(&call::name(key, hash_id)).into_owned()
+}
+
 /// When a client that was refused because of Redis should ask again: recovery takes no longer.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 

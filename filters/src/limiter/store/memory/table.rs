@@ -1,7 +1,7 @@
 //! An open-addressing table with linear probing, made for states that come to rest.
 //!
-//! Nothing is ever deleted, so there are no tombstones: a state that rests is overwritten by the next new key that
-//! passes it, or left out when the table is rebuilt. The table grows by a quarter at a load of 0.8, so that an entry of
+//! There are no tombstones: a state that rests is overwritten by the next new key that passes it, or left out when the
+//! table is rebuilt, which an operator's deletion does at once. The table grows by a quarter at a load of 0.8, so that an entry of
 //! 24 bytes takes 30 to 38.
 
 use crate::limiter::algorithm::State;
@@ -131,6 +131,14 @@ impl<S: State> Table<S> {
         }
     }
 
+    /// Forgets the state of `place`; returns whether there was one. As dear as a sweep.
+    pub(super) fn forget(&mut self, place: Place) -> bool {
+        let Some(index) = self.find(place) else { return false };
+        self.slots[index].state = S::VACANT;
+        self.rebuild(0);
+        true
+    }
+
     /// Leaves out the states that rest by `now_us` and fits the table to the others; returns how many those were.
     pub(super) fn sweep(&mut self, now_us: u64) -> usize {
         let before = self.used;
@@ -195,6 +203,16 @@ mod tests {
 
     fn place(fingerprint: u64) -> Place {
         Place { shard: 0, fingerprint }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_the_rest_is_found() {
+        let mut table = Table::default();
+        // All at one home, so that each stands in the way of the next.
+        (1..=12).for_each(|n| table.set(place(n), bucket(n), 0));
+        assert!(table.forget(place(4)) && !table.forget(place(4)) && !table.forget(place(99)));
+        assert_eq!((table.used, table.get(place(4)).is_none()), (11, true));
+        assert!((1..=12).filter(|n| *n != 4).all(|n| table.get(place(n)).is_some_and(|b| b.full_at_us == n)));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use tokio::time::timeout_at;
 
 use super::call;
 use super::client::RedisClient;
+use super::error::StoreError;
 use super::fallback::Fallback;
 use super::hash_slot::HashSlot;
 use super::heartbeat::Gateways;
@@ -132,6 +133,30 @@ impl RedisStore {
             }
             taken.is_ok()
         }
+    }
+
+    /// Forgets what a key has spent under a rule: the operator's reset. Rules of one list that are kept in one string are
+    /// forgotten together. What this process counted while Redis could not be asked goes too, and all gateways are told.
+    ///
+    /// # Errors
+    /// Redis did not answer in time; it may have been forgotten.
+    pub async fn forget(&self, check: Check<'_>) -> Result<(), StoreError> {
+        self.local.forget(check.key, check.rule);
+        let names: Vec<Vec<u8>> = call::decide(&[check], &self.style).keys().map(<[u8]>::to_vec).collect();
+        let ticket = self.client.ticket_for(Operation::Settle, || self.slot(&check))?;
+        let mut cmd = redis::cmd("DEL");
+        names.iter().for_each(|name| {
+            cmd.arg(name);
+        });
+        let teller = ticket.teller();
+        let done = ticket.run_plain(&cmd, |_| Some(())).await;
+        let Some(name) = names.first() else { return done };
+        // Redis may have done it, whatever came of the answer.
+        self.client.hot().returned(name);
+        if done.is_ok() {
+            teller.returned(name).await;
+        }
+        done
     }
 
     pub(super) fn slot(&self, check: &Check<'_>) -> HashSlot {

@@ -1,12 +1,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{AllOf, Predicate, PredicateError};
 use crate::routing::{RequestView, Variables};
+
+mod ours;
+mod show;
+mod version;
+mod weight;
 
 /// 2027-01-21T00:42:47.789Z.
 const NOW_MS: i64 = 1_800_492_167_789;
@@ -18,6 +22,7 @@ struct Request {
     query: Option<&'static str>,
     headers: HeaderMap,
     peer: IpAddr,
+    chance: u64,
 }
 
 impl Request {
@@ -28,6 +33,7 @@ impl Request {
             query: None,
             headers: HeaderMap::new(),
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            chance: 0,
         }
     }
 
@@ -44,6 +50,7 @@ impl Request {
             headers: &self.headers,
             peer: self.peer,
             now_ms: || NOW_MS,
+            chance: self.chance,
         }
     }
 
@@ -92,6 +99,19 @@ fn host_needs_a_host_and_sees_its_port() {
     {
         assert_eq!(Request::get().header("host", host.as_bytes()).meets(&predicate), expected, "{host}");
     }
+}
+
+#[test]
+fn host_sees_no_port_where_it_is_left_out() {
+    let predicate = Predicate::host_without_port(&texts(&["**.foo.org", "{name}.bar"]));
+    for (host, expected) in
+        [("www.foo.org:8080", true), ("foo.org", true), ("foo.org:", true), ("foo.org:x", false), ("a.bar:1", true)]
+    {
+        assert_eq!(Request::get().header("host", host.as_bytes()).meets(&predicate), expected, "{host}");
+    }
+    let mut variables = Variables::new();
+    predicate.unwrap().variables(&Request::get().header("host", b"a.bar:1").view(), &mut variables);
+    assert_eq!(variables, [("name".into(), "a".to_owned())]);
 }
 
 #[test]
@@ -251,63 +271,39 @@ fn remote_addr_compares_the_peer_with_networks() {
 }
 
 #[test]
+fn x_forwarded_remote_addr_takes_the_entry_counted_from_the_right() {
+    let here = Request::get;
+    for (lines, index, expected) in [
+        (vec!["10.0.0.1"], 1, true),
+        (vec!["10.0.0.1, 192.0.2.1"], 1, false),
+        (vec!["192.0.2.1, 10.0.0.1"], 1, true),
+        (vec!["192.0.2.1,10.0.0.1 "], 1, true),
+        (vec!["10.0.0.1, 192.0.2.1"], 2, true),
+        (vec!["10.0.0.1, 192.0.2.1"], 9, true),
+        (vec!["192.0.2.1, 10.0.0.1, 192.0.2.2"], 3, false),
+        (vec!["10.0.0.1:4711"], 1, true),
+        (vec!["unknown"], 1, false),
+        (vec!["10.0.0.1, "], 1, false),
+        // The peer's address counts, which is 127.0.0.1.
+        (vec![], 1, false),
+        (vec![" "], 1, false),
+        (vec!["10.0.0.1", "10.0.0.1"], 1, false),
+    ] {
+        let request = lines.iter().fold(here(), |request, line| request.header("x-forwarded-for", line.as_bytes()));
+        let index = index.try_into().unwrap();
+        let predicate = Predicate::x_forwarded_remote_addr(&texts(&["10.0.0.0/8"]), index);
+        assert_eq!(request.meets(&predicate), expected, "{lines:?} {index}");
+    }
+    let local = Predicate::x_forwarded_remote_addr(&texts(&["127.0.0.1"]), 1.try_into().unwrap());
+    assert!(here().meets(&local));
+    assert!(here().header("x-forwarded-for", b"").meets(&local));
+    assert!(here().header("x-forwarded-for", b"10.0.0.1").header("x-forwarded-for", b"10.0.0.2").meets(&local));
+}
+
+#[test]
 fn a_cloud_foundry_route_service_needs_its_three_headers() {
     let predicate = Ok(Predicate::cloud_foundry_route_service());
     let two = Request::get().header("x-cf-forwarded-url", b"a").header("x-cf-proxy-signature", b"b");
     assert!(!two.meets(&predicate));
     assert!(two.header("x-cf-proxy-metadata", b"c").meets(&predicate));
-}
-
-#[test]
-fn predicates_show_as_spring_shows_them() {
-    let shown = |predicate: Result<Predicate, PredicateError>| predicate.unwrap().to_string();
-    assert_eq!(
-        shown(Predicate::path(&texts(&["/orders/**", "b"]), false)),
-        "Paths: [/orders/**, b], match trailing slash: false"
-    );
-    assert_eq!(shown(Predicate::method(&texts(&["GET", "post"]))), "Methods: [GET, POST]");
-    assert_eq!(shown(Predicate::host(&texts(&["**.a.org"]))), "Hosts: [**.a.org]");
-    assert_eq!(shown(Predicate::header("X-Id", Some(r"\d+"))), r"Header: X-Id regexp=\d+");
-    assert_eq!(shown(Predicate::header("X-Id", None)), "Header: X-Id regexp=null");
-    assert_eq!(shown(Predicate::query("q", None)), "Query: param=q regexp=null");
-    assert_eq!(shown(Predicate::cookie("c", "a|b")), "Cookie: name=c regexp=a|b");
-    assert_eq!(shown(Predicate::between("1", "2")), "Between: 1 and 2");
-    assert_eq!(shown(Predicate::remote_addr(&texts(&["10.0.0.1/8"]))), "RemoteAddrs: [10.0.0.1/8]");
-    let method = Predicate::method(&texts(&["GET"])).unwrap();
-    assert_eq!(AllOf(&[]).to_string(), "");
-    assert_eq!(AllOf(std::slice::from_ref(&method)).to_string(), "Methods: [GET]");
-    assert_eq!(
-        AllOf(&[method.clone(), Predicate::after("1").unwrap(), method]).to_string(),
-        "((Methods: [GET] && After: 1) && Methods: [GET])"
-    );
-}
-
-#[test]
-fn a_broken_predicate_says_what_to_do() {
-    let chain = |error: PredicateError| {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(inner) = source {
-            text = format!("{text}: {inner}");
-            source = inner.source();
-        }
-        text
-    };
-    for (broken, expected) in [
-        (Predicate::path(&[], false), "no path pattern is given: name at least one"),
-        (
-            Predicate::path(&texts(&["/a/{v"]), false),
-            "path pattern `/a/{v` cannot be used: `{` at character 4 is never closed: add `}`",
-        ),
-        (Predicate::method(&texts(&["G T"])), "`G T` is no HTTP method: write one such as GET"),
-        (Predicate::header("X Id", None), "`X Id` is no header name: write one such as X-Request-Id"),
-        (
-            Predicate::query("q", Some("(?!a).*")),
-            "regular expression `(?!a).*` cannot be used: look-around such as `(?!…)` is not supported: \
-             rewrite the expression without it",
-        ),
-        (Predicate::cookie("c", "("), "regular expression `(` cannot be used: unclosed group"),
-    ] {
-        assert_eq!(chain(broken.unwrap_err()), expected);
-    }
 }

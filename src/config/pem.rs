@@ -1,0 +1,138 @@
+//! Certificates and keys: PEM files, by name or by one of Spring's SSL bundles.
+
+use std::path::PathBuf;
+
+use super::de;
+use super::definition::flatten;
+use super::problem::{Sink, suggest};
+use super::spot::Spot;
+use super::yaml::{Kind as Yaml, Node, Origin};
+
+/// The files that one side of a TLS connection shows and trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bundle {
+    /// Certificates of the authorities that are trusted; `None`: those of the system.
+    pub(crate) ca: Option<PathBuf>,
+    /// What is shown: a certificate with its chain, and its key.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Bundle {
+    /// Of files where one that could not be used is `Some(None)`.
+    pub(crate) fn of(
+        ca: Option<Option<PathBuf>>,
+        identity: Option<(Option<PathBuf>, Option<PathBuf>)>,
+    ) -> Option<Self> {
+        let ca = match ca {
+            Some(file) => Some(file?),
+            None => None,
+        };
+        let identity = match identity {
+            Some((cert, key)) => Some((cert?, key?)),
+            None => None,
+        };
+        Some(Self { ca, identity })
+    }
+}
+
+/// Options of a bundle that say nothing which could be left undone.
+const HARMLESS: [&str; 5] =
+    ["reloadonupdate", "truststore.type", "keystore.type", "truststore.verifykeys", "keystore.verifykeys"];
+
+/// The path of a PEM file that holds `what`.
+pub(crate) fn file(file: &Spot<String>, what: &str, sink: &mut Sink) -> Option<PathBuf> {
+    let path = file.value.trim();
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => {
+            sink.error(file.origin, format!("cannot read {path}: {error}"))
+                .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
+            return None;
+        }
+    };
+    if text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED") {
+        sink.error(file.origin, format!("the key in {path} is encrypted, and nobody is there to give its password"))
+            .help(format!("`openssl pkey -in {path} -out FILE` writes it in plain"));
+        return None;
+    }
+    if !text.contains(&format!("{what}-----")) {
+        sink.error(file.origin, format!("{path} holds no {} in PEM", what.to_lowercase()))
+            .help(format!("its first line is like `-----BEGIN {what}-----`; `openssl` turns other formats into it"));
+        return None;
+    }
+    Some(path.into())
+}
+
+/// The files of the SSL bundle `name`. Whatever it says that cannot be done is an error: a connection that is less
+/// secure than its configuration reads is worse than none.
+pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sink) -> Option<Bundle> {
+    let wanted = name.value.trim();
+    let of_kind = |kind: &str| bundles.and_then(|bundles| bundles.get(kind));
+    let Some(node) = of_kind("pem").and_then(|bundles| bundles.get(wanted)) else {
+        if of_kind("jks").and_then(|bundles| bundles.get(wanted)).is_some() {
+            sink.error(name.origin, format!("the SSL bundle `{wanted}` is a Java key store, which Tollgate cannot read")).help(format!(
+                "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM: name that under `spring.ssl.bundle.pem.{wanted}`"
+            ));
+        } else {
+            let known: Vec<&str> = match of_kind("pem").map(|pem| &pem.kind) {
+                Some(Yaml::Map(entries)) => entries.iter().map(|(name, _)| name.as_str()).collect(),
+                _ => Vec::new(),
+            };
+            sink.error(name.origin, format!("there is no SSL bundle `{wanted}`")).help(if known.is_empty() {
+                format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
+            } else {
+                suggest(wanted, &known)
+            });
+        }
+        return None;
+    };
+    let mut options = Vec::new();
+    flatten("", node, &mut options);
+    let (mut ca, mut cert, mut key) = (None, None, None);
+    let mut is_kept = true;
+    for option in &options {
+        let option_name = option.name.as_deref().unwrap_or_default();
+        match de::canonical(option_name).as_str() {
+            "truststore.certificate" => ca = Some(located(&option.value, option.origin, "CERTIFICATE", sink)),
+            "keystore.certificate" => cert = Some(located(&option.value, option.origin, "CERTIFICATE", sink)),
+            "keystore.privatekey" => key = Some(located(&option.value, option.origin, "PRIVATE KEY", sink)),
+            harmless if HARMLESS.contains(&harmless) => {}
+            _ => {
+                sink.error(option.origin.key(), format!("`{option_name}` of the SSL bundle `{wanted}` cannot be kept"))
+                    .help("of a bundle `truststore.certificate`, `keystore.certificate` and `keystore.private-key` are read");
+                is_kept = false;
+            }
+        }
+    }
+    let client = match (cert, key) {
+        (None, None) => None,
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (cert, _) => {
+            let (has, lacks) =
+                if cert.is_some() { ("certificate", "private-key") } else { ("private-key", "certificate") };
+            sink.error(
+                name.origin,
+                format!("the SSL bundle `{wanted}` has a `keystore.{has}` and no `keystore.{lacks}`"),
+            );
+            return None;
+        }
+    };
+    Bundle::of(ca, client).filter(|_| is_kept)
+}
+
+/// The file at one of Spring's locations.
+pub(crate) fn located(text: &str, at: Origin, what: &str, sink: &mut Sink) -> Option<PathBuf> {
+    let text = text.trim();
+    if text.contains("-----BEGIN") {
+        sink.error(at, "a certificate or key within the YAML cannot be read")
+            .help("write it to a file and name that");
+        return None;
+    }
+    if let Some(inside) = text.strip_prefix("classpath:") {
+        sink.error(at, format!("`{text}` is inside of a Java archive"))
+            .help(format!("copy it out: `file:/etc/tollgate/{}`", inside.rsplit('/').next().unwrap_or(inside)));
+        return None;
+    }
+    let path = text.strip_prefix("file:").map_or(text, |path| path.strip_prefix("//").unwrap_or(path));
+    file(&Spot { value: path.to_owned(), origin: at }, what, sink)
+}

@@ -1,0 +1,103 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::config::parse;
+
+fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Explanation {
+    let config = parse("test.yaml", yaml, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config;
+    let mut request = Request::builder().method(method).uri(url).header("host", "gw.example:8080");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    let head = request.body(()).unwrap().into_parts().0;
+    explain(&config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 0 })
+}
+
+const ROUTES: &str = "
+redis: {host: redis}
+default-filters: ['AddRequestHeader=X-Default, d']
+routes:
+- {id: posts, uri: 'http://a', predicates: [Path=/orders/**, Method=POST]}
+- {id: hosted, uri: 'http://a', predicates: [Host=other.example, Path=/orders/**]}
+- id: orders
+  uri: http://orders:9000
+  predicates: ['Path=/api/{kind}/**']
+  filters:
+    - StripPrefix=1
+    - SetRequestHeader=X-Kind, {kind}
+    - name: RequestRateLimiter
+      args: {replenish-rate: 10, burst-capacity: 20, key-resolver: [ip, path]}
+    - name: RequestRateLimiter
+      args:
+        key-resolver: header:X-Kind
+        limits: [{name: a, replenish-rate: 1, burst-capacity: 5}, {name: b, algorithm: quota, allowance: 3}]
+    - {name: ConcurrencyLimiter, args: {limit: 2, key-resolver: method}}
+    - {name: RequestCounter, args: {key-resolver: 'header:X-Kind', bucket: all}}
+- {id: away, uri: 'http://a', predicates: [Path=/away], filters: ['RedirectTo=302, https://b.example/']}
+- id: dear
+  uri: http://a
+  predicates: [Path=/dear]
+  filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 5, key-resolver: ip, cost: 'header:X-Cost'}}]
+";
+
+#[test]
+fn a_request_is_followed_through_the_filters_to_the_upstream() {
+    let explanation = explained(ROUTES, "GET", "/api/shoes//7?full=1", &[("connection", "x-gone"), ("x-gone", "1")]);
+    let passed: Vec<_> = explanation.passed_over.iter().map(|passed| (&*passed.route, &*passed.predicate)).collect();
+    assert_eq!(passed, [("posts", "Path=/orders/**"), ("hosted", "Host=other.example")]);
+    let route = explanation.route.unwrap();
+    assert_eq!((&*route.id, &*route.variables["kind"]), ("orders", "shoes"));
+    let forwarded = route.forwarded.unwrap();
+    assert_eq!(forwarded.url, "http://orders:9000/shoes/7?full=1");
+    for (name, value) in [("host", "orders:9000"), ("x-default", "d"), ("x-kind", "shoes")] {
+        assert_eq!(forwarded.headers[name], [value], "{name}");
+    }
+    assert!(!forwarded.headers.contains_key("x-gone"));
+    assert_eq!(route.filters[0].filter, "AddRequestHeader=X-Default, d");
+}
+
+#[test]
+fn limiters_tell_what_they_count_the_request_under_where_they_stand() {
+    let route = explained(ROUTES, "GET", "/api/shoes", &[]).route.unwrap();
+    let counted: Vec<_> = route.filters.iter().map(|met| &met.counted).collect();
+    assert_eq!(counted[3][0].rule, "token-bucket, 10 per 1s, burst 20");
+    assert!(counted[3][0].key_id.contains("10.0.0.7") && counted[3][0].key_id.contains("/shoes"), "{counted:?}");
+    assert!(counted[3][0].redis_keys[0].starts_with("request_rate_limiter.{orders."), "{counted:?}");
+    let scopes: Vec<_> = counted[4].iter().map(|counted| (&*counted.scope, &*counted.key_id, counted.cost)).collect();
+    assert_eq!(scopes, [("orders#2#a", "shoes", 1), ("orders#2#b", "shoes", 1)]);
+    assert_eq!(counted[4][1].redis_keys, ["rules.{orders#2.shoes}", "quota.{orders#2.shoes}.b"].map(encoded));
+    assert_eq!(counted[5][0].redis_keys, ["concurrency_limiter.{orders.GET}.leases"]);
+    assert_eq!((&*counted[6][0].scope, &*counted[6][0].key_id), ("all", "shoes"));
+}
+
+/// `#` is written so in names.
+fn encoded(name: &str) -> String {
+    name.replace('#', "%23")
+}
+
+#[test]
+fn answers_of_filters_and_of_the_gateway_are_told() {
+    let away = explained(ROUTES, "GET", "/away", &[]).route.unwrap();
+    assert_eq!(away.answered, Some(Answered { status: 302, reason: "redirect".to_owned() }));
+    assert_eq!(away.forwarded, None);
+    let dear = explained(ROUTES, "GET", "/dear", &[("x-cost", "6")]).route.unwrap();
+    assert_eq!(dear.answered.unwrap().status, 429);
+    assert_eq!(dear.filters[1].counted[0].cost, 6);
+    let dear = explained(ROUTES, "GET", "/dear", &[("x-cost", "5")]).route.unwrap();
+    assert!(dear.forwarded.is_some());
+
+    assert_eq!(explained(ROUTES, "GET", "/nowhere", &[]).route, None);
+    let refused = explained(ROUTES, "GET", "/../up", &[]).refused.unwrap();
+    assert!(refused.starts_with("bad-request: "), "{refused}");
+}
+
+#[test]
+fn the_text_for_people_says_it_line_by_line() {
+    let text = explained(ROUTES, "GET", "/away", &[]).to_string();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("not posts: Path=/orders/**, but "), "{text}");
+    assert_eq!(lines[3], "route away: Path=/away", "{text}");
+    assert_eq!(lines[4..6], ["  1. AddRequestHeader=X-Default, d", "  2. RedirectTo=302, https://b.example/"]);
+    assert_eq!(lines[6], "answered by a filter: 302 (redirect)");
+    assert!(explained(ROUTES, "GET", "/nowhere", &[]).to_string().ends_with("no route takes it: 404\n"));
+}

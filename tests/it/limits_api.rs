@@ -1,0 +1,119 @@
+//! `/api/limits`: what a key has left, set, granted and forgotten by an operator.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Connection;
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+const ROUTES: &str = "
+routes:
+  - id: plain
+    uri: 'echo:'
+    predicates: [Path=/plain]
+    filters: [{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 5}}]
+  - id: listed
+    uri: 'echo:'
+    predicates: [Path=/listed]
+    filters:
+      - name: RequestRateLimiter
+        args:
+          key-resolver: 'header:x-key'
+          limits:
+            - {name: burst, algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 3}
+            - {name: hourly, algorithm: fixed-window, limit: 4, window: 1h}
+            - {name: sliding, algorithm: sliding-window-counter, limit: 50, window: 1h}
+  - id: sold
+    uri: 'echo:'
+    predicates: [Path=/sold]
+    filters: [{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', algorithm: quota, allowance: 2}}]
+  - {id: free, uri: 'echo:', predicates: [Path=/free]}
+";
+
+struct Admin<'g>(&'g Gateway);
+
+impl Admin<'_> {
+    fn call(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let response = Connection::open(self.0.admin).request(method, path, &[], body.as_bytes());
+        (response.status, response.json())
+    }
+
+    /// What is left under each rule of `/api/limits/{path}`, after the call.
+    fn left(&self, method: &str, path: &str, body: &str) -> Vec<u64> {
+        let (status, answer) = self.call(method, &format!("/api/limits/{path}"), body);
+        assert_eq!(status, 200, "{answer}");
+        answer["limits"].as_array().unwrap().iter().map(|limit| limit["remaining"].as_u64().unwrap()).collect()
+    }
+}
+
+fn walk(gateway: &Gateway, store: &str) {
+    let admin = Admin(gateway);
+    let ask = |route: &str, times: usize| -> Vec<u16> {
+        let mut client = gateway.connect();
+        let path = format!("/{route}");
+        (0..times).map(|_| client.request("GET", &path, &[("x-key", "al ice")], b"").status).collect()
+    };
+    assert_eq!(ask("free", 1), [200], "the workers are there");
+    assert_eq!(admin.left("GET", "plain/al%20ice", ""), [5], "nobody asked yet");
+    assert_eq!(ask("plain", 6), [200, 200, 200, 200, 200, 429]);
+    assert_eq!(admin.left("GET", "plain/al%20ice", ""), [0]);
+    assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"grant": 2}"#), [2]);
+    assert_eq!(ask("plain", 3), [200, 200, 429], "the denial is not remembered longer than it holds");
+    assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"remaining": 4}"#), [4]);
+    assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"remaining": 1}"#), [1]);
+    assert_eq!(ask("plain", 2), [200, 429]);
+    assert_eq!(admin.left("DELETE", "plain/al%20ice", ""), [5]);
+    assert_eq!(ask("plain", 1), [200]);
+
+    assert_eq!(ask("listed", 4), [200, 200, 200, 429]);
+    assert_eq!(admin.left("GET", "listed/al%20ice", ""), [0, 1, 47]);
+    assert_eq!(admin.left("PUT", "listed/al%20ice", r#"{"rule": "burst", "grant": 2}"#), [2]);
+    assert_eq!(ask("listed", 2), [200, 429], "the other rule holds");
+    assert_eq!(admin.left("DELETE", "listed/al%20ice", ""), [3, 4, 50]);
+
+    assert_eq!(ask("sold", 3), [200, 200, 429]);
+    assert_eq!(admin.left("PUT", "sold/al%20ice", r#"{"grant": 10}"#), [10]);
+    assert_eq!(ask("sold", 1), [200]);
+    assert_eq!(admin.left("PUT", "sold/al%20ice", r#"{"remaining": 3}"#), [3]);
+    assert_eq!(admin.left("DELETE", "sold/al%20ice", ""), [2]);
+
+    let (_, one) = admin.call("GET", "/api/limits/sold/bob", "");
+    let limit = json!({"route": "sold", "rule": "sold", "algorithm": "quota", "capacity": 2, "store": store,
+        "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"]});
+    assert_eq!(one, json!({"route": "sold", "key": "bob", "limits": [limit]}));
+}
+
+#[test]
+fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_memory() {
+    let gateway = Gateway::start(ROUTES);
+    walk(&gateway, "memory");
+    let admin = Admin(&gateway);
+    let (status, rules) = admin.call("GET", "/api/limits", "");
+    let names: Vec<&str> = rules.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
+    assert_eq!((status, names), (200, vec!["plain", "burst", "hourly", "sliding", "sold"]));
+    for (method, path, body, status, told) in [
+        ("GET", "/api/limits/nowhere/x", "", 404, "no route `nowhere`"),
+        ("GET", "/api/limits/free/x", "", 404, "no rule at all"),
+        ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),
+        ("PUT", "/api/limits/plain/x", r#"{"remaining": -1}"#, 400, "the body must be"),
+        ("PUT", "/api/limits/plain/x", r#"{"remaining": 1, "grant": 1}"#, 400, "the body must be"),
+        ("PUT", "/api/limits/plain/x", "{", 400, "the body must be"),
+        ("PUT", "/api/limits/plain/x", r#"{"tokens": 1}"#, 400, "the body must be"),
+        ("GET", "/api/limits/plain", "", 400, "/api/limits/ROUTE/KEY"),
+        ("POST", "/api/limits/plain/x", "", 405, "only GET, PUT and DELETE"),
+    ] {
+        let (answered, body) = admin.call(method, path, body);
+        let error = body["error"].as_str().unwrap();
+        assert!(answered == status && error.contains(told), "{method} {path}: {answered} {error}");
+    }
+}
+
+#[test]
+fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_redis() {
+    let mut redis = Redis::start();
+    let gateway = Gateway::start(&format!("redis: {{url: '{}', timeout: 5s}}\n{ROUTES}", redis.url()));
+    walk(&gateway, "redis");
+    redis.kill();
+    let (status, body) = Admin(&gateway).call("GET", "/api/limits/plain/x", "");
+    assert_eq!((status, body["error"].as_str()), (503, Some("Redis cannot be asked")));
+}
