@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::Response;
+use http::{Response, Uri};
 use parking_lot::Mutex;
 
 use crate::limiter::verdict::{Source, Verdict};
@@ -33,6 +33,11 @@ impl RequestContext {
         self.variables.iter().rev().find(|(n, _)| &**n == name).map(|(_, value)| value.as_str())
     }
 }
+
+/// Where a request goes instead of its route's target: the whole URI, absolute, `http` or `https`, path and query
+/// included (`SetRequestUri`, `RequestHeaderToRequestUri`). Put into the request's extensions for whoever forwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetUri(pub Uri);
 
 /// Marks a request that a limiter has turned elsewhere (`on-limit`), which happens to it once. Put into the request's
 /// extensions.

@@ -16,18 +16,17 @@ use super::check_trusted::trusted_proxies;
 use super::filters::Settings;
 use super::limiter::{Limits, families};
 use super::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, HttpClient, LogFormat, LogOutput, Logging, Memory, Route,
-    Underscores,
+    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, Route, Underscores,
 };
 use super::problem::Sink;
-use super::raw::{RawAccessLogFormat, RawConfig, RawHttpClient, RawLogFormat, RawLogLevel, RawUnderscores};
+use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
 use super::spot::{Spot, Whole};
 use super::status::parse_status;
 use super::switches::{self, Switches};
 use super::units::Time;
 use super::values::{header_name, refusal};
 use super::yaml::{Kind, Node, Origin};
-use super::{check_redis, check_routes, check_server, upstreams};
+use super::{check_redis, check_routes, check_server, httpclient, upstreams};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -138,7 +137,7 @@ pub(crate) fn check(
             },
         },
         forwarding: forwarding(raw, nodes, switches, sink),
-        http_client: http_client(&raw.httpclient, sink),
+        http_client: httpclient::check(&raw.httpclient, nodes, sink),
         dns: upstreams::dns(&raw.dns, nodes, sink),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
@@ -193,20 +192,6 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
         via,
         remove_hop_by_hop,
         tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
-    }
-}
-
-fn http_client(raw: &RawHttpClient, sink: &mut Sink) -> HttpClient {
-    let response_timeout = match raw.response_timeout {
-        None if sink.is_spring => None,
-        given => Some(positive(given, 60, sink)),
-    };
-    HttpClient {
-        connect_timeout: positive(raw.connect_timeout, 5, sink),
-        response_timeout,
-        read_timeout: positive(raw.read_timeout, 60, sink),
-        max_idle_time: positive(raw.pool.max_idle_time, 60, sink),
-        max_idle: raw.pool.max_idle.unwrap_or(512),
     }
 }
 

@@ -8,7 +8,8 @@ use super::check::Nodes;
 use super::de::{self, canonical};
 use super::definition::{self, Written, flatten};
 use super::filters::Settings;
-use super::model::{Definition, Filter, Route};
+use super::httpclient;
+use super::model::{Definition, Filter, Http2, Route};
 use super::problem::{Sink, suggest};
 use super::raw_route::RawRoute;
 use super::spot::{Spot, Whole};
@@ -136,6 +137,9 @@ impl Reading<'_> {
         let read = self.route(raw.id.as_ref(), raw.uri.as_ref(), &predicates.unwrap_or_default(), own, position, sink);
         let read = read.map(|(mut route, at)| {
             route.order = raw.order;
+            let tls = raw.tls.and_then(|whole| self.nodes.get(whole));
+            route.tls = tls.and_then(|node| httpclient::tls(node, sink)).map(Arc::new);
+            route.http2 = raw.http2.map(Into::into);
             if let Some(metadata) = raw.metadata.and_then(|whole| self.nodes.get(whole)) {
                 self::metadata(metadata, &mut route, sink);
             }
@@ -240,6 +244,8 @@ impl Reading<'_> {
             order: 0,
             connect_timeout: None,
             response_timeout: None,
+            tls: None,
+            http2: None,
             definition,
         };
         Some((route, id_at))
@@ -273,6 +279,9 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
         sink.error(node.origin, format!("expected a map, found {}", node.describe()));
         return;
     }
+    if let Some(tls) = node.get("tls") {
+        route.tls = httpclient::tls(tls, sink).map(Arc::new);
+    }
     let mut entries = Vec::new();
     flatten("", node, &mut entries);
     for entry in entries {
@@ -303,6 +312,14 @@ fn metadata(node: &Node, route: &mut Route, sink: &mut Sink) {
                 sink.mistake(entry.origin.key(), format!("`{name}` in metadata does nothing"))
                     .help("metadata is looked up literally: write it with `-` in lower case");
             }
+            "http2" => match entry.value.trim() {
+                "auto" => route.http2 = Some(Http2::Auto),
+                "off" | "false" => route.http2 = Some(Http2::Off),
+                "prior-knowledge" => route.http2 = Some(Http2::PriorKnowledge),
+                other => sink
+                    .mistake(entry.origin, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
+                    .help("`prior-knowledge` speaks HTTP/2 without TLS, too"),
+            },
             _ if name == "cors" || name.starts_with("cors.") => {
                 sink.mistake(entry.origin.key(), "`metadata.cors` is not supported yet").help("remove it");
             }

@@ -1,9 +1,8 @@
 //! A route's `uri` to where it leads.
 
 use http::Uri;
-use http::header::HeaderValue;
 
-use super::model::Target;
+use super::model::{Scheme, Target};
 use super::problem::Sink;
 use super::spot::Spot;
 use super::upstreams::{self, Named};
@@ -16,35 +15,34 @@ pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> O
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
         Some("lb") => return upstreams::target(uri, upstreams, sink),
-        Some("http") if text.get(4..7) == Some("://") => {}
-        Some("http") => {
-            sink.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
-            return None;
+        Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
+            // The upgrade to WebSocket is HTTP's: a target of `ws` serves ordinary requests as well.
+            let scheme = if matches!(scheme, "https" | "wss") { Scheme::Https } else { Scheme::Http };
+            return http_target(text, scheme, uri, sink);
         }
-        Some(later @ ("https" | "ws" | "wss" | "forward" | "no")) => {
+        Some(scheme @ ("http" | "https" | "ws" | "wss")) => {
+            sink.error(at, format!("`{text}` is no URI")).help(format!("write it like `{scheme}://127.0.0.1:9000`"));
+        }
+        Some(later @ ("forward" | "no")) => {
             let help = match later {
-                "https" | "wss" => "use `http://` within a trusted network",
-                "ws" => "use `http://`: upgrades to WebSocket are passed on",
                 _ => "use `http://host:port`",
             };
             sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help(help);
-            return None;
         }
         Some(other) if text.contains("://") => {
-            sink.error(at, format!("unknown scheme `{other}`")).help("use `http://host:port`, or `echo:`");
-            return None;
+            sink.error(at, format!("unknown scheme `{other}`"))
+                .help("use `http://host:port`, `https://host:port`, or `echo:`");
         }
         // `localhost:8080` and `orders` alike.
         _ => {
             sink.error(at, format!("`{text}` has no scheme"))
                 .help(format!("write `http://{}`", text.trim_start_matches('/')));
-            return None;
         }
     }
-    http_target(text, uri, sink)
+    None
 }
 
-fn http_target(text: &str, spot: &Spot<String>, sink: &mut Sink) -> Option<Target> {
+fn http_target(text: &str, scheme: Scheme, spot: &Spot<String>, sink: &mut Sink) -> Option<Target> {
     let at = spot.origin;
     let parsed = text.parse::<Uri>().ok();
     let authority = parsed.as_ref().and_then(Uri::authority);
@@ -59,7 +57,7 @@ fn http_target(text: &str, spot: &Spot<String>, sink: &mut Sink) -> Option<Targe
     }
     let port = match authority.as_str().rsplit_once(':') {
         Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().ok().filter(|port| *port > 0),
-        _ => Some(80),
+        _ => Some(scheme.default_port()),
     };
     let (Some(port), false) = (port, authority.host().is_empty()) else {
         sink.error(at, format!("`{text}` has no usable host and port")).help("write it like `http://127.0.0.1:9000`");
@@ -69,13 +67,7 @@ fn http_target(text: &str, spot: &Spot<String>, sink: &mut Sink) -> Option<Targe
         sink.warn(at, "path and query of `uri` are ignored: only scheme, host and port count, as in Spring")
             .help("`PrefixPath=/…` or `SetPath=/…` changes the path");
     }
-    let host = authority.host();
-    let shown = if port == 80 { host.to_owned() } else { format!("{host}:{port}") };
-    let Ok(authority) = HeaderValue::from_str(&shown) else {
-        sink.error(at, format!("`{shown}` cannot stand in a Host header"));
-        return None;
-    };
-    Some(Target::Http { host: host.trim_matches(['[', ']']).to_owned(), port, authority })
+    Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
 }
 
 #[cfg(test)]
@@ -89,16 +81,18 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_host_and_port_with_80_left_out_of_the_host_header() {
-        for (text, host, port, authority) in [
-            ("http://orders", "orders", 80, "orders"),
-            ("http://127.0.0.1:9000/", "127.0.0.1", 9000, "127.0.0.1:9000"),
-            ("http://[::1]:81", "::1", 81, "[::1]:81"),
-            ("http://[::1]", "::1", 80, "[::1]"),
-            ("HTTP://example.org:80/ignored", "example.org", 80, "example.org"),
+    fn a_target_is_host_and_port_with_that_of_the_scheme_where_none_is_given() {
+        for (text, scheme, host, port) in [
+            ("http://orders", Scheme::Http, "orders", 80),
+            ("http://127.0.0.1:9000/", Scheme::Http, "127.0.0.1", 9000),
+            ("http://[::1]:81", Scheme::Http, "::1", 81),
+            ("https://[::1]", Scheme::Https, "::1", 443),
+            ("HTTP://example.org:80/ignored", Scheme::Http, "example.org", 80),
+            ("https://orders:8443", Scheme::Https, "orders", 8443),
+            ("ws://chat", Scheme::Http, "chat", 80),
+            ("wss://chat", Scheme::Https, "chat", 443),
         ] {
-            let expected = Target::Http { host: host.to_owned(), port, authority: HeaderValue::from_static(authority) };
-            assert_eq!(target(text), Some(expected), "{text}");
+            assert_eq!(target(text), Some(Target::Http { scheme, host: host.to_owned(), port }), "{text}");
         }
         assert_eq!(target("echo:"), Some(Target::Echo));
     }
@@ -109,7 +103,9 @@ mod tests {
             "",
             "orders",
             "localhost:8080",
-            "https://a",
+            "https:/a",
+            "wss:a",
+            "https://a:0",
             "lb://a",
             "ftp://a",
             "http:/a",

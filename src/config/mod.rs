@@ -24,6 +24,7 @@ mod dotted;
 mod filters;
 #[cfg(test)]
 mod generated;
+mod httpclient;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod limiter;
@@ -61,8 +62,8 @@ pub use model::*;
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
 pub use upstreams::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
-    Statuses, Upstream,
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
+    Upstream,
 };
 
 use names::{LATER_SETTINGS, no_effect};

@@ -83,7 +83,7 @@ pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: [&str; 20] = [
+pub(crate) const LATER_SETTINGS: [&str; 15] = [
     "globalcors",
     "x-forwarded",
     "forwarded",
@@ -97,11 +97,6 @@ pub(crate) const LATER_SETTINGS: [&str; 20] = [
     "restrictive-property-accessor",
     "redis-route-definition-repository",
     "observability",
-    "httpclient.ssl",
-    "httpclient.proxy",
-    "httpclient.websocket",
-    "httpclient.max-header-size",
-    "httpclient.wiretap",
     "filter.secure-headers",
     "filter.local-response-cache",
 ];

@@ -124,8 +124,7 @@ pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sin
 pub(crate) fn located(text: &str, at: Origin, what: &str, sink: &mut Sink) -> Option<PathBuf> {
     let text = text.trim();
     if text.contains("-----BEGIN") {
-        sink.error(at, "a certificate or key within the YAML cannot be read")
-            .help("write it to a file and name that");
+        sink.error(at, "a certificate or key within the YAML cannot be read").help("write it to a file and name that");
         return None;
     }
     if let Some(inside) = text.strip_prefix("classpath:") {

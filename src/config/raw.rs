@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::httpclient::RawHttpClient;
 use super::raw_jwt::RawJwt;
 use super::raw_route::{RawDefinition, RawRouteEntry};
 use super::raw_server::{RawManagement, RawRedis, RawServer};
@@ -193,30 +194,6 @@ pub(crate) enum RawUnderscores {
     Allow,
     /// The request is refused with 400.
     Reject,
-}
-
-/// Connections to upstreams.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHttpClient {
-    /// Time in which a connection must stand. Default 5s; a bare number is milliseconds, as Spring's.
-    pub(crate) connect_timeout: Option<Spot<Time>>,
-    /// Time in which a response's head must arrive. Default 60s; none in a Spring file, as Spring's.
-    pub(crate) response_timeout: Option<Spot<Time>>,
-    /// Time within which the next piece of a response's body must arrive. Default 60s.
-    pub(crate) read_timeout: Option<Spot<Time>>,
-    /// Idle connections.
-    pub(crate) pool: RawPool,
-}
-
-/// Idle connections.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawPool {
-    /// Time for which an idle connection is kept. Default 60s, less than the 75s common with upstreams.
-    pub(crate) max_idle_time: Option<Spot<Time>>,
-    /// Idle connections kept for each worker and target. Default 512.
-    pub(crate) max_idle: Option<usize>,
 }
 
 /// Settings of filters wherever they stand.

@@ -22,11 +22,12 @@ use tower::service_fn;
 use super::{Counted, Forwarded, by_name};
 use crate::body::Body;
 use crate::config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Route, StoreKind, Target,
+    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
 use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, stack};
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::origin::Origin;
 
 /// Takes notes of one request on one route.
 pub(super) struct Recorder<'r> {
@@ -170,11 +171,13 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     let keeps_host = request.extensions().get::<RequestContext>().is_some_and(|context| context.preserve_host);
     let base = match target {
         Target::Echo => "echo:".to_owned(),
-        Target::Http { authority, .. } => {
+        Target::Http { scheme, host, port } => {
+            let authority = Origin::new(*scheme, host, *port, &Arc::default(), Http2::Auto).authority;
+            let shown = String::from_utf8_lossy(authority.as_bytes()).into_owned();
             if !keeps_host || !headers.contains_key(HOST) {
-                headers.insert(HOST, authority.clone());
+                headers.insert(HOST, authority);
             }
-            format!("http://{}", String::from_utf8_lossy(authority.as_bytes()))
+            format!("{}://{shown}", scheme.as_str())
         }
         Target::Balanced { upstream, .. } => {
             // It is that of the endpoint which is chosen.

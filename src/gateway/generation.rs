@@ -1,5 +1,7 @@
 //! What one configuration becomes on one worker: a route table with a stack of layers for each route.
 
+use std::cell::OnceCell;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +16,19 @@ use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, forwarding, stack};
 use crate::config::{
-    ConcurrencyLimiter, Config, Filter, RateLimiter, RequestCounter, Target, TrustedProxies, Underscores,
+    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, Target, TrustedProxies,
+    Underscores,
 };
 use crate::limits::Limits;
 use crate::routing::RouteTable;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
 use crate::upstream::balance::{self, Balancer, Upstreams};
+use crate::upstream::elsewhere::Elsewhere;
 use crate::upstream::endpoints::Endpoints;
 use crate::upstream::forward::{Forward, Timeouts};
 use crate::upstream::headers::Hygiene;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::PoolLimits;
+use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 
 /// One configuration, ready to serve.
@@ -72,6 +76,7 @@ pub struct Resources {
     logs_reasons: bool,
     pools: Rc<Pools>,
     upstreams: Arc<Upstreams>,
+    workers: OnceCell<NonZeroUsize>,
     current: Rc<Current>,
 }
 
@@ -86,28 +91,30 @@ impl Resources {
         upstreams: Arc<Upstreams>,
         logs_reasons: bool,
     ) -> Self {
-        Self { worker, metrics, limits, logs_reasons, pools: Rc::default(), upstreams, current: Rc::default() }
+        let (pools, workers) = (Rc::new(Pools::new(PoolSettings::default())), OnceCell::new());
+        Self { worker, metrics, limits, logs_reasons, pools, upstreams, workers, current: Rc::default() }
     }
 
     /// Builds `config`'s generation. Called within the worker's runtime.
     #[must_use]
     pub fn build(&self, config: &Config) -> Generation {
         self.limits.configure(config);
+        // A reload starts no threads.
+        let workers = *self.workers.get_or_init(|| config.server.workers);
+        self.pools.configure(PoolSettings::of(&config.http_client, self.worker, workers));
         let hygiene = Rc::new(Hygiene {
             underscores: config.forwarding.underscores,
             remove: config.forwarding.remove_hop_by_hop.clone(),
             via: config.forwarding.via.clone(),
         });
         let routes = config.routes.iter().map(|route| {
-            let innermost = match self.endpoints(&route.uri, config) {
+            let elsewhere = self.elsewhere(route, &config.http_client);
+            let innermost = match self.endpoints(&route.uri, &elsewhere, config.use404) {
                 None => echoing(),
                 Some(endpoints) => forwarding(Forward {
                     endpoints,
-                    timeouts: Timeouts {
-                        connect: route.connect_timeout.unwrap_or(config.http_client.connect_timeout),
-                        response: route.response_timeout.unwrap_or(config.http_client.response_timeout),
-                        read: config.http_client.read_timeout,
-                    },
+                    elsewhere,
+                    timeouts: timeouts(route, &config.http_client),
                     hygiene: Rc::clone(&hygiene),
                 }),
             };
@@ -136,22 +143,30 @@ impl Resources {
         }
     }
 
-    /// The servers at `target`; `None` where that is within the gateway.
-    fn endpoints(&self, target: &Target, config: &Config) -> Option<Endpoints> {
-        let limits =
-            PoolLimits { max_idle: config.http_client.max_idle, max_idle_time: config.http_client.max_idle_time };
+    /// The servers at `target`, reached as `elsewhere` says; `None` where that is within the gateway.
+    fn endpoints(&self, target: &Target, elsewhere: &Elsewhere, use404: bool) -> Option<Endpoints> {
+        let (tls, http2) = (Arc::clone(&elsewhere.tls), elsewhere.http2);
         Some(match target {
             Target::Echo => return None,
-            Target::Http { host, port, authority } => Endpoints::One(
-                self.pools.get(Origin { host: host.clone(), port: *port, authority: authority.clone() }, limits),
-            ),
+            Target::Http { scheme, host, port } => {
+                Endpoints::One(self.pools.get(Origin::new(*scheme, host, *port, &tls, http2)))
+            }
             Target::Balanced { upstream, scheme } => {
                 let (pools, scheme) = (Rc::clone(&self.pools), *scheme);
-                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme), limits);
+                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme, &tls, http2));
                 let shared = self.upstreams.get(&upstream.name);
-                Endpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
+                Endpoints::Balanced(Balancer::new(shared, upstream, use404, pool_of))
             }
         })
+    }
+
+    /// How `route` reaches targets that its requests name, and its own.
+    fn elsewhere(&self, route: &config::Route, client: &HttpClient) -> Elsewhere {
+        Elsewhere {
+            pools: Rc::clone(&self.pools),
+            tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
+            http2: route.http2.unwrap_or(client.http2),
+        }
     }
 
     /// Waits until what the last generation needs is there, or known not to be.
@@ -197,5 +212,13 @@ impl stack::Resources for Resources {
 
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
+    }
+}
+
+fn timeouts(route: &config::Route, client: &HttpClient) -> Timeouts {
+    Timeouts {
+        connect: route.connect_timeout.unwrap_or(client.connect_timeout),
+        response: route.response_timeout.unwrap_or(client.response_timeout),
+        read: client.read_timeout,
     }
 }

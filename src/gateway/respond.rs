@@ -48,6 +48,9 @@ pub enum Failure {
     /// The client left or broke the framing of its body.
     #[error("the request body is malformed or incomplete")]
     ClientBody,
+    /// No connection to the upstream is free.
+    #[error("the upstream is busy")]
+    Busy,
     /// No connection to the upstream.
     #[error("the upstream cannot be reached")]
     Unreachable,
@@ -80,6 +83,7 @@ impl Failure {
             Self::NoEndpoint { as_not_found: false } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -99,6 +103,7 @@ impl Failure {
             Self::TooLarge => "request-too-large",
             Self::ClientTimeout => "client-timeout",
             Self::ClientBody => "client-body",
+            Self::Busy => "upstream-busy",
             Self::Unreachable => "upstream-unreachable",
             Self::NoEndpoint { .. } => "no-endpoint",
             Self::BadGateway => "upstream-broken",

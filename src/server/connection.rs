@@ -241,7 +241,7 @@ where
 
 /// Spawns an HTTP/2 connection's streams on its own thread.
 #[derive(Clone, Copy, Debug)]
-struct LocalExecutor;
+pub(crate) struct LocalExecutor;
 
 impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for LocalExecutor {
     fn execute(&self, future: F) {

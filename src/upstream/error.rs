@@ -29,6 +29,18 @@ pub enum ForwardError {
         /// Whether the client is told that there is no such thing.
         as_not_found: bool,
     },
+    /// The stream was refused before the upstream did anything with the request (RFC 9113 §8.7): it may be sent again.
+    #[error("the upstream refused the stream")]
+    Refused(#[source] hyper::Error),
+    /// The request's `Host` cannot be HTTP/2's `:authority`.
+    #[error("the request's Host cannot be sent over HTTP/2")]
+    BadHost,
+    /// A filter named a target that is no HTTP server.
+    #[error("a filter named a target that is no `http` or `https` URI")]
+    BadTarget,
+    /// Requests name more targets than connections can be kept for.
+    #[error("requests name too many targets at once")]
+    TooManyOrigins,
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -40,13 +52,16 @@ impl ForwardError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Connect(ConnectError::Resolve(_)) => Fault::Unresolved,
-            Self::Connect(ConnectError::Timeout) => Fault::ConnectTimeout,
+            Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
+            Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
             Self::Connect(_) => Fault::Unreachable,
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
             Self::Exchange(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
-            Self::UnaskedUpgrade => Fault::Malformed,
+            Self::Refused(_) => Fault::BrokeOff,
+            Self::TooManyOrigins => Fault::NoEndpoint,
+            Self::UnaskedUpgrade | Self::BadHost | Self::BadTarget => Fault::Malformed,
         }
     }
 
@@ -61,10 +76,14 @@ impl ForwardError {
 #[must_use]
 pub fn to_failure(error: &ForwardError) -> Failure {
     match error {
-        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout) => Failure::GatewayTimeout,
+        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => {
+            Failure::GatewayTimeout
+        }
+        ForwardError::Connect(ConnectError::Exhausted) | ForwardError::TooManyOrigins => Failure::Busy,
         ForwardError::Connect(_) => Failure::Unreachable,
         ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
-        ForwardError::UnaskedUpgrade => Failure::BadGateway,
+        ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
+        ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
 }

@@ -1,5 +1,6 @@
 //! One request over one connection, up to its answer's head.
 
+use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -11,7 +12,7 @@ use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
 use super::error::ForwardError;
-use super::pool::Connection;
+use super::pool::{Connection, Sender};
 use crate::body::{Body, Upload};
 use crate::deadline::Deadline;
 
@@ -33,7 +34,12 @@ pub(super) async fn exchange(
     upload: Option<&Upload>,
 ) -> Result<Response<Incoming>, Broken> {
     let Connection { sender, deadline, .. } = connection;
-    answered(sender.try_send_request(request), deadline, patience, upload).await
+    match sender {
+        Sender::Http1(sender) => answered(sender.try_send_request(request), deadline, patience, upload).await,
+        Sender::Http2(sender, _) => {
+            Box::pin(answered(sender.try_send_request(request), deadline, patience, upload)).await
+        }
+    }
 }
 
 async fn answered(
@@ -66,8 +72,17 @@ async fn answered(
         Some(Ok(response)) => Ok(response),
         Some(Err(mut error)) => {
             let unsent = error.take_message();
-            Err(Broken { error: ForwardError::Exchange(error.into_error()), unsent })
+            let error = error.into_error();
+            let error = if is_refused(&error) { ForwardError::Refused(error) } else { ForwardError::Exchange(error) };
+            Err(Broken { error, unsent })
         }
         None => Err(Broken { error: ForwardError::Timeout, unsent: None }),
     }
+}
+
+/// Whether the upstream says that it did nothing with the request: it reset the stream with `REFUSED_STREAM`, or went
+/// away and named an earlier stream as its last (RFC 9113 §8.7).
+fn is_refused(error: &hyper::Error) -> bool {
+    let Some(error) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) else { return false };
+    error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
 }

@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use tollgate_filters::context::TargetUri;
 
+use super::elsewhere::Elsewhere;
 use super::endpoints::{Endpoints, Outcome, Pick};
 use super::error::{ForwardError, to_failure};
 use super::exchange::{Broken, exchange};
 use super::headers::Hygiene;
 use super::origin::Origin;
 use super::pool::{Connection, Lease};
-use super::request::{Extras, Replay, shape};
+use super::request::{Extras, Replay, shape, shape_http2, unshape_http2};
 use super::upgrade;
 use crate::body::{Body, Upload};
 use crate::gateway::respond::Failure;
@@ -38,6 +40,8 @@ pub struct Timeouts {
 pub struct Forward {
     /// Where to.
     pub endpoints: Endpoints,
+    /// Where to instead, if the request says so.
+    pub elsewhere: Elsewhere,
     /// The route's timeouts.
     pub timeouts: Timeouts,
     /// What happens to the fields.
@@ -49,22 +53,34 @@ impl Forward {
     ///
     /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
     /// answer, is sent once more on a new connection: to another endpoint where there is one.
-    pub async fn forward(self: Rc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let pick = match self.endpoints.pick(&request) {
+    pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let pick = match request.extensions_mut().remove::<TargetUri>() {
+            None => self.endpoints.pick(&request),
+            Some(target) => self.elsewhere.pick(target, &mut request),
+        };
+        let pick = match pick {
             Ok(pick) => pick,
             Err(error) => return Ok(failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
         let extras = Extras::take(&mut head.extensions);
-        let (pick, mut connection) = match pick.pool.take_idle() {
+        let upgrades = extras.as_deref().is_some_and(Extras::upgrades);
+        let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
             Some(kept) => (pick, kept),
-            None => match Box::pin(self.connect(pick)).await {
+            None => match Box::pin(self.connect(pick, upgrades)).await {
                 Ok(fresh) => fresh,
                 Err(answer) => return Ok(answer),
             },
         };
-        let replay = Replay::of(&head, &body, extras.as_deref());
-        shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        let is_http2 = connection.is_http2();
+        let replay = Replay::of(&head, &body, extras.as_deref(), is_http2);
+        if is_http2 {
+            if let Err(error) = shape_http2(&mut head, pick.pool.origin(), extras.as_deref()) {
+                return Ok(self.given_up(&error, &pick));
+            }
+        } else {
+            shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        }
         let upload = body.upload();
         let request = Request::from_parts(head, body);
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
@@ -79,9 +95,9 @@ impl Forward {
 
     /// A new connection to the picked endpoint, or to the next one that can be reached; otherwise the answer that
     /// says so.
-    async fn connect(&self, mut pick: Pick) -> Result<(Pick, Connection), Response<Body>> {
+    async fn connect(&self, mut pick: Pick, upgrades: bool) -> Result<(Pick, Connection), Response<Body>> {
         loop {
-            match pick.pool.connect(self.timeouts.connect).await {
+            match pick.pool.connect(self.timeouts.connect, upgrades).await {
                 Ok(fresh) => return Ok((pick, fresh)),
                 Err(error) => {
                     pick.observe(Outcome::ConnectFailed);
@@ -96,27 +112,32 @@ impl Forward {
     async fn again(
         &self,
         broken: Broken,
-        replay: Option<Box<Replay>>,
+        replay: Option<Replay>,
         pick: Pick,
         extras: Option<Box<Extras>>,
         upload: Option<Rc<Upload>>,
     ) -> Response<Body> {
         let again = match (broken.unsent, replay) {
             (Some(unsent), _) => unsent,
-            // What came was an answer, if no valid one: to ask again would bring the same.
-            (None, Some(replay)) if matches!(&broken.error, ForwardError::Exchange(error) if !error.is_parse()) => {
-                replay.request()
-            }
+            (None, Some(replay)) if may_repeat(&broken.error, &replay) => replay.request(),
             _ => return self.given_up(&broken.error, &pick),
         };
         pick.observe(blame(&broken.error));
         let pick = pick.another().unwrap_or(pick);
-        let (pick, mut connection) = match self.connect(pick).await {
+        let upgrades = extras.as_deref().is_some_and(Extras::upgrades);
+        let (pick, mut connection) = match self.connect(pick, upgrades).await {
             Ok(fresh) => fresh,
             Err(answer) => return answer,
         };
         let (mut head, body) = again.into_parts();
-        shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        unshape_http2(&mut head);
+        if connection.is_http2() {
+            if let Err(error) = shape_http2(&mut head, pick.pool.origin(), extras.as_deref()) {
+                return self.given_up(&error, &pick);
+            }
+        } else {
+            shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        }
         let request = Request::from_parts(head, body);
         match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
             Ok(response) => self.relay(response, pick, connection, extras),
@@ -155,10 +176,21 @@ impl Forward {
     }
 }
 
+/// Whether a request that `error` ended may be sent again.
+fn may_repeat(error: &ForwardError, replay: &Replay) -> bool {
+    match error {
+        // The upstream did nothing with it.
+        ForwardError::Refused(_) => true,
+        // What came was an answer, if no valid one: to ask again would bring the same.
+        ForwardError::Exchange(error) => replay.is_idempotent && !error.is_parse(),
+        _ => false,
+    }
+}
+
 /// What an endpoint is told of a failure.
 fn blame(error: &ForwardError) -> Outcome {
     match to_failure(error) {
-        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => Outcome::Unblamed,
+        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => Outcome::Unblamed,
         Failure::GatewayTimeout => Outcome::TimedOut,
         _ => Outcome::BrokeOff,
     }
@@ -171,7 +203,7 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
     let cause = error.chain();
     match failure {
         // The client's doing: nothing an operator could mend.
-        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout => {
+        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
             tracing::debug!(host, port, cause, "cannot forward");
             failure.unrendered()
         }

@@ -2,6 +2,7 @@
 
 pub mod balance;
 pub mod echo;
+pub mod elsewhere;
 pub mod endpoints;
 pub mod error;
 pub mod exchange;
@@ -11,5 +12,7 @@ pub mod headers;
 pub mod origin;
 pub mod pool;
 pub mod pools;
+pub mod proxy;
 pub mod request;
+pub mod tls;
 pub mod upgrade;

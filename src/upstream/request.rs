@@ -3,11 +3,13 @@
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::{Extensions, Method, Request, Version};
+use http::uri::{Authority, PathAndQuery};
+use http::{Extensions, Method, Request, Uri, Version};
 use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
 
+use super::error::ForwardError;
 use super::origin::Origin;
 use crate::body::Body;
 use crate::gateway::context::Upgrade;
@@ -31,10 +33,15 @@ impl Extras {
         extensions.clear();
         (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))
     }
+
+    /// Whether the request asks to leave HTTP.
+    pub(super) fn upgrades(&self) -> bool {
+        self.upgrade.is_some()
+    }
 }
 
-/// Makes of the head that came through the filters the one that goes to `origin`. A head that went elsewhere before may
-/// come again.
+/// Makes of the head that came through the filters the one that goes to `origin` over HTTP/1.1. A head that went
+/// elsewhere before may come again.
 pub(super) fn shape(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&Extras>) {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     if !preserve_host || !head.headers.contains_key(HOST) {
@@ -53,30 +60,61 @@ pub(super) fn shape(head: &mut Parts, body: &Body, origin: &Origin, extras: Opti
     head.version = Version::HTTP_11;
 }
 
+/// The same for HTTP/2: `Host` becomes `:authority` (RFC 9113 §8.3.1), fields about the connection do not exist
+/// (§8.2.2), and the body frames itself.
+///
+/// # Errors
+/// A preserved `Host` that no URI can have.
+pub(super) fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Extras>) -> Result<(), ForwardError> {
+    let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
+    let host = head.headers.remove(HOST).filter(|_| preserve_host);
+    let authority = host.unwrap_or_else(|| origin.authority.clone());
+    head.headers.remove(CONNECTION);
+    head.headers.remove(TRANSFER_ENCODING);
+    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    uri.scheme = Some(origin.scheme());
+    uri.authority = Some(Authority::try_from(authority.as_bytes()).map_err(|_| ForwardError::BadHost)?);
+    uri.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+    head.uri = Uri::from_parts(uri).map_err(|_| ForwardError::BadHost)?;
+    head.version = Version::HTTP_2;
+    Ok(())
+}
+
+/// Undoes [`shape_http2`] for a request that comes back unsent.
+pub(super) fn unshape_http2(head: &mut Parts) {
+    if head.version != Version::HTTP_2 {
+        return;
+    }
+    let uri = std::mem::take(&mut head.uri).into_parts();
+    if let Some(host) = uri.authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok()) {
+        head.headers.insert(HOST, host);
+    }
+    head.uri = uri.path_and_query.map(Uri::from).unwrap_or_default();
+}
+
 /// What it takes to send a request without a body once more.
 pub(super) struct Replay {
-    method: Method,
-    uri: http::Uri,
-    headers: HeaderMap,
+    head: Box<(Method, Uri, HeaderMap)>,
+    /// Whether it may be sent again although the upstream may have acted on it (RFC 9110 §9.2.2).
+    pub(super) is_idempotent: bool,
 }
 
 impl Replay {
-    /// A copy of a request that may be sent twice (RFC 9110 §9.2.2): its method is idempotent and it has no body to
-    /// send twice.
-    pub(super) fn of(head: &Parts, body: &Body, extras: Option<&Extras>) -> Option<Box<Self>> {
-        let idempotent =
+    /// A copy of a request that may be sent twice: it has no body to send twice, and its method is idempotent, or an
+    /// upstream can say that it did nothing, as it can over HTTP/2.
+    pub(super) fn of(head: &Parts, body: &Body, extras: Option<&Extras>, is_http2: bool) -> Option<Self> {
+        let is_idempotent =
             [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
-        let switches = extras.is_some_and(|extras| extras.upgrade.is_some());
-        (idempotent && body.is_end_stream() && !switches).then(|| {
-            Box::new(Self { method: head.method.clone(), uri: head.uri.clone(), headers: head.headers.clone() })
+        let switches = extras.is_some_and(Extras::upgrades);
+        ((is_idempotent || is_http2) && body.is_end_stream() && !switches).then(|| Self {
+            head: Box::new((head.method.clone(), head.uri.clone(), head.headers.clone())),
+            is_idempotent,
         })
     }
 
     pub(super) fn request(self) -> Request<Body> {
         let mut request = Request::new(Body::default());
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.uri;
-        *request.headers_mut() = self.headers;
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = *self.head;
         request
     }
 }

@@ -19,11 +19,9 @@ pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease,
     asked.activity.tunnelled();
     let (tunnel, end) = Tunnel::open();
     tokio::task::spawn_local(async move {
-        let _held = (open, asked.permit, end);
-        // The connection's sender is kept until both sides have taken over.
-        let joined = tokio::try_join!(client, upstream);
-        drop(lease);
-        let Ok((client, upstream)) = joined else { return };
+        // The lease is the upstream's connection, until the end.
+        let _held = (open, asked.permit, end, lease);
+        let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };
         let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));
         // Either side may reset a tunnel as it likes: no fault of the gateway's.
         let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;

@@ -14,12 +14,16 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::limiter::store::redis::RedisSettings;
 
 mod filter;
+mod http_client;
 
 pub use self::filter::{ConcurrencyLimiter, Filter, Place, RequestCounter};
+pub use self::http_client::{
+    ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
+};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
-use super::upstreams::{Dns, Scheme, Upstream};
+use super::upstreams::{Dns, Upstream};
 use crate::routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -229,21 +233,6 @@ pub enum Underscores {
     Reject,
 }
 
-/// Connections to upstreams.
-#[derive(Clone, Debug)]
-pub struct HttpClient {
-    /// Time in which a connection must stand.
-    pub connect_timeout: Duration,
-    /// Time in which a response's head must arrive; `None`: no limit.
-    pub response_timeout: Option<Duration>,
-    /// Time within which the next piece of a response's body must arrive.
-    pub read_timeout: Duration,
-    /// Time for which an idle connection is kept.
-    pub max_idle_time: Duration,
-    /// Idle connections kept, for each worker and target.
-    pub max_idle: usize,
-}
-
 /// Which requests go where, and what happens to them on the way.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -261,6 +250,10 @@ pub struct Route {
     pub connect_timeout: Option<Duration>,
     /// Replaces [`HttpClient::response_timeout`]; `Some(None)`: no limit.
     pub response_timeout: Option<Option<Duration>>,
+    /// Replaces [`HttpClient::tls`].
+    pub tls: Option<Arc<Tls>>,
+    /// Replaces [`HttpClient::http2`].
+    pub http2: Option<Http2>,
     /// The route as its author wrote it.
     pub definition: Definition,
 }
@@ -278,6 +271,35 @@ pub struct Definition {
     pub metadata: BTreeMap<String, String>,
 }
 
+/// How an HTTP server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// Over a plain connection: `http` and `ws`.
+    Http,
+    /// Over TLS: `https` and `wss`.
+    Https,
+}
+
+impl Scheme {
+    /// As URIs have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// Where its servers listen unless they say otherwise.
+    #[must_use]
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -285,12 +307,12 @@ pub enum Target {
     Echo,
     /// An HTTP server.
     Http {
+        /// Whether it speaks TLS.
+        scheme: Scheme,
         /// Its name or address, an IPv6 address without brackets.
         host: String,
         /// Its port.
         port: u16,
-        /// `host[:port]` for the `Host` header; without the port when that is 80.
-        authority: HeaderValue,
     },
     /// One of several servers.
     Balanced {

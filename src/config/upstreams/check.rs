@@ -11,7 +11,7 @@ use http::header::HeaderValue;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use super::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme, Statuses, Upstream,
+    Balance, Dns, DnsQuery, Ejection, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses, Upstream,
 };
 use super::raw::{
     RawBalance, RawDns, RawDnsQuery, RawEjection, RawEndpoint, RawHealth, RawRecords, RawScheme, RawUpstream,
@@ -23,6 +23,7 @@ use crate::config::check_key_resolver::one_key_resolver;
 use crate::config::de;
 use crate::config::definition::Arg;
 use crate::config::filters::Settings;
+use crate::config::model::Scheme;
 use crate::config::problem::Sink;
 use crate::config::spot::{Spot, Whole};
 use crate::config::status::parse_status;

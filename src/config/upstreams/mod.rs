@@ -8,8 +8,8 @@ mod target;
 
 pub(crate) use self::check::{Named, check, dns};
 pub use self::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
-    Statuses, Upstream,
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
+    Upstream,
 };
 pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 pub(crate) use self::spring::{locator, no_effect, take_over};

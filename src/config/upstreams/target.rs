@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::Uri;
 
 use super::check::Named;
-use super::model::{EndpointAddress, Scheme};
-use crate::config::model::Target;
+use super::model::EndpointAddress;
+use crate::config::model::{Scheme, Target};
 use crate::config::problem::{Sink, closest};
 use crate::config::spot::Spot;
 use crate::config::yaml::Origin;
@@ -88,11 +88,6 @@ pub(super) fn endpoint(uri: &Spot<String>, sink: &mut Sink) -> Option<EndpointAd
             return None;
         }
     };
-    if scheme == Scheme::Https {
-        sink.error(at, "endpoints of scheme `https` are not supported yet")
-            .help("use `http://` within a trusted network");
-        return None;
-    }
     if authority.as_str().contains('@') {
         sink.error(at, "a user and password in an endpoint are not sent")
             .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");

@@ -1,13 +1,12 @@
 //! One endpoint, as all workers see it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use http::HeaderValue;
-
 use super::policy::hash;
-use crate::config::{EndpointAddress, Scheme};
+use crate::config::{EndpointAddress, Http2, Scheme, Tls};
 use crate::upstream::origin::Origin;
 
 /// One endpoint of an upstream: what workers count of it.
@@ -70,17 +69,12 @@ impl Endpoint {
     }
 }
 
-/// The origin at `address`, spoken to with `scheme` where that is given.
-pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>) -> Origin {
-    let scheme = scheme.unwrap_or(address.scheme);
-    let name = if address.name.contains(':') { format!("[{}]", address.name) } else { address.name.clone() };
-    let shown = if address.port == scheme.default_port() { name } else { format!("{name}:{}", address.port) };
-    Origin {
-        host: address.host.clone(),
-        port: address.port,
-        // Names are checked with the configuration, or by DNS.
-        authority: HeaderValue::from_str(&shown).unwrap_or(HeaderValue::from_static("")),
-    }
+/// The origin at `address`, spoken to with `scheme` where that is given, and otherwise as its own says.
+#[must_use]
+pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
+    let EndpointAddress { host, name, port, .. } = address;
+    let origin = Origin::new(scheme.unwrap_or(address.scheme), name, *port, tls, http2);
+    Origin { address: host.parse().ok(), ..origin }
 }
 
 impl fmt::Display for Endpoint {

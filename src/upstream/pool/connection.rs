@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
-use hyper::client::conn::http1::SendRequest;
+use hyper::client::conn::{http1, http2};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Pool;
+use super::shared::Stream;
 use crate::body::Body;
 use crate::deadline::Deadline;
 use crate::upstream::endpoints::{Outcome, Pick, Watcher};
@@ -13,11 +15,22 @@ use crate::upstream::endpoints::{Outcome, Pick, Watcher};
 #[derive(Debug)]
 pub struct Connection {
     /// Where requests are sent.
-    pub sender: SendRequest<Body>,
+    pub sender: Sender,
     /// The deadline of the answer, then of each of its body's pieces.
     pub deadline: Deadline,
-    /// Whether it has carried a request before: then it may turn out to have been closed meanwhile.
-    pub reused: bool,
+    /// Second of the pool in which it was made.
+    pub(super) since_secs: u64,
+    /// Its share of what the pool may have in use at once.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where requests are sent.
+#[derive(Debug)]
+pub enum Sender {
+    /// One request after the other.
+    Http1(http1::SendRequest<Body>),
+    /// A stream of a connection that others use at the same time.
+    Http2(http2::SendRequest<Body>, Stream),
 }
 
 /// A connection in use, to be given back when its answer has been read to the end; dropped otherwise.
@@ -26,6 +39,33 @@ pub struct Lease {
     pool: Rc<Pool>,
     connection: Connection,
     watcher: Option<Box<dyn Watcher>>,
+}
+
+impl Connection {
+    pub(super) fn new(sender: Sender, since_secs: u64) -> Self {
+        Self { sender, deadline: Deadline::default(), since_secs, permit: None }
+    }
+
+    /// Whether it can take a request now.
+    pub(super) fn is_ready(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(sender) => sender.is_ready(),
+            Sender::Http2(sender, _) => sender.is_ready(),
+        }
+    }
+
+    /// Whether it speaks HTTP/2.
+    #[must_use]
+    pub fn is_http2(&self) -> bool {
+        matches!(self.sender, Sender::Http2(..))
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match &self.sender {
+            Sender::Http1(sender) => sender.is_closed(),
+            Sender::Http2(sender, _) => sender.is_closed(),
+        }
+    }
 }
 
 impl Lease {

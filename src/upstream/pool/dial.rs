@@ -8,27 +8,44 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
 use super::ConnectError;
+use crate::config::Proxy;
+use crate::upstream::origin::Origin;
+use crate::upstream::proxy;
 
-/// A connection to `address`, or to the first of `host`'s addresses that takes one.
-pub(super) async fn dial(host: &str, port: u16, address: Option<SocketAddr>) -> Result<TcpStream, ConnectError> {
-    let stream = match address {
-        Some(address) => TcpStream::connect(address).await.map_err(ConnectError::Connect)?,
-        None => dial_by_name(host, port).await?,
+/// A connection to `origin`, through the proxy if that is for it. `address` is the origin's, where its host is one.
+pub(super) async fn dial(
+    origin: &Origin,
+    address: Option<SocketAddr>,
+    proxy: Option<&Proxy>,
+) -> Result<TcpStream, ConnectError> {
+    let Some(proxy) = proxy.filter(|proxy| proxy::applies(proxy, &origin.host)) else {
+        return match address {
+            Some(address) => Ok(tuned(TcpStream::connect(address).await.map_err(ConnectError::Connect)?)),
+            None => dial_by_name(&origin.host, origin.port).await,
+        };
     };
-    let _ = stream.set_nodelay(true);
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(30)).with_interval(Duration::from_secs(10));
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    let mut stream = dial_by_name(&proxy.host, proxy.port).await?;
+    let host = origin.address.map_or_else(|| origin.host.clone(), |address| address.to_string());
+    proxy::ask(&mut stream, proxy, &host, origin.port).await.map_err(ConnectError::Proxy)?;
     Ok(stream)
 }
 
+/// The first of the name's addresses that takes a connection.
 async fn dial_by_name(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let addresses = tokio::net::lookup_host((host, port)).await.map_err(ConnectError::Resolve)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
         match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok(tuned(stream)),
             Err(error) => last = error,
         }
     }
     Err(ConnectError::Connect(last))
+}
+
+fn tuned(stream: TcpStream) -> TcpStream {
+    let _ = stream.set_nodelay(true);
+    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(30)).with_interval(Duration::from_secs(10));
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    stream
 }

@@ -1,43 +1,45 @@
-//! Keep-alive connections to one origin, one pool a worker: no lock, no task between request and socket.
+//! Kept connections to one origin, one pool a worker: no lock, no task between request and socket.
 
 mod connection;
 mod dial;
+mod error;
+mod handshake;
+mod settings;
+mod shared;
 
-use std::cell::{Cell, RefCell};
-use std::io;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::client::conn::http1::Builder;
-use hyper_util::rt::TokioIo;
-use thiserror::Error;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-pub use self::connection::{Connection, Lease};
-use super::origin::Origin;
-use crate::deadline::Deadline;
-
-/// Bytes of an answer's head that are still read: past that the upstream is broken (502).
-const MAX_HEAD_BYTES: usize = 64 * 1024;
-
-/// What a pool keeps at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolLimits {
-    /// Idle connections that are kept.
-    pub max_idle: usize,
-    /// How long each is.
-    pub max_idle_time: Duration,
-}
+pub use self::connection::{Connection, Lease, Sender};
+pub use self::error::ConnectError;
+use self::handshake::{Fresh, Version, handshake};
+pub use self::settings::PoolSettings;
+use self::shared::Shared;
+use super::origin::{Origin, Speaks};
+use super::tls::Connectors;
+use crate::config::Leasing;
 
 /// The connections of one worker to one origin.
-///
-/// The one used last is used first, so that a burst's surplus ages and is closed.
 #[derive(Debug)]
 pub struct Pool {
     origin: Origin,
     address: Option<SocketAddr>,
-    limits: Cell<PoolLimits>,
-    idle: RefCell<Vec<Idle>>,
+    settings: Rc<RefCell<PoolSettings>>,
+    idle: RefCell<VecDeque<Idle>>,
+    shared: Shared,
+    /// Whoever makes a connection that others may share has this, so that they wait for it instead of making more.
+    turn: Mutex<()>,
+    /// The server was asked, and chose HTTP/1.1.
+    is_http1: Cell<bool>,
+    /// How many connections may be in use at once, and who may.
+    slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
+    tls: OnceCell<Connectors>,
     /// Seconds since the pool was made, advanced by [`Pool::tick`]: reading a clock for each request would cost more.
     now_secs: Cell<u64>,
 }
@@ -48,30 +50,26 @@ struct Idle {
     since_secs: u64,
 }
 
-/// Why there is no connection.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The name has no address.
-    #[error("cannot resolve the upstream's name")]
-    Resolve(#[source] io::Error),
-    /// Nobody listens, or the way is barred.
-    #[error("cannot connect to the upstream")]
-    Connect(#[source] io::Error),
-    /// Not within the connect timeout.
-    #[error("the upstream did not accept the connection in time")]
-    Timeout,
-    /// The HTTP client refused the connection.
-    #[error("cannot speak HTTP with the upstream")]
-    Handshake(#[source] hyper::Error),
-}
-
 impl Pool {
     /// An empty pool.
     #[must_use]
-    pub fn new(origin: Origin, limits: PoolLimits) -> Rc<Self> {
-        let address = origin.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, origin.port));
-        Rc::new(Self { origin, address, limits: Cell::new(limits), idle: RefCell::default(), now_secs: Cell::new(0) })
+    pub fn new(origin: Origin, settings: Rc<RefCell<PoolSettings>>) -> Rc<Self> {
+        let address =
+            origin.address.or_else(|| origin.host.parse::<IpAddr>().ok()).map(|ip| SocketAddr::new(ip, origin.port));
+        let pool = Self {
+            origin,
+            address,
+            settings,
+            idle: RefCell::default(),
+            shared: Shared::default(),
+            turn: Mutex::default(),
+            is_http1: Cell::new(false),
+            slots: RefCell::default(),
+            tls: OnceCell::new(),
+            now_secs: Cell::new(0),
+        };
+        pool.resize();
+        Rc::new(pool)
     }
 
     /// Where its connections lead.
@@ -80,72 +78,187 @@ impl Pool {
         &self.origin
     }
 
-    /// Takes over limits changed by a reload.
-    pub fn set_limits(&self, limits: PoolLimits) {
-        self.limits.set(limits);
-    }
-
-    /// How many connections are idle.
+    /// Whether it has a connection that nobody uses.
     #[must_use]
-    pub fn idle(&self) -> usize {
-        self.idle.borrow().len()
+    pub fn has_connections(&self) -> bool {
+        !self.idle.borrow().is_empty() || !self.shared.is_empty()
     }
 
-    /// An idle connection that is still open, if there is one.
-    pub fn take_idle(&self) -> Option<Connection> {
+    /// A connection that is open and can take a request now, if there is one. `upgrades` wants one that can leave
+    /// HTTP, which HTTP/2 cannot.
+    pub fn take_idle(&self, upgrades: bool) -> Option<Connection> {
+        if !upgrades && !self.shared.is_empty() {
+            let stream = self.shared.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+            if stream.is_some() {
+                return stream;
+            }
+        }
+        let permit = self.try_permit()?;
+        let connection = self.ready_one()?;
+        Some(Connection { permit, ..connection })
+    }
+
+    /// The right to have a connection, if it is to be had now; none is needed where their number has no limit.
+    #[expect(clippy::option_option, reason = "whether there is one, and whether one is needed")]
+    fn try_permit(&self) -> Option<Option<OwnedSemaphorePermit>> {
+        match &*self.slots.borrow() {
+            None => Some(None),
+            Some((_, slots)) => Arc::clone(slots).try_acquire_owned().ok().map(Some),
+        }
+    }
+
+    fn ready_one(&self) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
+        let newest = self.settings.borrow().leasing == Leasing::Newest;
         let mut busy = Vec::new();
         let found = loop {
-            let Some(Idle { connection, since_secs }) = idle.pop() else { break None };
-            if connection.sender.is_ready() {
+            let next = if newest { idle.pop_back() } else { idle.pop_front() };
+            let Some(Idle { connection, since_secs }) = next else { break None };
+            if connection.is_ready() {
                 break Some(connection);
             }
             // Given back a moment ago and not yet told so by its task, or closed.
-            if !connection.sender.is_closed() {
+            if !connection.is_closed() {
                 busy.push(Idle { connection, since_secs });
             }
         };
-        idle.append(&mut busy);
+        idle.extend(busy);
         found
     }
 
-    /// A new connection.
+    /// A new connection, or one that another request made or gave back while this one waited.
     ///
     /// # Errors
-    /// See [`ConnectError`]; never later than `timeout`.
-    pub async fn connect(&self, timeout: Duration) -> Result<Connection, ConnectError> {
-        let stream = tokio::time::timeout(timeout, dial::dial(&self.origin.host, self.origin.port, self.address))
-            .await
-            .map_err(|_| ConnectError::Timeout)??;
-        let (mut sender, connection) = Builder::new()
-            .max_header_size(MAX_HEAD_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(ConnectError::Handshake)?;
-        tokio::task::spawn_local(async move {
-            // Its requests learn of its errors; what comes on an idle connection ends it, unseen by any request.
-            let _ = connection.with_upgrades().await;
-        });
-        // It says that it is ready once its task has been polled.
-        sender.ready().await.map_err(ConnectError::Handshake)?;
-        Ok(Connection { sender, deadline: Deadline::default(), reused: false })
+    /// See [`ConnectError`]; never later than twice `timeout` and what the settings allow for waiting and for TLS.
+    pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
+        if self.may_share(upgrades) {
+            let turn = tokio::time::timeout(timeout, self.turn.lock()).await.map_err(|_| ConnectError::Timeout)?;
+            let shared = self.shared.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+            if let Some(stream) = shared {
+                return Ok(stream);
+            }
+            // The server may have been asked meanwhile.
+            if self.may_share(upgrades) {
+                if let Some(permit) = self.try_permit() {
+                    return self.make(timeout, Version::Http2, permit).await;
+                }
+                if let Some(stream) = self.shared.queue() {
+                    return Ok(stream);
+                }
+            }
+            drop(turn);
+        }
+        let permit = self.permit().await?;
+        if permit.is_some()
+            && let Some(connection) = self.waited_for().await
+        {
+            return Ok(Connection { permit, ..connection });
+        }
+        let version = if self.may_share(upgrades) { Version::Http2 } else { Version::Http1 };
+        self.make(timeout, version, permit).await
+    }
+
+    /// Whether a new connection may speak HTTP/2.
+    fn may_share(&self, upgrades: bool) -> bool {
+        match self.origin.speaks() {
+            Speaks::Http1 => false,
+            Speaks::Http2 => !upgrades,
+            Speaks::Negotiated => !upgrades && !self.is_http1.get(),
+        }
+    }
+
+    async fn make(
+        &self,
+        timeout: Duration,
+        version: Version,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Connection, ConnectError> {
+        let settings = self.settings.borrow().clone();
+        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref());
+        let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
+        let tls = self.connectors()?;
+        let fresh =
+            handshake(stream, tls, version, settings.handshake_timeout, settings.max_head_bytes, permit).await?;
+        let now_secs = self.now_secs.get();
+        Ok(match fresh {
+            Fresh::Http1(sender, permit) => {
+                self.is_http1.set(version == Version::Http2 || self.is_http1.get());
+                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
+            }
+            Fresh::Http2(sender, streams) => self.shared.add(sender, streams, now_secs, settings.max_idle > 0),
+        })
+    }
+
+    /// The right to have a connection, where their number is limited.
+    async fn permit(&self) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
+        let Some(slots) = self.slots.borrow().as_ref().map(|(_, slots)| Arc::clone(slots)) else { return Ok(None) };
+        let patience = self.settings.borrow().acquire_timeout;
+        let acquired = tokio::time::timeout(patience, slots.acquire_owned()).await;
+        acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
+    }
+
+    /// A connection that was given back, waiting until its task knows so: to make another would be one too many.
+    async fn waited_for(&self) -> Option<Connection> {
+        loop {
+            let Idle { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
+            if let Sender::Http1(sender) = &mut connection.sender
+                && sender.ready().await.is_ok()
+            {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn connectors(&self) -> Result<Option<&Connectors>, ConnectError> {
+        let Some(tls) = &self.origin.tls else { return Ok(None) };
+        if let Some(made) = self.tls.get() {
+            return Ok(Some(made));
+        }
+        let made = Connectors::new(tls, &self.origin.host).map_err(ConnectError::Tls)?;
+        Ok(Some(self.tls.get_or_init(|| made)))
     }
 
     /// A second has passed: closes what was idle for too long.
     pub fn tick(&self) {
         let now = self.now_secs.get() + 1;
         self.now_secs.set(now);
-        let max_age = self.limits.get().max_idle_time.as_secs().max(1);
-        self.idle.borrow_mut().retain(|idle| now - idle.since_secs <= max_age && !idle.connection.sender.is_closed());
+        let settings = self.settings.borrow();
+        self.shared.tick(now, settings.max_idle_secs);
+        self.idle.borrow_mut().retain(|idle| {
+            now - idle.since_secs <= settings.max_idle_secs
+                && now - idle.connection.since_secs < settings.max_life_secs
+                && !idle.connection.is_closed()
+        });
     }
 
-    fn give_back(&self, mut connection: Connection) {
-        let mut idle = self.idle.borrow_mut();
-        if connection.sender.is_closed() || idle.len() >= self.limits.get().max_idle {
+    /// The settings have changed: as many connections as they say now.
+    pub(super) fn resize(&self) {
+        let wanted = self.settings.borrow().max_connections.map(usize::from);
+        let mut slots = self.slots.borrow_mut();
+        if slots.as_ref().map(|(had, _)| *had) != wanted {
+            // What is in use now is counted by the old limit, and gone soon.
+            *slots = wanted.map(|most| (most, Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))));
+        }
+    }
+
+    fn give_back(&self, connection: Connection) {
+        if matches!(connection.sender, Sender::Http2(..)) {
             return;
         }
-        connection.deadline.clear();
-        connection.reused = true;
-        idle.push(Idle { connection, since_secs: self.now_secs.get() });
+        let settings = self.settings.borrow();
+        let now_secs = self.now_secs.get();
+        let mut idle = self.idle.borrow_mut();
+        let is_old = now_secs - connection.since_secs >= settings.max_life_secs;
+        if is_old || connection.is_closed() || idle.len() >= settings.max_idle {
+            return;
+        }
+        let Connection { sender, mut deadline, since_secs, permit } = connection;
+        deadline.clear();
+        idle.push_back(Idle {
+            connection: Connection { sender, deadline, since_secs, permit: None },
+            since_secs: now_secs,
+        });
+        // Whoever waits for the permit finds the connection.
+        drop((idle, permit));
     }
 }

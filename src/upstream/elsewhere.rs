@@ -1,0 +1,97 @@
+//! Targets that requests name themselves (`SetRequestUri`, `RequestHeaderToRequestUri`), in place of their route's.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Request;
+use http::uri::PathAndQuery;
+use tollgate_filters::context::TargetUri;
+
+use super::endpoints::Pick;
+use super::error::ForwardError;
+use super::origin::Origin;
+use super::pools::Pools;
+use crate::config::{Http2, Scheme, Tls};
+
+/// How targets that requests name are reached: as the route's own.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// The worker's pools.
+    pub pools: Rc<Pools>,
+    /// TLS to `https` targets.
+    pub tls: Arc<Tls>,
+    /// When HTTP/2 is spoken.
+    pub http2: Http2,
+}
+
+impl Elsewhere {
+    /// The server that `target` names; its path and query replace the request's.
+    ///
+    /// # Errors
+    /// It names no HTTP server, or there are too many.
+    pub(super) fn pick<B>(&self, TargetUri(target): TargetUri, request: &mut Request<B>) -> Result<Pick, ForwardError> {
+        let origin = self.origin(&target).ok_or(ForwardError::BadTarget)?;
+        *request.uri_mut() = match target.into_parts().path_and_query {
+            Some(path) if path.as_str().starts_with('/') => path.into(),
+            Some(query) if !query.as_str().is_empty() => {
+                format!("/{}", query.as_str()).parse().map_err(|_| ForwardError::BadTarget)?
+            }
+            _ => PathAndQuery::from_static("/").into(),
+        };
+        Ok(Pick { pool: self.pools.named_by_request(origin)?, watcher: None })
+    }
+
+    fn origin(&self, target: &http::Uri) -> Option<Origin> {
+        let scheme = match target.scheme_str()?.to_ascii_lowercase().as_str() {
+            "http" | "ws" => Scheme::Http,
+            "https" | "wss" => Scheme::Https,
+            _ => return None,
+        };
+        let authority = target.authority()?;
+        let host = authority.host();
+        // A user and a password are not for this server's log.
+        if host.is_empty() || authority.as_str().contains('@') {
+            return None;
+        }
+        let port = match authority.port() {
+            None => scheme.default_port(),
+            Some(port) => port.as_str().parse().ok().filter(|port| *port > 0)?,
+        };
+        Some(Origin::new(scheme, host, port, &self.tls, self.http2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_target_is_taken_apart_or_refused() {
+        let elsewhere = Elsewhere {
+            pools: Rc::new(Pools::new(crate::upstream::pool::PoolSettings::default())),
+            tls: Arc::default(),
+            http2: Http2::Auto,
+        };
+        for (target, host, port, authority, path) in [
+            ("http://shop", "shop", 80, "shop", "/"),
+            ("ws://shop:80/a?b=c", "shop", 80, "shop", "/a?b=c"),
+            ("https://[::1]/x", "::1", 443, "[::1]", "/x"),
+            ("wss://Shop:8443", "Shop", 8443, "Shop:8443", "/"),
+            ("http://shop?q=1", "shop", 80, "shop", "/?q=1"),
+        ] {
+            let mut request = Request::new(());
+            let pick = elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).unwrap();
+            let origin = pick.pool.origin();
+            assert_eq!((origin.host.as_str(), origin.port), (host, port), "{target}");
+            assert_eq!(origin.authority, HeaderValue::from_static(authority), "{target}");
+            assert_eq!(*request.uri(), path, "{target}");
+        }
+        for target in ["ftp://a/", "http://u:p@a/", "/path", "http://a:0/"] {
+            let mut request = Request::new(());
+            assert!(elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).is_err(), "{target}");
+        }
+    }
+}

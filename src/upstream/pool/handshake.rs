@@ -1,0 +1,115 @@
+//! From a connected socket to a connection that takes requests: TLS, then HTTP.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::error::ConnectError;
+use super::shared::Streams;
+use crate::body::Body;
+use crate::server::connection::LocalExecutor;
+use crate::upstream::tls::Connectors;
+
+/// What one HTTP/2 stream may send before it must wait for the client: what a client that does not read costs.
+const STREAM_WINDOW: u32 = 128 * 1024;
+/// What all streams of a connection together may: so much that no few slow clients stop the others.
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+/// Streams until the server's SETTINGS have come.
+const FIRST_STREAMS: usize = 100;
+/// How often a connection with open streams is asked whether it lives, and how long it has to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection that takes requests.
+pub(super) enum Fresh {
+    Http1(http1::SendRequest<Body>, Option<OwnedSemaphorePermit>),
+    Http2(http2::SendRequest<Body>, Rc<Streams>),
+}
+
+/// What is spoken over a plain connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+/// Sets up TLS, if the origin speaks it, then HTTP. With TLS `version` is the best that is offered, and the server
+/// chooses.
+pub(super) async fn handshake(
+    stream: TcpStream,
+    tls: Option<&Connectors>,
+    version: Version,
+    patience: Duration,
+    max_head_bytes: usize,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Fresh, ConnectError> {
+    let Some(tls) = tls else {
+        return match version {
+            Version::Http1 => http1(stream, max_head_bytes, permit).await,
+            Version::Http2 => http2(stream, max_head_bytes, permit).await,
+        };
+    };
+    let connecting = tls.connect(stream, version == Version::Http2);
+    let connected = tokio::time::timeout(patience, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
+    let stream = connected.map_err(ConnectError::Tls)?;
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        http2(stream, max_head_bytes, permit).await
+    } else {
+        http1(stream, max_head_bytes, permit).await
+    }
+}
+
+async fn http1<S>(stream: S, max_head_bytes: usize, permit: Option<OwnedSemaphorePermit>) -> Result<Fresh, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut sender, connection) = http1::Builder::new()
+        .max_header_size(max_head_bytes)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(ConnectError::Handshake)?;
+    tokio::task::spawn_local(async move {
+        // Its requests learn of its errors; what comes on an idle connection ends it, unseen by any request.
+        let _ = connection.with_upgrades().await;
+    });
+    // It says that it is ready once its task has been polled.
+    sender.ready().await.map_err(ConnectError::Handshake)?;
+    Ok(Fresh::Http1(sender, permit))
+}
+
+async fn http2<S>(stream: S, max_head_bytes: usize, permit: Option<OwnedSemaphorePermit>) -> Result<Fresh, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (sender, connection) = http2::Builder::new(LocalExecutor)
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_max_send_streams(FIRST_STREAMS)
+        .max_header_list_size(u32::try_from(max_head_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_PATIENCE)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(ConnectError::Handshake)?;
+    let streams = Streams::new(FIRST_STREAMS, permit);
+    let watched = Rc::clone(&streams);
+    tokio::task::spawn_local(async move {
+        let mut connection = pin!(connection);
+        poll_fn(|cx| {
+            let ended = connection.as_mut().poll(cx).is_ready();
+            watched.allow(connection.current_max_send_streams());
+            if ended { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    });
+    Ok(Fresh::Http2(sender, streams))
+}
