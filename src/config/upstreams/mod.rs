@@ -5,6 +5,8 @@ mod model;
 mod raw;
 mod spring;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::check::{Named, check, dns};
 pub use self::model::{
