@@ -30,6 +30,7 @@ pub mod concurrency_limiter;
 pub mod context;
 pub mod edit;
 pub mod headers;
+pub mod java_regex;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;

@@ -21,8 +21,23 @@ pub(crate) fn decode(text: &[u8], plus_is_space: bool) -> impl Iterator<Item = u
 /// Appends `text` to `out` with every byte encoded that may not stand in a URI path (RFC 3986 §3.3). Percent signs
 /// stay: the text may be encoded already.
 pub(crate) fn encode_path(text: &str, out: &mut Vec<u8>) {
-    for &byte in text.as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/%".contains(&byte) {
+    encode_unless(|byte| b"-._~!$&'()*+,;=:@/%".contains(&byte), text.bytes(), out);
+}
+
+/// Appends `text` to `out` with every byte encoded that may not stand in a query (RFC 3986 §3.4). Percent signs stay.
+pub(crate) fn encode_query(text: &str, out: &mut Vec<u8>) {
+    encode_unless(|byte| b"-._~!$&'()*+,;=:@/?%".contains(&byte), text.bytes(), out);
+}
+
+/// Appends `bytes` to `out` with every byte encoded that is not unreserved (RFC 3986 §2.3), so that none of them is
+/// more than text wherever in a URI they stand.
+pub(crate) fn encode_strictly(bytes: impl IntoIterator<Item = u8>, out: &mut Vec<u8>) {
+    encode_unless(|byte| b"-._~".contains(&byte), bytes, out);
+}
+
+fn encode_unless(stays: impl Fn(u8) -> bool, bytes: impl IntoIterator<Item = u8>, out: &mut Vec<u8>) {
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || stays(byte) {
             out.push(byte);
         } else {
             out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
@@ -53,9 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_path_cannot_hold_is_encoded_and_escapes_stay() {
+    fn what_a_part_of_a_uri_cannot_hold_is_encoded_and_escapes_stay() {
         let mut out = Vec::new();
         encode_path("/a b/é?%2F", &mut out);
         assert_eq!(out, b"/a%20b/%C3%A9%3F%2F");
+        out.clear();
+        encode_query("a b=\"/?&é#%2F", &mut out);
+        assert_eq!(out, b"a%20b=%22/?&%C3%A9%23%2F");
+        out.clear();
+        encode_strictly(*b"a-b_~. &=+/%", &mut out);
+        assert_eq!(out, b"a-b_~.%20%26%3D%2B%2F%25");
     }
 }

@@ -16,7 +16,7 @@ use super::spot::{Spot, Whole};
 use super::switches;
 use super::units::parse_time;
 use super::yaml::{Kind, Node, Origin};
-use super::{check_predicates, check_target, filters, upstreams};
+use super::{check_edits, check_predicates, check_target, filters, upstreams};
 use crate::routing::Predicate;
 
 /// Every enabled route in the order in which they are tried.
@@ -228,6 +228,11 @@ impl Reading<'_> {
                 upstreams::variables(target, &checked, uri.origin, sink);
             }
         }
+        let edits = merged.iter().filter_map(|listed| match &listed.filter {
+            Filter::Edit(edit) => Some((edit, &listed.written)),
+            _ => None,
+        });
+        check_edits::check(&edits.collect::<Vec<_>>(), sink);
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.written.text)).unzip();
         let definition = Definition {
@@ -259,10 +264,10 @@ fn variables(listed: &Listed, predicates: &[Predicate], route: &str, sink: &mut 
     for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
         let arg = written.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(written.origin, |arg| arg.origin);
-        let outcome = if matches!(listed.filter, Filter::Edit(_)) {
-            "every request is answered 500"
-        } else {
-            "no request has a key"
+        let outcome = match &listed.filter {
+            Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
+            Filter::Edit(_) => "every request is answered 500",
+            _ => "no request has a key",
         };
         sink.mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
             .help(if known.is_empty() {

@@ -24,10 +24,7 @@ pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> O
             sink.error(at, format!("`{text}` is no URI")).help(format!("write it like `{scheme}://127.0.0.1:9000`"));
         }
         Some(later @ ("forward" | "no")) => {
-            let help = match later {
-                _ => "use `http://host:port`",
-            };
-            sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help(help);
+            sink.error(at, format!("targets of scheme `{later}` are not supported yet")).help("use `http://host:port`");
         }
         Some(other) if text.contains("://") => {
             sink.error(at, format!("unknown scheme `{other}`"))

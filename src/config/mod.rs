@@ -8,6 +8,7 @@ mod access;
 mod advice;
 mod check;
 mod check_concurrency;
+mod check_edits;
 #[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
 mod check_jwt;
 mod check_key_resolver;

@@ -21,25 +21,14 @@ pub(crate) const PREDICATES: [&str; 11] = [
 const LATER_PREDICATES: [&str; 3] = ["XForwardedRemoteAddr", "Weight", "Version"];
 
 /// Filters of Spring's that will come.
-const LATER_FILTERS: [&str; 18] = [
-    "AddRequestHeadersIfNotPresent",
-    "AddRequestParameter",
+const LATER_FILTERS: [&str; 7] = [
     "CircuitBreaker",
     "Cors",
-    "DedupeResponseHeader",
     "FallbackHeaders",
-    "MapRequestHeader",
     "RemoveJsonAttributesResponseBody",
-    "RemoveRequestParameter",
     "RequestHeaderSize",
-    "RequestHeaderToRequestUri",
     "Retry",
-    "RewriteLocationResponseHeader",
-    "RewriteRequestParameter",
-    "RewriteResponseHeader",
     "SecureHeaders",
-    "SetRequestHostHeader",
-    "SetRequestUri",
 ];
 
 /// What Spring does with a Java class or another system, and what to do instead.

@@ -14,7 +14,7 @@ use super::spot::{Spot, Whole};
 pub(crate) struct RawRoute {
     /// Its unique name, without `#`; limits are counted under it. Default `route-N`, by position.
     pub(crate) id: Option<Spot<String>>,
-    /// Where it leads: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the upstream within the gateway. Required.
+    /// Where it leads: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spot<String>>,
     /// Conditions that must all hold. Required.
     #[schemars(with = "Vec<RawDefinition>")]
@@ -22,13 +22,13 @@ pub(crate) struct RawRoute {
     /// What happens to a request and its response, in the order in which a request meets them. Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
     pub(crate) filters: Vec<Whole>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none) of this route, in place of those of `httpclient`, `tls` and `http2` as below, and notes of your own. Default: none.
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, in place of those of `httpclient`, and notes of your own. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<Whole>,
-    /// TLS to this route's `https` target, in place of `httpclient.tls`; `metadata.tls` means the same.
+    /// TLS to this route's `https` target; `metadata.tls` means the same. Default: that of `httpclient.tls`.
     #[schemars(with = "Option<RawClientTls>")]
     pub(crate) tls: Option<Whole>,
-    /// HTTP/2 with this route's target, in place of `httpclient.http2`; `metadata.http2` means the same.
+    /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: as `httpclient.http2`.
     pub(crate) http2: Option<RawClientHttp2>,
     /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.
     pub(crate) order: i32,

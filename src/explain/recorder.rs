@@ -172,12 +172,12 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
     let base = match target {
         Target::Echo => "echo:".to_owned(),
         Target::Http { scheme, host, port } => {
-            let authority = Origin::new(*scheme, host, *port, &Arc::default(), Http2::Auto).authority;
-            let shown = String::from_utf8_lossy(authority.as_bytes()).into_owned();
+            let origin = Origin::new(*scheme, host, *port, &Arc::default(), Http2::Auto);
+            let shown = format!("{}://{}", origin.scheme(), String::from_utf8_lossy(origin.authority.as_bytes()));
             if !keeps_host || !headers.contains_key(HOST) {
-                headers.insert(HOST, authority);
+                headers.insert(HOST, origin.authority);
             }
-            format!("{}://{shown}", scheme.as_str())
+            shown
         }
         Target::Balanced { upstream, .. } => {
             // It is that of the endpoint which is chosen.

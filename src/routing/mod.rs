@@ -5,7 +5,6 @@
 //! those whose paths start, and whose hosts end, as the request's do.
 
 mod host;
-mod java_regex;
 mod normal;
 mod path;
 mod pattern_error;
@@ -15,7 +14,6 @@ mod segment;
 mod table;
 
 pub use self::host::HostPattern;
-pub use self::java_regex::RegexError;
 pub use self::normal::{PathProblem, normalize};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;

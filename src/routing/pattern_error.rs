@@ -1,8 +1,7 @@
 //! What can be wrong with a path or host pattern.
 
 use thiserror::Error;
-
-use super::java_regex::RegexError;
+use tollgate_filters::java_regex::RegexError;
 
 /// A path or host pattern that cannot be used. `at` counts the characters of the pattern from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

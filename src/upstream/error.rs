@@ -54,22 +54,25 @@ impl ForwardError {
             Self::Connect(ConnectError::Resolve(_)) => Fault::Unresolved,
             Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
             Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
-            Self::Connect(_) => Fault::Unreachable,
+            Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
-            Self::Exchange(_) => Fault::BrokeOff,
+            Self::Exchange(_) | Self::Refused(_) => Fault::BrokeOff,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
-            Self::Refused(_) => Fault::BrokeOff,
-            Self::TooManyOrigins => Fault::NoEndpoint,
-            Self::UnaskedUpgrade | Self::BadHost | Self::BadTarget => Fault::Malformed,
+            Self::UnaskedUpgrade => Fault::Malformed,
         }
     }
 
     /// The error and what caused it, in one line.
     #[must_use]
     pub fn chain(&self) -> String {
-        causes(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        chain(self)
     }
+}
+
+/// `error` and what caused it, in one line.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// What the client is told.

@@ -19,7 +19,7 @@ use super::exchange::{Broken, exchange};
 use super::headers::Hygiene;
 use super::origin::Origin;
 use super::pool::{Connection, Lease};
-use super::request::{Extras, Replay, shape, shape_http2, unshape_http2};
+use super::request::{Extras, Replay, shape};
 use super::upgrade;
 use crate::body::{Body, Upload};
 use crate::gateway::respond::Failure;
@@ -74,12 +74,8 @@ impl Forward {
         };
         let is_http2 = connection.is_http2();
         let replay = Replay::of(&head, &body, extras.as_deref(), is_http2);
-        if is_http2 {
-            if let Err(error) = shape_http2(&mut head, pick.pool.origin(), extras.as_deref()) {
-                return Ok(self.given_up(&error, &pick));
-            }
-        } else {
-            shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        if let Err(error) = shape(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
+            return Ok(self.given_up(&error, &pick));
         }
         let upload = body.upload();
         let request = Request::from_parts(head, body);
@@ -130,13 +126,9 @@ impl Forward {
             Err(answer) => return answer,
         };
         let (mut head, body) = again.into_parts();
-        unshape_http2(&mut head);
-        if connection.is_http2() {
-            if let Err(error) = shape_http2(&mut head, pick.pool.origin(), extras.as_deref()) {
-                return self.given_up(&error, &pick);
-            }
-        } else {
-            shape(&mut head, &body, pick.pool.origin(), extras.as_deref());
+        let is_http2 = connection.is_http2();
+        if let Err(error) = shape(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
+            return self.given_up(&error, &pick);
         }
         let request = Request::from_parts(head, body);
         match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {

@@ -62,7 +62,8 @@ impl Origin {
     }
 
     /// As URIs name it.
-    pub(super) fn scheme(&self) -> http::uri::Scheme {
+    #[must_use]
+    pub fn scheme(&self) -> http::uri::Scheme {
         if self.tls.is_some() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP }
     }
 }

@@ -40,9 +40,27 @@ impl Extras {
     }
 }
 
-/// Makes of the head that came through the filters the one that goes to `origin` over HTTP/1.1. A head that went
-/// elsewhere before may come again.
-pub(super) fn shape(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&Extras>) {
+/// Makes of the head that came through the filters the one that goes to `origin`. A head that went elsewhere before, as
+/// HTTP/1.1 or HTTP/2, may come again.
+///
+/// # Errors
+/// A preserved `Host` that HTTP/2 cannot have.
+pub(super) fn shape(
+    head: &mut Parts,
+    body: &Body,
+    origin: &Origin,
+    extras: Option<&Extras>,
+    is_http2: bool,
+) -> Result<(), ForwardError> {
+    unshape_http2(head);
+    if is_http2 {
+        return shape_http2(head, origin, extras);
+    }
+    shape_http1(head, body, origin, extras);
+    Ok(())
+}
+
+fn shape_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&Extras>) {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     if !preserve_host || !head.headers.contains_key(HOST) {
         head.headers.insert(HOST, origin.authority.clone());
@@ -60,12 +78,9 @@ pub(super) fn shape(head: &mut Parts, body: &Body, origin: &Origin, extras: Opti
     head.version = Version::HTTP_11;
 }
 
-/// The same for HTTP/2: `Host` becomes `:authority` (RFC 9113 §8.3.1), fields about the connection do not exist
+/// `Host` becomes `:authority` (RFC 9113 §8.3.1), fields about the connection do not exist
 /// (§8.2.2), and the body frames itself.
-///
-/// # Errors
-/// A preserved `Host` that no URI can have.
-pub(super) fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Extras>) -> Result<(), ForwardError> {
+fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Extras>) -> Result<(), ForwardError> {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     let host = head.headers.remove(HOST).filter(|_| preserve_host);
     let authority = host.unwrap_or_else(|| origin.authority.clone());
@@ -81,8 +96,8 @@ pub(super) fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Ext
 }
 
 /// Undoes [`shape_http2`] for a request that comes back unsent.
-pub(super) fn unshape_http2(head: &mut Parts) {
-    if head.version != Version::HTTP_2 {
+fn unshape_http2(head: &mut Parts) {
+    if head.uri.authority().is_none() {
         return;
     }
     let uri = std::mem::take(&mut head.uri).into_parts();

@@ -26,7 +26,13 @@ pub enum EditError {
         /// `?` or `#`.
         found: char,
     },
-    /// Not a pattern, or one that cannot be matched in linear time.
+    /// A parameter without a name.
+    #[error("a parameter needs a name")]
+    NoParameter,
+    /// Not a host with or without a port.
+    #[error("`{0}` is not a host, write `host` or `host:port`")]
+    Host(String),
+    /// Not a pattern, or one that no engine can match.
     #[error("regexp `{regexp}` cannot be used: {problem}")]
     Regexp {
         /// As configured.

@@ -1,19 +1,29 @@
-//! Header edits.
+//! Header edits, and what header names and values may be.
 
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request};
 
 use super::template::Value;
 use super::{EditError, Failure};
+use crate::context::RequestContext;
 
 /// An edit of a request's headers.
 #[derive(Clone, Debug)]
-pub(super) struct RequestHeader {
-    name: HeaderName,
-    action: Action,
+pub(super) enum RequestHeader {
+    One(HeaderName, Action),
+    /// Adds the values of each header of which the request has none that is not blank.
+    AddIfNotPresent(Box<[(HeaderName, Vec<Value>)]>),
+    /// Adds the values of one header to those of another.
+    Map {
+        from: HeaderName,
+        to: HeaderName,
+    },
+    /// The `Host` that the upstream gets.
+    Host(Value),
 }
 
-/// An edit of a response's headers.
+/// An edit of one header of a response.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseHeader {
     name: HeaderName,
@@ -21,7 +31,7 @@ pub(super) struct ResponseHeader {
 }
 
 #[derive(Clone, Debug)]
-enum Action {
+pub(super) enum Action {
     Add(Value),
     /// Only where there is no value that is not blank.
     AddIfAbsent(Value),
@@ -29,17 +39,48 @@ enum Action {
     Remove,
 }
 
-fn parse_name(name: &str) -> Result<HeaderName, EditError> {
+pub(super) fn parse_name(name: &str) -> Result<HeaderName, EditError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| EditError::HeaderName(name.to_owned()))
 }
 
 /// A name that may be given values. Framing is the connection's: a made-up length would split messages elsewhere.
-fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError> {
+pub(super) fn parse_settable_name(name: &str) -> Result<HeaderName, EditError> {
     let parsed = parse_name(name)?;
     if parsed == CONTENT_LENGTH || parsed == TRANSFER_ENCODING {
         return Err(EditError::Framing(name.to_owned()));
     }
-    Ok((parsed, Value::parse(name, value)?))
+    Ok(parsed)
+}
+
+fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError> {
+    Ok((parse_settable_name(name)?, Value::parse(name, value)?))
+}
+
+/// `host[:port]` as a header's value.
+pub(super) fn parse_host(host: &str) -> Result<HeaderValue, EditError> {
+    let invalid = || EditError::Host(host.to_owned());
+    let authority: Authority = host.parse().map_err(|_| invalid())?;
+    if authority.as_str().contains('@') {
+        return Err(invalid());
+    }
+    HeaderValue::from_str(host).map_err(|_| invalid())
+}
+
+/// Puts `values` in place of those of the header `name`. A map that is full (32,768 headers) goes without.
+pub(super) fn replace_all(headers: &mut HeaderMap, name: &HeaderName, values: Vec<HeaderValue>) {
+    headers.remove(name);
+    for value in values {
+        let _ = headers.try_append(name, value);
+    }
+}
+
+fn is_absent(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.get_all(name).iter().all(|value| value.as_bytes().trim_ascii().is_empty())
+}
+
+/// Adds a value. A request has one `Host` (RFC 9112 §3.2): to that, adding is setting.
+fn add(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    let _ = if name == HOST { headers.try_insert(name, value).map(|_| true) } else { headers.try_append(name, value) };
 }
 
 // === impl RequestHeader ===
@@ -47,29 +88,93 @@ fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError>
 impl RequestHeader {
     pub(super) fn add(name: &str, value: &str) -> Result<Self, EditError> {
         let (name, value) = parse_pair(name, value)?;
-        Ok(Self { name, action: Action::Add(value) })
+        Ok(Self::One(name, Action::Add(value)))
+    }
+
+    pub(super) fn add_if_not_present<'p>(
+        pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
+    ) -> Result<Self, EditError> {
+        let mut headers: Vec<(HeaderName, Vec<Value>)> = Vec::new();
+        for (name, value) in pairs {
+            let (name, value) = parse_pair(name, value)?;
+            match headers.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.push(value),
+                None => headers.push((name, vec![value])),
+            }
+        }
+        Ok(Self::AddIfNotPresent(headers.into()))
     }
 
     pub(super) fn set(name: &str, value: &str) -> Result<Self, EditError> {
         let (name, value) = parse_pair(name, value)?;
-        Ok(Self { name, action: Action::Set(value) })
+        Ok(Self::One(name, Action::Set(value)))
     }
 
     pub(super) fn remove(name: &str) -> Result<Self, EditError> {
-        Ok(Self { name: parse_name(name)?, action: Action::Remove })
+        Ok(Self::One(parse_name(name)?, Action::Remove))
     }
 
-    pub(super) fn needs_variables(&self) -> bool {
-        self.action.needs_variables()
+    pub(super) fn map(from: &str, to: &str) -> Result<Self, EditError> {
+        Ok(Self::Map { from: parse_name(from)?, to: parse_settable_name(to)? })
+    }
+
+    pub(super) fn host(host: &str) -> Result<Self, EditError> {
+        let value = Value::parse(HOST.as_str(), host)?;
+        if !value.needs_variables() {
+            parse_host(host)?;
+        }
+        Ok(Self::Host(value))
     }
 
     pub(super) fn variables(&self) -> Vec<&str> {
-        self.action.variables()
+        match self {
+            Self::One(_, action) => action.variables(),
+            Self::AddIfNotPresent(headers) => {
+                headers.iter().flat_map(|(_, values)| values).flat_map(Value::variables).collect()
+            }
+            Self::Map { .. } => Vec::new(),
+            Self::Host(value) => value.variables(),
+        }
+    }
+
+    /// Whether it gives `Host` a value, which goes upstream only where the client's is preserved.
+    pub(super) fn touches_host(&self) -> bool {
+        match self {
+            Self::One(name, action) => name == HOST && !matches!(action, Action::Remove),
+            Self::Map { to, .. } => to == HOST,
+            // There always is one.
+            Self::AddIfNotPresent(_) | Self::Host(_) => false,
+        }
     }
 
     pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
-        let value = self.action.value().map(|value| value.expand(request.extensions())).transpose()?;
-        self.action.apply(&self.name, value, request.headers_mut());
+        match self {
+            Self::One(name, action) => {
+                let value = action.value().map(|value| value.expand(request.extensions())).transpose()?;
+                action.apply(name, value, request.headers_mut());
+            }
+            Self::AddIfNotPresent(headers) => {
+                for (name, values) in headers {
+                    if !is_absent(request.headers(), name) {
+                        continue;
+                    }
+                    let expand = |value: &Value| value.expand(request.extensions());
+                    let values: Vec<HeaderValue> = values.iter().map(expand).collect::<Result<_, _>>()?;
+                    values.into_iter().for_each(|value| add(request.headers_mut(), name, value));
+                }
+            }
+            Self::Map { from, to } => {
+                let values: Vec<HeaderValue> = request.headers().get_all(from).iter().cloned().collect();
+                values.into_iter().for_each(|value| add(request.headers_mut(), to, value));
+            }
+            Self::Host(value) => {
+                let value = value.expand(request.extensions())?;
+                // A variable is the client's: a `Host` that is none would be another message to the upstream.
+                value.to_str().ok().and_then(|host| parse_host(host).ok()).ok_or(Failure::BadValue)?;
+                replace_all(request.headers_mut(), &HOST, vec![value]);
+                request.extensions_mut().get_or_insert_default::<RequestContext>().preserve_host = true;
+            }
+        }
         Ok(())
     }
 }
@@ -92,12 +197,13 @@ impl ResponseHeader {
         Ok(Self { name: parse_name(name)?, action: Action::Remove })
     }
 
-    pub(super) fn needs_variables(&self) -> bool {
-        self.action.needs_variables()
-    }
-
     pub(super) fn variables(&self) -> Vec<&str> {
         self.action.variables()
+    }
+
+    /// The header that it adds a value to, whatever values it has.
+    pub(super) fn added(&self) -> Option<&HeaderName> {
+        matches!(self.action, Action::Add(_)).then_some(&self.name)
     }
 
     /// The value for the response to the request that has `extensions`; nothing for edits that need no request.
@@ -128,25 +234,18 @@ impl Action {
         }
     }
 
-    fn needs_variables(&self) -> bool {
-        self.value().is_some_and(Value::needs_variables)
-    }
-
     fn variables(&self) -> Vec<&str> {
         self.value().map(Value::variables).unwrap_or_default()
     }
 
-    /// A map that is full (32,768 headers) goes without the value.
+    /// A map that is full goes without the value.
     fn apply(&self, name: &HeaderName, value: Option<HeaderValue>, headers: &mut HeaderMap) {
         match (self, value) {
             (Self::Remove, _) => {
                 headers.remove(name);
             }
-            (Self::AddIfAbsent(_), Some(_))
-                if headers.get_all(name).iter().any(|v| !v.as_bytes().trim_ascii().is_empty()) => {}
-            (Self::Add(_) | Self::AddIfAbsent(_), Some(value)) => {
-                let _ = headers.try_append(name, value);
-            }
+            (Self::AddIfAbsent(_), Some(_)) if !is_absent(headers, name) => {}
+            (Self::Add(_) | Self::AddIfAbsent(_), Some(value)) => add(headers, name, value),
             (Self::Set(_), Some(value)) => {
                 let _ = headers.try_insert(name, value);
             }

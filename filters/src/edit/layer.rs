@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-use super::header::ResponseHeader;
+use super::response::{Captured, ResponseEdit};
 use super::{Edit, Failure, Kind};
 use crate::context::{LocalReply, RequestContext};
 use crate::reply::Reply;
@@ -47,19 +47,21 @@ pin_project! {
 #[derive(Debug)]
 struct Edits {
     /// In order.
-    request: Box<[Edit]>,
-    /// In reverse order.
-    response: Box<[ResponseHeader]>,
-    response_needs_variables: bool,
+    all: Box<[Kind]>,
+    /// How many of them are of responses.
+    of_responses: usize,
+    /// Whether one of those needs something of the request.
+    captures: bool,
     unknown_variable: Reply,
     bad_value: Reply,
+    too_slow: Reply,
 }
 
 /// What is to be done to the response.
 struct After {
     edits: Arc<Edits>,
-    /// A value for each response edit whose variables only the request knows; empty when none has any.
-    expanded: Vec<Option<HeaderValue>>,
+    /// What each response edit needs of the request, in order; empty when none needs any.
+    captured: Vec<Captured>,
 }
 
 // === impl EditLayer ===
@@ -67,23 +69,17 @@ struct After {
 impl EditLayer {
     /// Applies `edits`, in the order of the route's filters.
     pub fn new(edits: impl IntoIterator<Item = Edit>) -> Self {
-        let (mut request, mut response) = (Vec::new(), Vec::new());
-        for edit in edits {
-            match edit.0 {
-                Kind::ResponseHeader(edit) => response.push(edit),
-                _ => request.push(edit),
-            }
-        }
-        response.reverse();
-        let response_needs_variables = response.iter().any(ResponseHeader::needs_variables);
+        let all: Box<[Kind]> = edits.into_iter().map(|edit| edit.0).collect();
+        let of_responses = || all.iter().filter_map(Kind::of_response);
         let reply = |status, reason| Reply::problem(status, reason, "about:blank", None, "");
         Self {
             edits: Arc::new(Edits {
-                request: request.into(),
-                response: response.into(),
-                response_needs_variables,
+                of_responses: of_responses().count(),
+                captures: of_responses().any(ResponseEdit::captures),
+                all,
                 unknown_variable: reply(StatusCode::INTERNAL_SERVER_ERROR, "unknown-variable"),
                 bad_value: reply(StatusCode::BAD_REQUEST, "bad-value"),
+                too_slow: reply(StatusCode::INTERNAL_SERVER_ERROR, "regexp-too-slow"),
             }),
         }
     }
@@ -114,9 +110,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let state = match self.edits.before(&mut request) {
-            Ok(expanded) => {
-                let edits = (!self.edits.response.is_empty()).then(|| Arc::clone(&self.edits));
-                State::Passing { inner: self.inner.call(request), after: edits.map(|edits| After { edits, expanded }) }
+            Ok(captured) => {
+                let edits = (self.edits.of_responses > 0).then(|| Arc::clone(&self.edits));
+                State::Passing { inner: self.inner.call(request), after: edits.map(|edits| After { edits, captured }) }
             }
             Err(failure) => State::Refused { response: Some(self.edits.refusal(failure, &request)) },
         };
@@ -127,22 +123,23 @@ where
 // === impl Edits ===
 
 impl Edits {
-    /// Edits the request, and keeps what the response's edits need of it.
-    fn before<B>(&self, request: &mut Request<B>) -> Result<Vec<Option<HeaderValue>>, Failure> {
-        for edit in &self.request {
-            match &edit.0 {
+    /// Edits the request, and keeps what the response's edits need of it as it is where they stand.
+    fn before<B>(&self, request: &mut Request<B>) -> Result<Vec<Captured>, Failure> {
+        let mut captured = Vec::with_capacity(if self.captures { self.of_responses } else { 0 });
+        for edit in &self.all {
+            match edit {
                 Kind::Path(edit) => edit.apply(request)?,
+                Kind::Query(edit) => edit.apply(request)?,
                 Kind::RequestHeader(edit) => edit.apply(request)?,
+                Kind::Target(edit) => edit.apply(request),
                 Kind::PreserveHostHeader => {
                     request.extensions_mut().get_or_insert_default::<RequestContext>().preserve_host = true;
                 }
-                Kind::ResponseHeader(_) => debug_assert!(false, "response edits are kept apart"),
+                Kind::Response(edit) if self.captures => captured.push(edit.capture(request)?),
+                Kind::Response(_) => {}
             }
         }
-        if !self.response_needs_variables {
-            return Ok(Vec::new());
-        }
-        self.response.iter().map(|edit| edit.expand(request.extensions())).collect()
+        Ok(captured)
     }
 
     fn refusal<B, R: From<Bytes>>(&self, failure: Failure, request: &Request<B>) -> Response<R> {
@@ -154,6 +151,10 @@ impl Edits {
                 self.unknown_variable.to_response(request)
             }
             Failure::BadValue => self.bad_value.to_response(request),
+            Failure::TooSlow => {
+                tracing::warn!("a path took a regexp too many steps back to rewrite: answered 500");
+                self.too_slow.to_response(request)
+            }
         }
     }
 }
@@ -165,9 +166,9 @@ impl After {
         if LocalReply::marks(response) {
             return;
         }
-        let mut expanded = self.expanded.into_iter();
-        for edit in &self.edits.response {
-            edit.apply(expanded.next().flatten(), response.headers_mut());
+        let mut captured = self.captured.into_iter().rev();
+        for edit in self.edits.all.iter().rev().filter_map(Kind::of_response) {
+            edit.apply(captured.next(), response.headers_mut());
         }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! Requests are edited first to last on the way in, responses last to first on the way out. Responses marked
 //! [`LocalReply`] are left alone. Refused are requests that an edit cannot be applied to: with 500 when a value names
-//! a URI variable that the route has none of, with 400 when the client's own variable or path cannot stand where the
-//! edit puts it. An edit that does not apply costs a look-up and no allocation; a changed path costs one or two.
+//! a URI variable that the route has none of, or a regular expression takes too long, with 400 when the client's own
+//! variable or path cannot stand where the edit puts it. An edit that does not apply costs a look-up and no allocation;
+//! a changed path costs one or two.
 //!
 //! ## Variables
 //! `{name}` in a value is the URI template variable of that name from [`RequestContext::variables`], encoded in paths
@@ -15,6 +16,16 @@
 //! ## Paths
 //! Edits see the raw path and never the query, which stays. Only paths that begin with `/` are edited, not the `*` of
 //! OPTIONS. Where Spring answers 500 because a result does not begin with `/`, the slash is added.
+//!
+//! ## Queries
+//! Adding a parameter leaves the others as the client wrote them. Removing or rewriting one that is there encodes all
+//! of them anew: strictly, with equal names side by side, as Spring does. In three corners Spring differs: it encodes
+//! anew where the parameter is missing too, it fails on a broken escape, which is text here, and it lets a variable's
+//! `&` and `=` make parameters of their own.
+//!
+//! ## Targets
+//! `SetRequestUri` and `RequestHeaderToRequestUri` note a [`TargetUri`], which whoever forwards goes to instead. They
+//! belong behind all other filters ([`Edit::runs_last`]). What comes to be no target leaves the route's own.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -40,18 +51,32 @@
 //!
 //! [`LocalReply`]: crate::context::LocalReply
 //! [`RequestContext::variables`]: crate::context::RequestContext::variables
+//! [`TargetUri`]: crate::context::TargetUri
 
+mod dedupe;
 mod error;
 mod header;
 mod layer;
+mod location;
 mod path;
+mod query;
+mod request;
+mod response;
 mod rewrite;
+mod target;
 mod template;
 
+use http::HeaderName;
+
+pub use self::dedupe::DedupeStrategy;
 pub use self::error::EditError;
-use self::header::{RequestHeader, ResponseHeader};
+use self::header::RequestHeader;
 pub use self::layer::{EditLayer, Edited, ResponseFuture};
+pub use self::location::{LocationSettings, StripVersion};
 use self::path::PathEdit;
+use self::query::QueryEdit;
+use self::response::ResponseEdit;
+use self::target::TargetEdit;
 
 /// One edit of a request or a response. See the [module](self).
 #[derive(Clone, Debug)]
@@ -60,9 +85,11 @@ pub struct Edit(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Path(PathEdit),
+    Query(QueryEdit),
     RequestHeader(RequestHeader),
-    ResponseHeader(ResponseHeader),
     PreserveHostHeader,
+    Target(TargetEdit),
+    Response(ResponseEdit),
 }
 
 /// Why an edit could not be applied to one request.
@@ -72,113 +99,18 @@ enum Failure {
     UnknownVariable,
     /// What the client sent cannot stand where the edit puts it.
     BadValue,
+    /// A regular expression took too long.
+    TooSlow,
 }
 
 // === impl Edit ===
 
+/// What edits are; those of requests and of responses are made in files of their own.
 impl Edit {
-    /// `StripPrefix`: drops the first `parts` segments of the path. Empty segments are not counted and not kept; a
-    /// slash at the end stays unless nothing else does, and dropping more than there is leaves `/`.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn strip_prefix(parts: u32) -> Result<Self, EditError> {
-        Ok(Self(Kind::Path(PathEdit::strip_prefix(parts))))
-    }
-
-    /// `PrefixPath`: puts `prefix`, which may hold variables, before the path. Applies once a request: a second one,
-    /// of the route's after a default filter's, does nothing.
-    ///
-    /// # Errors
-    /// A prefix that does not begin with `/` or a variable, or holds `?` or `#`.
-    pub fn prefix_path(prefix: &str) -> Result<Self, EditError> {
-        PathEdit::prefix(prefix).map(|edit| Self(Kind::Path(edit)))
-    }
-
-    /// `SetPath`: replaces the path by `template`, which may hold variables.
-    ///
-    /// # Errors
-    /// A template that does not begin with `/` or a variable, or holds `?` or `#`.
-    pub fn set_path(template: &str) -> Result<Self, EditError> {
-        PathEdit::set(template).map(|edit| Self(Kind::Path(edit)))
-    }
-
-    /// `RewritePath`: replaces every match of `regexp` in the path by `replacement`, as Java's `String.replaceAll` does:
-    /// unanchored, `$1` and `${name}` for groups `(…)` and `(?<name>…)`, `\` before what is meant literally. `$\` means
-    /// `$`, for YAML in which `${name}` would be a placeholder. As in Java an empty match right behind another counts,
-    /// so `.*` matches a path twice.
-    ///
-    /// # Errors
-    /// A pattern with what linear-time matching cannot do (look-around, back-references, possessive quantifiers) or
-    /// that is none; a replacement that Java would fail on, or that holds `?` or `#`.
-    pub fn rewrite_path(regexp: &str, replacement: &str) -> Result<Self, EditError> {
-        PathEdit::rewrite(regexp, replacement).map(|edit| Self(Kind::Path(edit)))
-    }
-
-    /// `AddRequestHeader`: adds a value, which may hold variables, behind those that the client sent.
-    ///
-    /// # Errors
-    /// What is no header name or value, and the two headers that frame a message.
-    pub fn add_request_header(name: &str, value: &str) -> Result<Self, EditError> {
-        RequestHeader::add(name, value).map(|edit| Self(Kind::RequestHeader(edit)))
-    }
-
-    /// `SetRequestHeader`: replaces all values.
-    ///
-    /// # Errors
-    /// As [`Self::add_request_header`].
-    pub fn set_request_header(name: &str, value: &str) -> Result<Self, EditError> {
-        RequestHeader::set(name, value).map(|edit| Self(Kind::RequestHeader(edit)))
-    }
-
-    /// `RemoveRequestHeader`: removes all values.
-    ///
-    /// # Errors
-    /// What is no header name.
-    pub fn remove_request_header(name: &str) -> Result<Self, EditError> {
-        RequestHeader::remove(name).map(|edit| Self(Kind::RequestHeader(edit)))
-    }
-
-    /// `AddResponseHeader`: adds a value behind those that the upstream sent; unless `override_existing` (Spring's
-    /// `override`, by default true) only if it sent none that is not blank.
-    ///
-    /// # Errors
-    /// As [`Self::add_request_header`].
-    pub fn add_response_header(name: &str, value: &str, override_existing: bool) -> Result<Self, EditError> {
-        ResponseHeader::add(name, value, override_existing).map(|edit| Self(Kind::ResponseHeader(edit)))
-    }
-
-    /// `SetResponseHeader`: replaces all values.
-    ///
-    /// # Errors
-    /// As [`Self::add_request_header`].
-    pub fn set_response_header(name: &str, value: &str) -> Result<Self, EditError> {
-        ResponseHeader::set(name, value).map(|edit| Self(Kind::ResponseHeader(edit)))
-    }
-
-    /// `RemoveResponseHeader`: removes all values.
-    ///
-    /// # Errors
-    /// What is no header name.
-    pub fn remove_response_header(name: &str) -> Result<Self, EditError> {
-        ResponseHeader::remove(name).map(|edit| Self(Kind::ResponseHeader(edit)))
-    }
-
-    /// `PreserveHostHeader`: sets [`RequestContext::preserve_host`](crate::context::RequestContext::preserve_host).
-    #[must_use]
-    pub fn preserve_host_header() -> Self {
-        Self(Kind::PreserveHostHeader)
-    }
-
     /// Whether a value holds a URI variable, so that the request needs the route's.
     #[must_use]
     pub fn needs_variables(&self) -> bool {
-        match &self.0 {
-            Kind::Path(edit) => edit.needs_variables(),
-            Kind::RequestHeader(edit) => edit.needs_variables(),
-            Kind::ResponseHeader(edit) => edit.needs_variables(),
-            Kind::PreserveHostHeader => false,
-        }
+        !self.variables().is_empty()
     }
 
     /// The names of the URI variables in its value: a request that lacks one of them is answered 500.
@@ -186,8 +118,10 @@ impl Edit {
     pub fn variables(&self) -> Vec<&str> {
         match &self.0 {
             Kind::Path(edit) => edit.variables(),
+            Kind::Query(edit) => edit.variables(),
             Kind::RequestHeader(edit) => edit.variables(),
-            Kind::ResponseHeader(edit) => edit.variables(),
+            Kind::Target(edit) => edit.variables(),
+            Kind::Response(edit) => edit.variables(),
             Kind::PreserveHostHeader => Vec::new(),
         }
     }
@@ -195,6 +129,67 @@ impl Edit {
     /// Whether this edits requests; otherwise responses.
     #[must_use]
     pub fn is_request_side(&self) -> bool {
-        !matches!(self.0, Kind::ResponseHeader(_))
+        self.0.of_response().is_none()
+    }
+
+    /// Whether it belongs behind all other filters, wherever it is listed, as in Spring (order 10001).
+    #[must_use]
+    pub fn runs_last(&self) -> bool {
+        matches!(self.0, Kind::Target(_))
+    }
+
+    /// Whether it rewrites with groups that may hold something else than Java's
+    /// ([`JavaRegex::repeats_nothing`](crate::java_regex::JavaRegex::repeats_nothing)).
+    #[must_use]
+    pub fn differs_from_java(&self) -> bool {
+        match &self.0 {
+            Kind::Path(PathEdit::Rewrite(rewrite)) => rewrite.differs_from_java(),
+            Kind::Response(ResponseEdit::Rewrite(edit)) => edit.rewrite().differs_from_java(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is a `PrefixPath`, of which a request meets one.
+    #[must_use]
+    pub fn is_prefix_path(&self) -> bool {
+        matches!(self.0, Kind::Path(PathEdit::Prefix(_)))
+    }
+
+    /// Whether it removes duplicates of the response header `name`.
+    #[must_use]
+    pub fn deduplicates(&self, name: &HeaderName) -> bool {
+        matches!(&self.0, Kind::Response(ResponseEdit::Dedupe(edit)) if edit.names().contains(name))
+    }
+
+    /// The response header that it adds a value to, whatever values it has.
+    #[must_use]
+    pub fn added_response_header(&self) -> Option<&HeaderName> {
+        match &self.0 {
+            Kind::Response(ResponseEdit::Header(edit)) => edit.added(),
+            _ => None,
+        }
+    }
+
+    /// Whether it gives `Host` a value that goes upstream only where another edit [preserves it](Self::preserves_host).
+    #[must_use]
+    pub fn touches_host(&self) -> bool {
+        matches!(&self.0, Kind::RequestHeader(edit) if edit.touches_host())
+    }
+
+    /// Whether it has the request's own `Host` sent upstream.
+    #[must_use]
+    pub fn preserves_host(&self) -> bool {
+        matches!(self.0, Kind::PreserveHostHeader | Kind::RequestHeader(RequestHeader::Host(_)))
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    fn of_response(&self) -> Option<&ResponseEdit> {
+        match self {
+            Self::Response(edit) => Some(edit),
+            _ => None,
+        }
     }
 }

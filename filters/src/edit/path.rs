@@ -33,7 +33,7 @@ fn parse(path: &str) -> Result<Template, EditError> {
 }
 
 /// `text` as it may stand in a path; `whole` is what was configured, for messages.
-pub(super) fn checked_text(text: &str, whole: &str) -> Result<String, EditError> {
+fn checked_text(text: &str, whole: &str) -> Result<String, EditError> {
     if let Some(found) = text.chars().find(|c| matches!(c, '?' | '#')) {
         return Err(EditError::NotOnlyAPath { path: whole.to_owned(), found });
     }
@@ -58,14 +58,8 @@ impl PathEdit {
     }
 
     pub(super) fn rewrite(regexp: &str, replacement: &str) -> Result<Self, EditError> {
-        Rewrite::new(regexp, replacement).map(|rewrite| Self::Rewrite(Box::new(rewrite)))
-    }
-
-    pub(super) fn needs_variables(&self) -> bool {
-        match self {
-            Self::Prefix(template) | Self::Set(template) => template.has_variables(),
-            Self::Strip { .. } | Self::Rewrite(_) => false,
-        }
+        let rewrite = Rewrite::new(regexp, replacement, |text| checked_text(text, replacement))?;
+        Ok(Self::Rewrite(Box::new(rewrite)))
     }
 
     pub(super) fn variables(&self) -> Vec<&str> {
@@ -84,7 +78,7 @@ impl PathEdit {
         match self {
             Self::Strip { parts } => strip(path, *parts, &mut new),
             Self::Rewrite(rewrite) => {
-                if !rewrite.apply(path, &mut new) {
+                if !rewrite.apply(path.as_bytes(), &mut new).map_err(|_| Failure::TooSlow)? {
                     return Ok(());
                 }
             }
@@ -114,10 +108,14 @@ fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a segment means "here" or "one up" (RFC 3986 §5.2.4), encoded or with parameters as it may be.
+/// Whether a segment of `path` means "here" or "one up" (RFC 3986 §5.2.4), encoded or with parameters as it may be.
 ///
 /// Paths come in without such segments. An edit can make one of its pieces (`/x(?<r>.*)` to `/${r}` of `/x../admin`),
 /// and an upstream that resolves it would serve another path than the one that was routed and limited.
+pub(super) fn has_dot_segments(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(is_dot_segment)
+}
+
 fn is_dot_segment(segment: &[u8]) -> bool {
     let mut rest = segment.split(|byte| *byte == b';').next().unwrap_or_default();
     for dots in 0..=2 {
@@ -135,7 +133,7 @@ fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
     if path.first() != Some(&b'/') {
         path.insert(0, b'/');
     }
-    if path.split(|byte| *byte == b'/').any(is_dot_segment) {
+    if has_dot_segments(&path) {
         return Err(Failure::BadValue);
     }
     if let Some(query) = uri.query() {

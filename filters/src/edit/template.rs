@@ -80,7 +80,7 @@ impl Template {
         self.expand_with(extensions, out, |value, out| out.extend(percent::decode(value.as_bytes(), false)))
     }
 
-    fn expand_with(
+    pub(super) fn expand_with(
         &self,
         extensions: &Extensions,
         out: &mut Vec<u8>,

@@ -1,14 +1,14 @@
-//! Filters that edit paths and headers as data.
+//! Filters that edit the path and the headers of requests as data.
 
 use tollgate_filters::edit::{Edit, EditError};
 
 use super::super::model::Filter;
 use super::super::problem::{Sink, reasons};
-use super::super::values::flag;
 use super::{Argument, Call, Entry};
 
-const NAME: Argument = Argument::new("name", "The header's name.");
-const VALUE: Argument = Argument::new("value", "Its value, which may hold `{variables}` of `Path` and `Host`.");
+pub(super) const NAME: Argument = Argument::new("name", "The header's name.");
+pub(super) const VALUE: Argument =
+    Argument::new("value", "Its value, which may hold `{variables}` of `Path` and `Host`.");
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -70,59 +70,67 @@ pub(super) const ENTRIES: &[Entry] = &[
         check: |call, sink| with_text(call, Edit::remove_request_header, sink),
     },
     Entry {
-        name: "AddResponseHeader",
-        doc: "Adds a value to a response header, behind those of the upstream.",
+        name: "AddRequestHeadersIfNotPresent",
+        doc: "Adds request headers that the client sent none of, or blank ones.",
+        args: &[Argument::new("keyValues", "Any number of `name:value`; values may hold `{variables}`.")],
+        check: add_if_not_present,
+    },
+    Entry {
+        name: "MapRequestHeader",
+        doc: "Adds the values of one request header to those of another.",
         args: &[
-            NAME,
-            VALUE,
-            Argument::new("override", "False: only where there is none that is not blank. Default true."),
+            Argument::new("fromHeader", "The header that is read and stays."),
+            Argument::new("toHeader", "The header that gets the values."),
         ],
-        check: |call, sink| {
-            let written = call.written;
-            let [name, value, adds_anyway] = call.bind(sink);
-            let (name, value) = (written.required(name, "name", sink)?, written.required(value, "value", sink)?);
-            let edit = Edit::add_response_header(&name.value, &value.value, flag(adds_anyway, true, sink)?);
-            finish(call, edit, sink)
-        },
-    },
-    Entry {
-        name: "SetResponseHeader",
-        doc: "Replaces all values of a response header.",
-        args: &[NAME, VALUE],
-        check: |call, sink| with_two(call, Edit::set_response_header, sink),
-    },
-    Entry {
-        name: "RemoveResponseHeader",
-        doc: "Removes a response header.",
-        args: &[NAME],
-        check: |call, sink| with_text(call, Edit::remove_response_header, sink),
-    },
-    Entry {
-        name: "PreserveHostHeader",
-        doc: "Sends the client's own `Host` upstream.",
-        args: &[],
-        check: |call, sink| {
-            let [] = call.bind(sink);
-            Some(Filter::Edit(Edit::preserve_host_header()))
-        },
+        check: |call, sink| with_two(call, Edit::map_request_header, sink),
     },
 ];
 
+/// `name:value` any number of times, whatever the arguments are called (Spring's GATHER_LIST).
+fn add_if_not_present(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
+    call.written.gather(sink)?;
+    let mut pairs = Vec::with_capacity(call.written.args.len());
+    for arg in &call.written.args {
+        let Some((name, value)) = arg.value.split_once(':').filter(|(_, value)| !value.trim().is_empty()) else {
+            sink.error(arg.origin, format!("expected `name:value`, found `{}`", arg.value))
+                .help("separate several by commas: `X-A:1,X-B:2`");
+            return None;
+        };
+        if value.contains(':') && sink.is_spring {
+            sink.warn(
+                arg.origin,
+                format!("Spring does not start with a second `:` in `{}`; here it is the value's", arg.value),
+            );
+        }
+        pairs.push((name, value.trim()));
+    }
+    finish(call, Edit::add_request_headers_if_not_present(pairs), sink)
+}
+
 /// The edit, or what is wrong with it at the argument that the message quotes.
-fn finish(call: &Call<'_>, edit: Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
+pub(super) fn finish(call: &Call<'_>, edit: Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
     let complain = |error| {
         let message = reasons(&error);
         sink.error(call.written.quoted_in(&message), message);
     };
-    edit.map_err(complain).ok().map(Filter::Edit)
+    let edit = edit.map_err(complain).ok()?;
+    if edit.differs_from_java() {
+        sink.warn(call.written.origin, "a group repeats what may be empty: it may hold another part than Java's would")
+            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+    }
+    Some(Filter::Edit(edit))
 }
 
-fn with_text(call: &Call<'_>, edit: fn(&str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
+pub(super) fn with_text(call: &Call<'_>, edit: fn(&str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
     let [text] = call.texts(sink)?;
     finish(call, edit(text), sink)
 }
 
-fn with_two(call: &Call<'_>, edit: fn(&str, &str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
+pub(super) fn with_two(
+    call: &Call<'_>,
+    edit: fn(&str, &str) -> Result<Edit, EditError>,
+    sink: &mut Sink,
+) -> Option<Filter> {
     let [first, second] = call.texts(sink)?;
     finish(call, edit(first, second), sink)
 }

@@ -4,6 +4,9 @@
 mod answers;
 mod edits;
 mod limits;
+mod parameters;
+mod responses;
+mod targets;
 
 use http::header::HeaderName;
 
@@ -64,7 +67,9 @@ struct Call<'c> {
 
 /// Every filter, by name.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
-    [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES].into_iter().flatten()
+    let tables =
+        [answers::ENTRIES, edits::ENTRIES, limits::ENTRIES, parameters::ENTRIES, responses::ENTRIES, targets::ENTRIES];
+    tables.into_iter().flatten()
 }
 
 /// The names of all filters, sorted.

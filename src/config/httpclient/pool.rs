@@ -1,12 +1,17 @@
 //! `httpclient.pool`.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use super::no_effect;
 use super::raw::{RawLeasing, RawPool, RawPoolType};
 use crate::config::check::positive;
 use crate::config::model::{ConnectionPool, Leasing};
 use crate::config::problem::Sink;
+use crate::config::yaml::Origin;
+
+/// Reactor Netty's.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The pool that `raw` means.
 pub(super) fn check(raw: &RawPool, sink: &mut Sink) -> ConnectionPool {
@@ -14,7 +19,10 @@ pub(super) fn check(raw: &RawPool, sink: &mut Sink) -> ConnectionPool {
     if kind != RawPoolType::Fixed {
         let limits = [
             (raw.max_connections.map(|limit| limit.origin), "max-connections"),
-            (raw.acquire_timeout.map(|limit| limit.origin), "acquire-timeout"),
+            (
+                raw.acquire_timeout.filter(|time| time.value.0 != ACQUIRE_TIMEOUT).map(|limit| limit.origin),
+                "acquire-timeout",
+            ),
         ];
         for (at, name) in limits {
             let Some(at) = at else { continue };
@@ -23,7 +31,7 @@ pub(super) fn check(raw: &RawPool, sink: &mut Sink) -> ConnectionPool {
         }
     }
     if kind == RawPoolType::Disabled && raw.max_idle.is_some_and(|most| most > 0) {
-        let at = raw.kind.map(|kind| kind.origin).unwrap_or(crate::config::yaml::Origin::ROOT);
+        let at = raw.kind.map(|kind| kind.origin).unwrap_or(Origin::ROOT);
         sink.mistake(at, "`type: disabled` keeps no connection, and `max-idle` says how many are kept")
             .help("remove one of the two");
     }
@@ -51,7 +59,7 @@ pub(super) fn check(raw: &RawPool, sink: &mut Sink) -> ConnectionPool {
         max_idle_time: positive(raw.max_idle_time, 60, sink),
         max_life_time: raw.max_life_time.map(|age| positive(Some(age), 0, sink)),
         max_connections: (kind == RawPoolType::Fixed).then(|| raw.max_connections.map_or(springs, |most| most.value)),
-        acquire_timeout: positive(raw.acquire_timeout, 45, sink),
+        acquire_timeout: positive(raw.acquire_timeout, ACQUIRE_TIMEOUT.as_secs(), sink),
         leasing: match raw.leasing_strategy {
             Some(RawLeasing::Fifo) => Leasing::Oldest,
             None | Some(RawLeasing::Lifo) => Leasing::Newest,

@@ -74,7 +74,10 @@ impl Filter {
     /// Where it stands among its route's filters.
     #[must_use]
     pub fn place(&self) -> Place {
-        Place::Listed
+        match self {
+            Self::Edit(edit) if edit.runs_last() => Place::Last,
+            _ => Place::Listed,
+        }
     }
 
     /// Whether it reads [`RequestContext`](tollgate_filters::context::RequestContext).

@@ -299,10 +299,14 @@ fn ejection(raw: &RawEjection, sink: &mut Sink) -> Option<Ejection> {
     let statuses = match &raw.status {
         None => vec![StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT],
         Some(list) => {
-            let mut read = |text: &Spot<String>| {
-                parse_status(&text.value).map_err(|problem| drop(sink.error(text.origin, problem)))
+            let read = |text: &Spot<String>| match parse_status(&text.value) {
+                Ok(status) => Some(status),
+                Err(problem) => {
+                    sink.error(text.origin, problem);
+                    None
+                }
             };
-            list.iter().filter_map(|text| read(text).ok()).collect()
+            list.iter().filter_map(read).collect()
         }
     };
     let ejection = Ejection {

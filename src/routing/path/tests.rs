@@ -113,6 +113,9 @@ fn variables_keep_their_escapes_and_lose_matrix_parameters() {
         ("/{n:\\d+}", "/12", vec![("n", "12")]),
         ("/v{n:(?:1|2)}-{name}.*", "/v2-a.b.c", vec![("n", "2"), ("name", "a.b")]),
         ("/{a:.+}-{b}", "/..%2F%2e%2e-%3fx", vec![("a", "..%2F.."), ("b", "%3Fx")]),
+        ("/v{a:(?!2).*+}", "/v1x", vec![("a", "1x")]),
+        ("/{a:(?!admin).*}/{b}", "/user/%C3%BC", vec![("a", "user"), ("b", "%C3%BC")]),
+        ("/{a:(?!admin).*}/{b}", "/admin/b", vec![]),
         ("/{a}", "/a/b", vec![]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -145,7 +148,8 @@ fn a_broken_pattern_says_where() {
         assert_eq!(PathPattern::parse(text).map(|_| ()), Err(expected), "{text}");
     }
     assert!(matches!(PathPattern::parse("/x/{a:(}"), Err(PatternError::Regex { at: 7, .. })));
-    assert!(matches!(PathPattern::parse("/x/{a:(?!b).*}"), Err(PatternError::Regex { at: 7, .. })));
+    assert!(matches!(PathPattern::parse("/x/{a:\\G.*}"), Err(PatternError::Regex { at: 7, .. })));
+    assert!(matches!(PathPattern::parse("/x/{a:(b)\\1}"), Err(PatternError::Regex { at: 7, .. })));
 }
 
 #[test]

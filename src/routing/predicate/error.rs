@@ -1,8 +1,8 @@
 //! What can be wrong with a predicate.
 
 use thiserror::Error;
+use tollgate_filters::java_regex::RegexError;
 
-use super::super::java_regex::RegexError;
 use super::super::pattern_error::PatternError;
 
 /// A predicate that cannot be built from what was written.

@@ -2,22 +2,21 @@
 
 use std::fmt;
 
-use regex::Regex;
+use tollgate_filters::java_regex::{Charset, JavaRegex};
 
-use super::super::java_regex;
 use super::PredicateError;
 
 #[derive(Clone, Debug)]
 pub(super) struct Regexp {
     written: Box<str>,
-    compiled: Regex,
+    compiled: JavaRegex,
 }
 
 // === impl Regexp ===
 
 impl Regexp {
     pub(super) fn parse(written: &str) -> Result<Self, PredicateError> {
-        let compiled = java_regex::full_match(written)
+        let compiled = JavaRegex::full_match(written, Charset::Unicode)
             .map_err(|source| PredicateError::Regexp { regexp: written.to_owned(), source })?;
         Ok(Self { written: written.into(), compiled })
     }
@@ -26,8 +25,9 @@ impl Regexp {
         written.map(Self::parse).transpose()
     }
 
+    /// What takes too long to say does not match, as an exception in a Spring predicate.
     pub(super) fn matches(&self, value: &str) -> bool {
-        self.compiled.is_match(value)
+        self.compiled.is_match(value).unwrap_or_default()
     }
 }
 

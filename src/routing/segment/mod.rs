@@ -6,7 +6,7 @@ mod walk;
 
 use std::sync::Arc;
 
-use regex::Regex;
+use tollgate_filters::java_regex::JavaRegex;
 
 pub(super) use self::parse::{Dialect, parse};
 use self::text::Bytes;
@@ -29,7 +29,7 @@ pub(super) enum Segment {
     Variable(Arc<str>),
     /// `{name:regex}`, or variables mixed with other text: any text but the empty one. The names are those of the
     /// groups `v0`, `v1`, … (see [`group_name`]).
-    Regex { regex: Regex, names: Box<[Arc<str>]> },
+    Regex { regex: JavaRegex, names: Box<[Arc<str>]> },
 }
 
 /// A piece of a [`Segment::Glob`].
@@ -58,7 +58,10 @@ impl Segment {
             Self::Any => is_last || !text.is_empty(),
             Self::Glob(tokens) => glob(tokens, text.bytes()),
             Self::Variable(_) => !text.is_empty(),
-            Self::Regex { regex, .. } => !text.is_empty() && regex.is_match(&text.decoded()),
+            // What takes too long to say does not match, as an exception in a Spring predicate.
+            Self::Regex { regex, .. } => {
+                !text.is_empty() && regex.is_match(text.decoded().as_bytes()).unwrap_or_default()
+            }
         }
     }
 
@@ -68,9 +71,11 @@ impl Segment {
             Self::Variable(name) => set_variable(out, name, text.encoded().to_owned()),
             Self::Regex { regex, names } => {
                 let decoded = text.decoded();
-                let Some(groups) = regex.captures(&decoded) else { return };
+                let mut matcher = regex.matcher();
+                let Ok(Some(_)) = matcher.find_at(decoded.as_bytes(), 0) else { return };
                 for (index, name) in names.iter().enumerate() {
-                    let value = groups.name(&group_name(index)).map_or("", |group| group.as_str());
+                    let group = regex.group(&group_name(index)).and_then(|group| matcher.group(group));
+                    let value = group.and_then(|(start, end)| decoded.get(start..end)).unwrap_or_default();
                     set_variable(out, name, text.encode(value));
                 }
             }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::java_regex;
+use tollgate_filters::java_regex::{Charset, JavaRegex, RegexError, quote};
+
 use super::super::pattern_error::PatternError;
 use super::{Part, Segment, Token, group_name};
 
@@ -121,10 +122,15 @@ impl Parser<'_> {
             return Err(PatternError::NoRegex { at: self.column(regex_start) });
         }
         // Alone, so that the message speaks of what was written and not of what is built around it.
-        java_regex::full_match(regex).map_err(invalid)?;
-        let regex = java_regex::translate(regex).map_err(invalid)?;
+        let alone = JavaRegex::full_match(regex, Charset::Unicode).map_err(invalid)?;
+        if alone.backtracks() && alone.groups() > 1 {
+            // Among the groups of the segment, `\1` would be another one. Spring has no groups here at all.
+            let message = "look-around and the like cannot stand beside groups here: write `(?:…)` for `(…)`";
+            return Err(invalid(RegexError::Invalid(message.to_owned())));
+        }
+        let regex = Some(regex.to_owned());
         let name = self.name(range.start..regex_start - 1)?;
-        Ok(Piece::Variable { name, regex: Some(regex) })
+        Ok(Piece::Variable { name, regex })
     }
 
     fn name(&mut self, range: Range<usize>) -> Result<Arc<str>, PatternError> {
@@ -165,21 +171,21 @@ impl Parser<'_> {
     /// One expression for a segment in which variables stand beside other text.
     fn regex(&self, pieces: Vec<Piece>) -> Result<Segment, PatternError> {
         let mut names = Vec::new();
-        let mut expression = String::from("^");
+        let mut expression = String::new();
         for piece in pieces {
             match piece {
-                Piece::Token(Token::Literal(text)) => expression.push_str(&regex::escape(&text)),
+                Piece::Token(Token::Literal(text)) => expression.push_str(&quote(&text)),
                 Piece::Token(Token::One) => expression.push_str("(?s:.)"),
                 Piece::Token(Token::Many) => expression.push_str("(?s:.*)"),
                 Piece::Variable { name, regex } => {
                     let regex = regex.as_deref().unwrap_or("(?s:.*)");
-                    expression.push_str(&format!("(?P<{}>{regex})", group_name(names.len())));
+                    expression.push_str(&format!("(?<{}>{regex})", group_name(names.len())));
                     names.push(name);
                 }
             }
         }
-        expression.push('$');
-        let regex = java_regex::compile(&expression).map_err(|source| PatternError::Regex { at: 1, source })?;
+        let regex = JavaRegex::full_match(&expression, Charset::Unicode)
+            .map_err(|source| PatternError::Regex { at: 1, source })?;
         Ok(Segment::Regex { regex, names: names.into() })
     }
 

@@ -26,10 +26,13 @@ pub struct Balancer {
     balance: Balance,
     ejection: Option<Ejection>,
     use404: bool,
-    pool_of: Box<dyn Fn(&EndpointAddress) -> Rc<Pool>>,
+    pool_of: Box<PoolOf>,
     view: RefCell<Rc<View>>,
     rng: RefCell<Rng>,
 }
+
+/// Finds the connections to an endpoint.
+type PoolOf = dyn Fn(&EndpointAddress) -> Rc<Pool>;
 
 /// A snapshot as this worker sees it: with its connections, and its turns.
 #[derive(Debug, Default)]

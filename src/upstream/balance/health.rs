@@ -20,8 +20,8 @@ use crate::config::{EndpointAddress, HealthCheck};
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::{Pool, Sender};
-use crate::upstream::request::{shape, shape_http2};
+use crate::upstream::pool::Pool;
+use crate::upstream::request::shape;
 
 /// Why an answer is none that a living endpoint gives.
 #[derive(Debug, Error)]
@@ -106,10 +106,9 @@ impl Questioner {
         let (mut head, body) = Request::new(Body::default()).into_parts();
         head.uri = self.check.path.clone().into();
         head.headers.insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
-        if matches!(connection.sender, Sender::Http2(..)) {
-            shape_http2(&mut head, self.pool.origin(), None)?;
-        } else {
-            shape(&mut head, &body, self.pool.origin(), None);
+        let is_http2 = connection.is_http2();
+        shape(&mut head, &body, self.pool.origin(), None, is_http2)?;
+        if !is_http2 {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let answer = exchange(&mut connection, Request::from_parts(head, body), None, None).await;

@@ -1,7 +1,8 @@
 //! From a connected socket to a connection that takes requests: TLS, then HTTP.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -13,9 +14,13 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ConnectError;
+use super::noting::{Note, Noting};
+use super::settings::PoolSettings;
 use super::shared::Streams;
 use crate::body::Body;
 use crate::server::connection::LocalExecutor;
+use crate::upstream::error::chain;
+use crate::upstream::origin::Origin;
 use crate::upstream::tls::Connectors;
 
 /// What one HTTP/2 stream may send before it must wait for the client: what a client that does not read costs.
@@ -45,23 +50,25 @@ pub(super) enum Version {
 /// chooses.
 pub(super) async fn handshake(
     stream: TcpStream,
+    origin: &Origin,
     tls: Option<&Connectors>,
     version: Version,
-    patience: Duration,
-    max_head_bytes: usize,
+    settings: &PoolSettings,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Fresh, ConnectError> {
+    let max_head_bytes = settings.max_head_bytes;
     let Some(tls) = tls else {
         return match version {
             Version::Http1 => http1(stream, max_head_bytes, permit).await,
-            Version::Http2 => http2(stream, max_head_bytes, permit).await,
+            Version::Http2 => http2(stream, origin, max_head_bytes, permit).await,
         };
     };
     let connecting = tls.connect(stream, version == Version::Http2);
-    let connected = tokio::time::timeout(patience, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
+    let connected =
+        tokio::time::timeout(settings.handshake_timeout, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
     let stream = connected.map_err(ConnectError::Tls)?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        http2(stream, max_head_bytes, permit).await
+        http2(stream, origin, max_head_bytes, permit).await
     } else {
         http1(stream, max_head_bytes, permit).await
     }
@@ -85,10 +92,16 @@ where
     Ok(Fresh::Http1(sender, permit))
 }
 
-async fn http2<S>(stream: S, max_head_bytes: usize, permit: Option<OwnedSemaphorePermit>) -> Result<Fresh, ConnectError>
+async fn http2<S>(
+    stream: S,
+    origin: &Origin,
+    max_head_bytes: usize,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Fresh, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let (stream, note) = Noting::new(stream);
     let (sender, connection) = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -100,16 +113,39 @@ where
         .handshake(TokioIo::new(stream))
         .await
         .map_err(ConnectError::Handshake)?;
-    let streams = Streams::new(FIRST_STREAMS, permit);
-    let watched = Rc::clone(&streams);
-    tokio::task::spawn_local(async move {
-        let mut connection = pin!(connection);
-        poll_fn(|cx| {
-            let ended = connection.as_mut().poll(cx).is_ready();
-            watched.allow(connection.current_max_send_streams());
-            if ended { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    });
+    // Asked at every choice: the server may change its mind, and nothing else would tell.
+    let connection: Running<S> = Rc::new(RefCell::new(Some(connection)));
+    let asked = Rc::clone(&connection);
+    let most = move || {
+        let connection = asked.try_borrow().ok();
+        connection.and_then(|connection| Some(connection.as_ref()?.current_max_send_streams())).unwrap_or(0)
+    };
+    let streams = Streams::new(Box::new(most), permit);
+    tokio::task::spawn_local(drive(connection, Rc::clone(&streams), origin.clone(), note));
     Ok(Fresh::Http2(sender, streams))
+}
+
+/// A connection as long as it runs, for whoever drives it and for who asks it.
+type Running<S> = Rc<RefCell<Option<http2::Connection<TokioIo<Noting<S>>, Body, LocalExecutor>>>>;
+
+/// Runs a connection to its end, and drops it then: whatever still waits in it learns so.
+async fn drive<S>(connection: Running<S>, streams: Rc<Streams>, origin: Origin, note: Note)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let ended = poll_fn(|cx| match &mut *connection.borrow_mut() {
+        Some(connection) => Pin::new(connection).poll(cx),
+        None => Poll::Ready(Ok(())),
+    });
+    if let Err(error) = ended.await {
+        let cause = note.get().cloned().unwrap_or_else(|| chain(&error));
+        let (host, port) = (&origin.host, origin.port);
+        if streams.is_idle() {
+            tracing::debug!(host, port, cause, "an HTTP/2 connection to the upstream ended");
+        } else {
+            // The requests are only told that it is gone.
+            tracing::warn!(host, port, cause, "an HTTP/2 connection to the upstream broke off");
+        }
+    }
+    connection.borrow_mut().take();
 }

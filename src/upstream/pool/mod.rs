@@ -4,6 +4,7 @@ mod connection;
 mod dial;
 mod error;
 mod handshake;
+mod noting;
 mod settings;
 mod shared;
 
@@ -177,8 +178,7 @@ impl Pool {
         let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref());
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
-        let fresh =
-            handshake(stream, tls, version, settings.handshake_timeout, settings.max_head_bytes, permit).await?;
+        let fresh = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
         let now_secs = self.now_secs.get();
         Ok(match fresh {
             Fresh::Http1(sender, permit) => {

@@ -21,11 +21,10 @@ struct Multiplexed {
 }
 
 /// What goes on over one connection.
-#[derive(Debug)]
 pub(super) struct Streams {
     open: Cell<usize>,
-    /// How many the server lets us open: its `SETTINGS_MAX_CONCURRENT_STREAMS`.
-    most: Cell<usize>,
+    /// How many the server lets us open now: its `SETTINGS_MAX_CONCURRENT_STREAMS`.
+    most: Box<dyn Fn() -> usize>,
     /// Second of the pool in which the latest ended.
     idle_since: Cell<u64>,
     /// The connection's share of what the pool may have at once.
@@ -37,17 +36,23 @@ pub(super) struct Streams {
 pub struct Stream(Rc<Streams>);
 
 impl Streams {
-    pub(super) fn new(most: usize, permit: Option<OwnedSemaphorePermit>) -> Rc<Self> {
-        Rc::new(Self { open: Cell::new(0), most: Cell::new(most), idle_since: Cell::new(0), _permit: permit })
+    pub(super) fn new(most: Box<dyn Fn() -> usize>, permit: Option<OwnedSemaphorePermit>) -> Rc<Self> {
+        Rc::new(Self { open: Cell::new(0), most, idle_since: Cell::new(0), _permit: permit })
     }
 
-    pub(super) fn allow(&self, most: usize) {
-        self.most.set(most);
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.get() == 0
     }
 
     fn open(self: &Rc<Self>) -> Stream {
         self.open.set(self.open.get() + 1);
         Stream(Rc::clone(self))
+    }
+}
+
+impl std::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
@@ -67,7 +72,7 @@ impl Shared {
         let mut all = self.0.borrow_mut();
         // Told to go (GOAWAY), broken or old: streams that are open end in their own time.
         all.retain(|one| !one.sender.is_closed() && now_secs - one.since_secs < max_age_secs);
-        let one = all.iter().find(|one| one.streams.open.get() < one.streams.most.get())?;
+        let one = all.iter().find(|one| one.streams.open.get() < (one.streams.most)())?;
         one.streams.idle_since.set(now_secs);
         Some(Connection::new(Sender::Http2(one.sender.clone(), one.streams.open()), one.since_secs))
     }
@@ -98,7 +103,7 @@ impl Shared {
     /// Closes what has been without a stream for longer than `max_idle_secs`.
     pub(super) fn tick(&self, now_secs: u64, max_idle_secs: u64) {
         self.0.borrow_mut().retain(|one| {
-            if one.streams.open.get() > 0 {
+            if !one.streams.is_idle() {
                 one.streams.idle_since.set(now_secs);
             }
             !one.sender.is_closed() && now_secs - one.streams.idle_since.get() <= max_idle_secs

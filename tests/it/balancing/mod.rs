@@ -107,7 +107,7 @@ fn each_policy_spreads_requests_as_it_says() {
     assert!(reached.len() > 1, "not all with the same: {reached:?}");
     assert!(shares(&gateway, "/sticky/x", 60, &[]).len() > 1, "without a key as good anywhere");
     let of_path = |id: usize| shares(&gateway, &format!("/clients/{id}"), 3, &[]);
-    let reached: BTreeMap<String, usize> = (0..12).flat_map(|id| of_path(id)).collect();
+    let reached: BTreeMap<String, usize> = (0..12).flat_map(of_path).collect();
     assert!(reached.len() > 1 && (0..12).all(|id| of_path(id).len() == 1));
     let answer = gateway.get("/ranked/x");
     assert_eq!(answer.header("x-host"), Some(b.address.to_string().as_str()), "each by its own name");

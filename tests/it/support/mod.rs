@@ -4,6 +4,7 @@ pub mod client;
 pub mod dns;
 pub mod gateway;
 pub mod load;
+pub mod secure;
 #[cfg(feature = "jwt")]
 pub mod tokens;
 pub mod upstream;

@@ -61,6 +61,18 @@ impl Certificates {
         std::fs::write(self.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
+    /// A certificate for `localhost` and its key, signed by itself and an authority's, as `openssl req -x509` makes them
+    /// unless it is told otherwise.
+    pub fn self_signed(&self) -> (PathBuf, PathBuf) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let (file, key_file) = (self.file("self.pem"), self.file("self.key"));
+        std::fs::write(&file, params.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        (file, key_file)
+    }
+
     /// The authority's certificate.
     pub fn ca(&self) -> PathBuf {
         self.file("ca.pem")

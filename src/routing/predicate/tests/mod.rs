@@ -8,6 +8,7 @@ use super::{AllOf, Predicate, PredicateError};
 use crate::routing::{RequestView, Variables};
 
 mod ours;
+mod regexp;
 mod show;
 mod version;
 mod weight;

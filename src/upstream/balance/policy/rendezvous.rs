@@ -4,7 +4,7 @@
 //! same ones again. Shares follow the weights exactly (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables",
 //! 2005: the number is `-weight / ln u` for a `u` drawn evenly from 0 to 1). Unlike a ring (Karger, 1997) or Maglev's table
 //! (Eisenbud, 2016) nothing has to be built when an endpoint comes or goes; the price is a look at each candidate:
-//! some 3 ns each, 10 where weights differ.
+//! some 4 ns each, 11 where weights differ.
 
 use super::Candidate;
 

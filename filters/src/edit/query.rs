@@ -1,0 +1,211 @@
+//! Query edits.
+
+use http::uri::PathAndQuery;
+use http::{Extensions, Request, Uri};
+
+use super::template::{Piece, Template};
+use super::{EditError, Failure};
+use crate::percent;
+
+/// An edit of a request's query.
+#[derive(Clone, Debug)]
+pub(super) enum QueryEdit {
+    /// Puts `name=value` behind the rest; the name in the form that a query takes.
+    Add { name: String, value: Template },
+    /// Removes all parameters of the name.
+    Remove { name: Vec<u8> },
+    /// Replaces all parameters of the name by one, behind the rest.
+    Rewrite { name: Vec<u8>, value: Vec<u8> },
+}
+
+/// `name=value` or `name`, decoded.
+struct Parameter {
+    name: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+// === impl QueryEdit ===
+
+impl QueryEdit {
+    pub(super) fn add(name: &str, value: &str) -> Result<Self, EditError> {
+        let mut value = Template::parse(value);
+        for piece in value.pieces_mut() {
+            if let Piece::Text(text) = piece {
+                *text = encoded(text);
+            }
+        }
+        Ok(Self::Add { name: encoded(named(name)?), value })
+    }
+
+    pub(super) fn remove(name: &str) -> Result<Self, EditError> {
+        Ok(Self::Remove { name: named(name)?.as_bytes().to_vec() })
+    }
+
+    pub(super) fn rewrite(name: &str, value: &str) -> Result<Self, EditError> {
+        Ok(Self::Rewrite { name: named(name)?.as_bytes().to_vec(), value: value.as_bytes().to_vec() })
+    }
+
+    pub(super) fn variables(&self) -> Vec<&str> {
+        match self {
+            Self::Add { value, .. } => value.variables(),
+            Self::Remove { .. } | Self::Rewrite { .. } => Vec::new(),
+        }
+    }
+
+    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+        if !request.uri().path().starts_with('/') {
+            return Ok(());
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let edited = match self {
+            Self::Add { name, value } => Some(added(query, name, value, request.extensions())?),
+            Self::Remove { name } => without(query, name).map(|rest| joined(&rest)),
+            Self::Rewrite { name, value } => without(query, name).map(|mut rest| {
+                rest.push(Parameter { name: name.clone(), value: Some(value.clone()) });
+                joined(&rest)
+            }),
+        };
+        match edited {
+            Some(query) => replace_query(request.uri_mut(), &query),
+            None => Ok(()),
+        }
+    }
+}
+
+fn named(name: &str) -> Result<&str, EditError> {
+    if name.is_empty() { Err(EditError::NoParameter) } else { Ok(name) }
+}
+
+fn encoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    percent::encode_query(text, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// `query` with a parameter behind it. The rest stays as the client wrote it.
+fn added(query: &str, name: &str, value: &Template, extensions: &Extensions) -> Result<Vec<u8>, Failure> {
+    let mut out = Vec::with_capacity(query.len() + name.len() + 16);
+    out.extend_from_slice(query.as_bytes());
+    if !query.is_empty() && !query.ends_with('&') {
+        out.push(b'&');
+    }
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'=');
+    // A variable is one value: what it holds of `&` and `=` makes no parameter.
+    value.expand_with(extensions, &mut out, |value, out| {
+        percent::encode_strictly(percent::decode(value.as_bytes(), false), out);
+    })?;
+    Ok(out)
+}
+
+/// The parameters of `query` but for those named `name`; nothing if none is.
+fn without(query: &str, name: &[u8]) -> Option<Vec<Parameter>> {
+    let all = || parameters(query);
+    all().any(|parameter| parameter.name == name).then(|| all().filter(|other| other.name != name).collect())
+}
+
+/// Reads a query as Spring does: blank parameters and an `=` without a name before it count for nothing.
+fn parameters(query: &str) -> impl Iterator<Item = Parameter> + '_ {
+    let decoded = |text: &str| percent::decode(text.as_bytes(), true).collect();
+    query.split('&').map(|text| text.trim_start_matches('=')).filter(|text| !text.is_empty()).map(
+        move |text| match text.split_once('=') {
+            Some((name, value)) => Parameter { name: decoded(name), value: Some(decoded(value)) },
+            None => Parameter { name: decoded(text), value: None },
+        },
+    )
+}
+
+/// The query that says `parameters`, those of equal names side by side where the first of them stood.
+fn joined(parameters: &[Parameter]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, first) in parameters.iter().enumerate() {
+        if parameters[..at].iter().any(|earlier| earlier.name == first.name) {
+            continue;
+        }
+        for parameter in parameters[at..].iter().filter(|parameter| parameter.name == first.name) {
+            if !out.is_empty() {
+                out.push(b'&');
+            }
+            percent::encode_strictly(parameter.name.iter().copied(), &mut out);
+            if let Some(value) = &parameter.value {
+                out.push(b'=');
+                percent::encode_strictly(value.iter().copied(), &mut out);
+            }
+        }
+    }
+    out
+}
+
+/// Puts `query` in place of the URI's own; none if it is empty.
+fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), Failure> {
+    let mut new = uri.path().as_bytes().to_vec();
+    if !query.is_empty() {
+        new.push(b'?');
+        new.extend_from_slice(query);
+    }
+    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| Failure::BadValue)?;
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = Some(path_and_query);
+    *uri = Uri::from_parts(parts).map_err(|_| Failure::BadValue)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn edited(edit: &QueryEdit, uri: &str) -> String {
+        let mut request = Request::builder().uri(uri).body(()).unwrap();
+        edit.apply(&mut request).unwrap();
+        request.uri().to_string()
+    }
+
+    #[test]
+    fn a_parameter_is_added_behind_a_query_that_stays_as_it_is() {
+        for (name, value, uri, expected) in [
+            ("red", "blue", "/a", "/a?red=blue"),
+            ("red", "blue", "/a?", "/a?red=blue"),
+            ("red", "blue", "/a?x=%20+&red=1", "/a?x=%20+&red=1&red=blue"),
+            ("red", "blue", "/a?x&", "/a?x&red=blue"),
+            ("red", "a b\u{e9}#%20", "/a", "/a?red=a%20b%C3%A9%23%20"),
+            ("red", "1&green=2", "/a", "/a?red=1&green=2"),
+            ("red", "blue", "*", "*"),
+        ] {
+            assert_eq!(edited(&QueryEdit::add(name, value).unwrap(), uri), expected, "{name}={value} to {uri}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_query_is_encoded_anew_with_equal_names_side_by_side() {
+        let remove = QueryEdit::remove("red").unwrap();
+        for (uri, expected) in [
+            ("/a", "/a"),
+            ("/a?", "/a?"),
+            ("/a?b=1+&&=c", "/a?b=1+&&=c"),
+            ("/a?red=1", "/a"),
+            ("/a?red", "/a"),
+            ("/a?red=1&red=2&b=3", "/a?b=3"),
+            ("/a?b=1&c=2&red=3&b=4", "/a?b=1&b=4&c=2"),
+            ("/a?%72ed=1&b=a+b%2f%zz", "/a?b=a%20b%2F%25zz"),
+            ("/a?red=1&b&c=&d=e=f&&=g", "/a?b&c=&d=e%3Df&g"),
+            ("/a?red=1&b=%ff%C3%A9", "/a?b=%FF%C3%A9"),
+            ("/a?Red=1&red=2", "/a?Red=1"),
+        ] {
+            assert_eq!(edited(&remove, uri), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_rewritten_parameter_is_one_and_stands_last() {
+        let rewrite = QueryEdit::rewrite("red", "a b&{c}").unwrap();
+        for (uri, expected) in [
+            ("/a?b=%2f", "/a?b=%2f"),
+            ("/a?red=1&b=%2f&red=2", "/a?b=%2F&red=a%20b%26%7Bc%7D"),
+            ("/a?red", "/a?red=a%20b%26%7Bc%7D"),
+        ] {
+            assert_eq!(edited(&rewrite, uri), expected, "{uri}");
+        }
+    }
+}

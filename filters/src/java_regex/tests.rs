@@ -1,0 +1,156 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn full(expression: &str) -> JavaRegex {
+    JavaRegex::full_match(expression, Charset::Unicode).unwrap_or_else(|error| panic!("{expression}: {error}"))
+}
+
+#[test]
+fn expressions_mean_what_java_means() {
+    for (expression, yes, no) in [
+        (r"\d+", "12", "1a"),
+        (r"\d", "1", "\u{661}"),
+        (r"\w+", "a_1", "\u{e9}"),
+        (r"[\w.-]+", "a.b-c", "a b"),
+        (r"[\w-.]+", "a-b.", "a/b"),
+        (r"\S*", "ab", "a b"),
+        (r"(?x) a \s b", "a b", "ab"),
+        ("a|b", "b", "ab"),
+        ("(?i)gzip", "GZip", "zip"),
+        (r"\Qa.b\E+", "a.bb", "axb"),
+        (r"[\Q]-\E]+", "]-", "a"),
+        ("[]a]+", "]a", "b"),
+        ("[^]a]", "b", "]"),
+        ("ch.p", "chip", "chips"),
+        ("[a-z&&[^b]]", "a", "b"),
+        ("[a-c[x-z]]", "y", "d"),
+        ("[+--]", ",", "/"),
+        ("[--0]", ".", "1"),
+        ("[a-]+", "a-", "b"),
+        ("[~~]+", "~", "a"),
+        ("[[:lower:]]+", "lower:", "b"),
+        (r"\bx\b", "x", "y"),
+        ("a{2,3}?", "aa", "a"),
+        (r"\{a\}+", "{a}}", "{a"),
+        (r"\<a\>", "<a>", "a"),
+        (r"\v", "\r", "v"),
+        (r"\h+", " \t\u{a0}", "h"),
+        (r"\x41\u0042\0103\cD\e", "ABC\x04\x1b", "AB"),
+        (r"\p{Alpha}\P{Digit}[\p{Punct}]", "aa]", "a1]"),
+        (r"(?d)a(?u:b)(?-d)c", "abc", "ab"),
+        (r"\/a\-\_", "/a-_", "a"),
+    ] {
+        assert!(!full(expression).backtracks(), "{expression}");
+        assert!(full(expression).is_match(yes).unwrap(), "{expression} {yes}");
+        assert!(!full(expression).is_match(no).unwrap(), "{expression} {no}");
+    }
+}
+
+#[test]
+fn what_the_linear_engine_has_not_backtracks() {
+    for (expression, yes, no) in [
+        ("(?!admin).*", "user", "admin/x"),
+        ("(?=.*b)a.*", "aab", "aaa"),
+        ("a(?<=a)b", "ab", "b"),
+        ("a(?<!b|cc)b", "ab", "bb"),
+        (r"(a|b)\1", "bb", "ab"),
+        (r"(a)\10", "aa0", "aa"),
+        (r"(?<n>a|b)\k<n>", "bb", "ab"),
+        (".*+", "ab", "a\nb"),
+        ("a*+b", "aab", "aac"),
+        ("a{2}+b", "aab", "ab"),
+        ("(?i)(?:a|b){1,2}+c", "abc", "c"),
+        ("x(a|b){1,2}+b?", "xaab", "xaaa"),
+        ("a{1,2}+a?b", "aaab", "aaaab"),
+        ("a{1,2}+[ab]", "aab", "aa"),
+        ("(?>a|ab)c", "ac", "abc"),
+        (r"(?!x)\bé[\w-.]\d", "é-1", "x-1"),
+        ("(?i)(?!x)A", "a", "x"),
+    ] {
+        assert!(full(expression).backtracks(), "{expression}");
+        assert!(full(expression).is_match(yes).unwrap(), "{expression} {yes}");
+        assert!(!full(expression).is_match(no).unwrap(), "{expression} {no}");
+    }
+}
+
+#[test]
+fn what_takes_too_long_is_given_up() {
+    let slow = full(r"(?:(a+)\1?)+b");
+    assert_eq!(slow.is_match("a".repeat(200)), Err(TooSlow));
+    assert_eq!(slow.is_match("aab"), Ok(true));
+}
+
+#[test]
+fn what_is_not_java_or_not_supported_is_refused_in_one_short_line() {
+    for (expression, part) in [
+        ("(", "unclosed group"),
+        ("a)(b", "unopened group"),
+        ("[a", "`[` is not closed"),
+        ("*", "repetition operator"),
+        ("a**", "repeats nothing"),
+        ("a+{2}", "repeats nothing"),
+        ("a{,2}", "followed by a number"),
+        ("a{2", "needs `}`"),
+        (r"(?:[a-z]{100}){1000}", "too large"),
+        (r"\Gx", r"`\G` is not supported"),
+        (r"\X", r"`\X` is not supported"),
+        ("(?U)a", "`(?U)` is not supported"),
+        ("(?P<n>a)", "begins no group"),
+        (r"\1(a)", "stands before its group"),
+        (r"\p{javaLowerCase}", r"`\p{javaLowerCase}` is not supported"),
+        (r"[a-\d]", "ends in a set"),
+        ("[z-a]", "is empty"),
+        ("a\\", "escapes nothing"),
+        ("(?!a", "without closing parenthesis"),
+    ] {
+        let error = JavaRegex::full_match(expression, Charset::Unicode).expect_err(expression).to_string();
+        assert!(error.contains(part), "{expression}: {error}");
+        assert!(!error.contains('\n') && error.len() < 120, "{expression}: {error}");
+    }
+    for depth in [40, 100_000] {
+        let nested = "[".repeat(depth) + "a" + &"]".repeat(depth);
+        assert_eq!(JavaRegex::new(&nested, Charset::Bytes).is_ok(), depth == 40);
+    }
+}
+
+#[test]
+fn a_byte_is_a_character_where_the_text_is_bytes() {
+    let regex = JavaRegex::full_match(r"a.b\W(?!x).", Charset::Bytes).unwrap();
+    assert!(regex.is_match(b"a\xE9b\xE9\xFF").unwrap());
+    assert!(!regex.is_match("aébé.").unwrap());
+}
+
+#[test]
+fn groups_that_repeat_nothing_are_told() {
+    for (expression, expected) in [
+        ("(a*)+", true),
+        ("(?:x(?<n>a?)|y?)*", true),
+        ("/a(/?.*)*", true),
+        ("(a|){2}", true),
+        ("(a+)*", false),
+        ("(a*)?", false),
+        ("(a*)(?:b*)*", false),
+        ("/a(/.*)*", false),
+        (r"\d+[\w-.]*", false),
+    ] {
+        assert_eq!(JavaRegex::new(expression, Charset::Bytes).unwrap().repeats_nothing(), expected, "{expression}");
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_expression_is_too_much(expression in r"(\\[dQEpkxucb<1G0]|[ab\[\](){}*+?|^$.&~:<>=!,1 -]){0,12}", text in "[ab1.-]{0,6}") {
+        for charset in [Charset::Bytes, Charset::Unicode] {
+            if let Ok(regex) = JavaRegex::full_match(&expression, charset) {
+                let _ = regex.is_match(&text);
+                prop_assert!(!regex.repeats_nothing() || regex.groups() > 1);
+            }
+            prop_assert!(JavaRegex::full_match(&quote(&text), charset).is_ok_and(|regex| regex.is_match(&text) == Ok(true)));
+        }
+    }
+}

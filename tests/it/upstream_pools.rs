@@ -1,0 +1,139 @@
+//! `httpclient.pool` and the bounds of an answer: how many connections, for how long, and how large a head.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::support::client::get;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request, response};
+
+fn pooled(pool: &str, uri: &str) -> Gateway {
+    Gateway::start(&format!("httpclient: {{pool: {pool}}}\nroutes: [{{id: a, uri: '{uri}', predicates: [Path=/**]}}]"))
+}
+
+#[test]
+fn a_fixed_pool_makes_so_many_connections_and_hands_them_on() {
+    let upstream = Upstream::ok("ok");
+    let gateway = pooled("{type: fixed, max-connections: 2}", &upstream.uri());
+    let asking: Vec<_> = (0..8)
+        .map(|_| {
+            let address = gateway.address;
+            std::thread::spawn(move || (0..10).map(|_| get(address, "/x").status).collect::<Vec<_>>())
+        })
+        .collect();
+    for one in asking {
+        assert_eq!(one.join().unwrap(), [200; 10]);
+    }
+    assert!(upstream.connections() <= 2, "{}", upstream.connections());
+}
+
+#[test]
+fn whoever_waits_too_long_for_a_connection_is_answered_503() {
+    let (held, holding) = channel();
+    let (free, freeing) = channel::<()>();
+    let freeing = Mutex::new(freeing);
+    let upstream = Upstream::scripted(move |stream, seen| {
+        while let Some(request) = read_request(stream) {
+            let waits = request.target() == "/held";
+            seen(request);
+            if waits {
+                held.send(()).unwrap();
+                let _ = freeing.lock().unwrap().recv();
+            }
+            let _ = stream.write_all(&response(200, &[], b"ok"));
+        }
+    });
+    let gateway = pooled("{type: fixed, max-connections: 1, acquire-timeout: 200ms}", &upstream.uri());
+    let address = gateway.address;
+    let first = std::thread::spawn(move || get(address, "/held").status);
+    holding.recv().unwrap();
+    let start = Instant::now();
+    let late = gateway.connect().request("GET", "/x", &[("Accept", "application/json")], b"");
+    assert_eq!((late.status, &late.json()["detail"]), (503, &"the upstream is busy".into()));
+    assert!((Duration::from_millis(190)..Duration::from_secs(10)).contains(&start.elapsed()));
+    gateway.logged("all connections that `httpclient.pool.max-connections` allows this worker are in use");
+    let second = std::thread::spawn(move || get(address, "/x").status);
+    free.send(()).unwrap();
+    assert_eq!((first.join().unwrap(), second.join().unwrap()), (200, 200));
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[test]
+fn a_broken_connection_makes_room_for_another() {
+    let upstream = Upstream::scripted(|stream, seen| {
+        if let Some(request) = read_request(stream) {
+            seen(request);
+            let _ = stream.write_all(&response(200, &[("Connection", "close")], b"ok"));
+        }
+    });
+    let gateway = pooled("{type: fixed, max-connections: 1, acquire-timeout: 5s}", &upstream.uri());
+    for _ in 0..5 {
+        assert_eq!(gateway.get("/x").status, 200);
+    }
+    assert_eq!(upstream.connections(), 5);
+}
+
+#[test]
+fn a_pool_that_is_disabled_keeps_no_connection() {
+    let upstream = Upstream::ok("ok");
+    let gateway = pooled("{type: disabled}", &upstream.uri());
+    let mut client = gateway.connect();
+    for _ in 0..4 {
+        assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
+    }
+    assert_eq!(upstream.connections(), 4);
+}
+
+#[test]
+fn connections_are_used_in_turn_or_the_latest_first_and_not_past_their_age() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let count = AtomicUsize::new(0);
+    let (noted, meeting) = (Arc::clone(&order), Arc::new(std::sync::Barrier::new(2)));
+    let upstream = Upstream::scripted(move |stream, _| {
+        let number = count.fetch_add(1, SeqCst);
+        while let Some(request) = read_request(stream) {
+            if request.target() == "/both" {
+                meeting.wait();
+            }
+            noted.lock().unwrap().push(number);
+            let _ = stream.write_all(&response(200, &[], b"ok"));
+        }
+    });
+    for (strategy, changes) in [("fifo", true), ("lifo", false)] {
+        let gateway = pooled(&format!("{{leasing-strategy: {strategy}}}"), &upstream.uri());
+        let address = gateway.address;
+        let other = std::thread::spawn(move || get(address, "/both").status);
+        assert_eq!((get(address, "/both").status, other.join().unwrap()), (200, 200));
+        order.lock().unwrap().clear();
+        let mut client = gateway.connect();
+        for _ in 0..6 {
+            assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
+        }
+        let used = order.lock().unwrap().clone();
+        assert_eq!(used.windows(2).all(|two| two[0] != two[1]), changes, "{strategy}: {used:?}");
+    }
+    let upstream = Upstream::ok("ok");
+    let gateway = pooled("{max-life-time: 1s}", &upstream.uri());
+    let mut client = gateway.connect();
+    crate::support::eventually("an old connection is replaced", || {
+        assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
+        upstream.connections() > 1
+    });
+}
+
+#[test]
+fn the_head_of_an_answer_has_the_size_that_is_set() {
+    let upstream = Upstream::start(|request| {
+        let size: usize = request.target()[1..].parse().unwrap();
+        response(200, &[("X-Large", &"x".repeat(size))], b"ok")
+    });
+    for (setting, fits, too_large) in [("", 60_000, 70_000), ("httpclient: {max-header-size: 2KB}\n", 1500, 2500)] {
+        let gateway =
+            Gateway::start(&format!("{setting}routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", upstream.uri()));
+        assert_eq!(gateway.get(&format!("/{fits}")).status, 200, "{setting}");
+        assert_eq!(gateway.get(&format!("/{too_large}")).status, 502, "{setting}");
+    }
+}
