@@ -1,6 +1,7 @@
 //! `upstreams:`: the servers behind `lb://NAME`, how one of them is chosen, and how it is known which of them live.
 
 mod check;
+mod liveness;
 mod model;
 mod raw;
 mod spring;
