@@ -3,10 +3,11 @@
 use http::Uri;
 
 use super::forward;
+use super::model::Scheme;
 use super::model::Target;
 use super::problem::Sink;
 use super::spot::Spot;
-use super::upstreams::{self, Named, Scheme};
+use super::upstreams::{self, Named};
 
 /// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
 pub(crate) fn check(uri: &Spot<String>, upstreams: &Named, sink: &mut Sink) -> Option<Target> {

@@ -85,8 +85,8 @@ pub use predicates::{Entry as PredicateEntry, Takes, predicates};
 pub use problem::{Problem, Problems, Severity};
 pub use schema::schema;
 pub use upstreams::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
-    Statuses, Upstream,
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
+    Upstream,
 };
 
 use names::LATER_SETTINGS;

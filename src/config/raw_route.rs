@@ -15,7 +15,7 @@ use super::spot::{Spot, Whole};
 pub(crate) struct RawRoute {
     /// Its unique name, without `#`; limits are counted under it. Default `route-N`, by position.
     pub(crate) id: Option<Spot<String>>,
-    /// Where it leads: `http://host[:port]`, `https://host[:port]`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
+    /// Where it leads: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spot<String>>,
     /// Conditions that must all hold. Required.
     #[schemars(with = "Vec<RawCondition>")]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Uri;
+use http::Request;
 use http::uri::PathAndQuery;
 use tollgate_filters::context::TargetUri;
 
@@ -29,9 +29,9 @@ impl Elsewhere {
     ///
     /// # Errors
     /// It names no HTTP server, or there are too many.
-    pub(super) fn pick(&self, TargetUri(target): TargetUri, uri: &mut Uri) -> Result<Pick, ForwardError> {
+    pub(super) fn pick<B>(&self, TargetUri(target): TargetUri, request: &mut Request<B>) -> Result<Pick, ForwardError> {
         let origin = self.origin(&target).ok_or(ForwardError::BadTarget)?;
-        *uri = match target.into_parts().path_and_query {
+        *request.uri_mut() = match target.into_parts().path_and_query {
             Some(path) if path.as_str().starts_with('/') => path.into(),
             Some(query) if !query.as_str().is_empty() => {
                 format!("/{}", query.as_str()).parse().map_err(|_| ForwardError::BadTarget)?
@@ -41,7 +41,7 @@ impl Elsewhere {
         Ok(Pick { pool: self.pools.named_by_request(origin)?, watcher: None })
     }
 
-    fn origin(&self, target: &Uri) -> Option<Origin> {
+    fn origin(&self, target: &http::Uri) -> Option<Origin> {
         let scheme = match target.scheme_str()?.to_ascii_lowercase().as_str() {
             "http" | "ws" => Scheme::Http,
             "https" | "wss" => Scheme::Https,
@@ -82,16 +82,16 @@ mod tests {
             ("wss://Shop:8443", "Shop", 8443, "Shop:8443", "/"),
             ("http://shop?q=1", "shop", 80, "shop", "/?q=1"),
         ] {
-            let mut uri = Uri::default();
-            let pick = elsewhere.pick(TargetUri(target.parse().unwrap()), &mut uri).unwrap();
+            let mut request = Request::new(());
+            let pick = elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).unwrap();
             let origin = pick.pool.origin();
             assert_eq!((origin.host.as_str(), origin.port), (host, port), "{target}");
             assert_eq!(origin.authority, HeaderValue::from_static(authority), "{target}");
-            assert_eq!(uri, path, "{target}");
+            assert_eq!(*request.uri(), path, "{target}");
         }
         for target in ["ftp://a/", "http://u:p@a/", "/path", "http://a:0/"] {
-            let mut uri = Uri::default();
-            assert!(elsewhere.pick(TargetUri(target.parse().unwrap()), &mut uri).is_err(), "{target}");
+            let mut request = Request::new(());
+            assert!(elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).is_err(), "{target}");
         }
     }
 }

@@ -23,6 +23,12 @@ pub enum ForwardError {
     /// No answer within the response timeout.
     #[error("the upstream did not answer in time")]
     Timeout,
+    /// No endpoint of the upstream lives.
+    #[error("no endpoint of the upstream lives")]
+    NoEndpoint {
+        /// Whether the client is told that there is no such thing.
+        as_not_found: bool,
+    },
     /// The stream was refused before the upstream did anything with the request (RFC 9113 §8.7): it may be sent again.
     #[error("the upstream refused the stream")]
     Refused(#[source] hyper::Error),
@@ -35,12 +41,6 @@ pub enum ForwardError {
     /// Requests name more targets than connections can be kept for.
     #[error("requests name too many targets at once")]
     TooManyOrigins,
-    /// No endpoint of the upstream lives.
-    #[error("no endpoint of the upstream lives")]
-    NoEndpoint {
-        /// Whether the client is told that there is no such thing.
-        as_not_found: bool,
-    },
     /// A 101 to a request that did not ask for it.
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
@@ -84,9 +84,9 @@ pub fn to_failure(error: &ForwardError) -> Failure {
         }
         ForwardError::Connect(ConnectError::Exhausted) | ForwardError::TooManyOrigins => Failure::Busy,
         ForwardError::Connect(_) => Failure::Unreachable,
+        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
         ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
         ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
-        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
         ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
     }
 }

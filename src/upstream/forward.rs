@@ -56,7 +56,7 @@ impl Forward {
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let pick = match request.extensions_mut().remove::<TargetUri>() {
             None => self.endpoints.pick(&request),
-            Some(target) => self.elsewhere.pick(target, request.uri_mut()),
+            Some(target) => self.elsewhere.pick(target, &mut request),
         };
         let pick = match pick {
             Ok(pick) => pick,
@@ -188,13 +188,6 @@ fn blame(error: &ForwardError) -> Outcome {
     }
 }
 
-/// The answer to what layers further out may take for a reason to try again.
-fn with_fault(failure: Failure, error: &ForwardError) -> Response<Body> {
-    let mut response = failure.unrendered();
-    response.extensions_mut().insert(error.fault());
-    response
-}
-
 /// The answer to a failure, which is logged.
 fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
     let failure = to_failure(error);
@@ -206,14 +199,14 @@ fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
             tracing::debug!(host, port, cause, "cannot forward");
             failure.unrendered()
         }
-        // Told once, when the last endpoint died.
-        Failure::NoEndpoint { .. } => {
-            tracing::debug!(cause, "cannot forward");
-            with_fault(failure, error)
-        }
         _ => {
-            tracing::warn!(host, port, cause, "cannot forward");
-            with_fault(failure, error)
+            // That no endpoint lives was told once, when the last one died.
+            if !matches!(failure, Failure::NoEndpoint { .. }) {
+                tracing::warn!(host, port, cause, "cannot forward");
+            }
+            let mut response = failure.unrendered();
+            response.extensions_mut().insert(error.fault());
+            response
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where requests go.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -9,13 +10,13 @@ use crate::config::{Http2, Scheme, Tls};
 /// One server as connections are kept for it: two origins that differ in anything share no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The host name or address that is connected to, without brackets.
+    /// A host name or an address, without brackets.
     pub host: String,
-    /// What it is called, without brackets: in its certificate as in `authority`.
-    pub name: String,
+    /// Where connections are made to instead of looking `host` up.
+    pub address: Option<IpAddr>,
     /// The port.
     pub port: u16,
-    /// Name and port, as the `Host` field says it: without the port where that is the scheme's own.
+    /// Both, as the `Host` field says it: without the port where that is the scheme's own.
     pub authority: HeaderValue,
     /// How TLS is spoken with it; `None`: it is not.
     pub tls: Option<Arc<Tls>>,
@@ -43,7 +44,7 @@ impl Origin {
         let shown = if port == scheme.default_port() { shown } else { format!("{shown}:{port}") };
         Self {
             host: host.to_owned(),
-            name: host.to_owned(),
+            address: None,
             port,
             // Neither a name of a URI nor an address has a byte that a field cannot have.
             authority: HeaderValue::from_str(&shown).unwrap_or_else(|_| HeaderValue::from_static("")),

@@ -5,6 +5,7 @@
 mod access_log;
 mod admin;
 mod answers;
+mod balancing;
 mod bodies;
 mod bounds;
 mod concurrency;

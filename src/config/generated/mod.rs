@@ -88,11 +88,12 @@ fn config(yaml: &str) -> Config {
 #[test]
 fn the_defaults_that_doc_comments_name_are_the_defaults() {
     let shown = |config: &Config| {
-        let Config { server, management, memory, metering, access_log, logging, forwarding, http_client, .. } = config;
+        let Config { server, management, memory, metering, access_log, logging, forwarding, http_client, dns, .. } =
+            config;
         // As many as there are cores.
         let server = Server { workers: std::num::NonZeroUsize::MIN, ..server.clone() };
         format!(
-            "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {logging:#?} {forwarding:#?} {http_client:#?}"
+            "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {logging:#?} {forwarding:#?} {http_client:#?} {dns:#?}"
         )
     };
     let mut keys = keys::keys();

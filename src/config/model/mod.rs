@@ -25,7 +25,7 @@ pub use self::management::{Actuator, Management, RequestSeries};
 pub use super::limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
-use super::upstreams::{Dns, Scheme, Upstream};
+use super::upstreams::{Dns, Upstream};
 use super::yaml::Origin;
 use crate::routing::Predicate;
 
@@ -249,6 +249,35 @@ pub struct Definition {
     pub filters: Vec<String>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
+}
+
+/// How an HTTP server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// Over a plain connection: `http` and `ws`.
+    Http,
+    /// Over TLS: `https` and `wss`.
+    Https,
+}
+
+impl Scheme {
+    /// As URIs have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// Where its servers listen unless they say otherwise.
+    #[must_use]
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
 }
 
 /// Where a route leads.

@@ -2,20 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
-use http::header::HeaderValue;
 use tollgate_filters::key_resolver::KeyResolver;
 
-use super::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme, Statuses, Upstream,
-};
-use super::raw::{
-    RawBalance, RawDns, RawDnsQuery, RawEjection, RawEndpoint, RawHealth, RawRecords, RawScheme, RawUpstream,
-};
+use super::liveness::{ejection, health_check};
+use super::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
+use super::raw::{RawBalance, RawDns, RawDnsQuery, RawEndpoint, RawRecords, RawScheme, RawUpstream};
 use super::spring;
 use super::target::endpoint;
 use crate::config::check::{Nodes, positive};
@@ -23,9 +17,9 @@ use crate::config::check_key_resolver::one_key_resolver;
 use crate::config::de;
 use crate::config::definition::Arg;
 use crate::config::filters::Settings;
+use crate::config::model::Scheme;
 use crate::config::problem::Sink;
 use crate::config::spot::{Spot, Whole};
-use crate::config::status::parse_status;
 use crate::config::yaml::{Kind, Node, Origin};
 
 /// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
@@ -227,96 +221,6 @@ fn query(raw: &Spot<RawDnsQuery>, sink: &mut Sink) -> Option<DnsQuery> {
             .help("`type: SRV` asks for them");
     }
     Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: positive(raw.refresh, 30, sink) })
-}
-
-/// The checks, if there are any; `None` when they cannot be used, which `sink` then knows.
-#[expect(clippy::option_option, reason = "the outer one says whether it could be read")]
-fn health_check(raw: &Spot<RawHealth>, sink: &mut Sink) -> Option<Option<HealthCheck>> {
-    let (at, raw) = (raw.origin, &raw.value);
-    let text = raw.path.as_ref().map_or("/", |path| path.value.trim());
-    let path = text.parse().ok().filter(|_| text.starts_with('/'));
-    let path_at = raw.path.as_ref().map_or(at, |path| path.origin);
-    if path.is_none() {
-        sink.error(path_at, format!("`path` must begin with `/`, found `{text}`")).help("write it like `/health`");
-    }
-    let statuses = match &raw.status {
-        None => Some(Statuses(vec![200..=399])),
-        Some(text) => statuses(text, sink),
-    };
-    let host = match &raw.host {
-        None => Some(None),
-        Some(host) => {
-            let value = HeaderValue::from_str(host.value.trim()).ok().filter(|host| !host.is_empty());
-            if value.is_none() {
-                sink.error(host.origin, format!("`{}` cannot stand in a Host header", host.value));
-            }
-            value.map(Some)
-        }
-    };
-    let port = raw.port.filter(|port| {
-        if port.value == 0 {
-            sink.error(port.origin, "`port` must be from 1 to 65535");
-        }
-        port.value > 0
-    });
-    let (interval, timeout) = (positive(raw.interval, 5, sink), positive(raw.timeout, 1, sink));
-    let check = HealthCheck {
-        path: path?,
-        interval,
-        timeout,
-        healthy: raw.healthy.unwrap_or(NonZeroU32::MIN.saturating_add(1)),
-        unhealthy: raw.unhealthy.unwrap_or(NonZeroU32::MIN.saturating_add(2)),
-        statuses: statuses?,
-        port: port.map(|port| port.value),
-        host: host?,
-    };
-    Some(raw.enabled.unwrap_or(true).then_some(check))
-}
-
-/// `200-299, 401`.
-fn statuses(text: &Spot<String>, sink: &mut Sink) -> Option<Statuses> {
-    let range = |part: &str| {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let bounds = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
-        (bounds.0 <= bounds.1 && bounds.0 >= 100 && bounds.1 <= 999).then_some(bounds.0..=bounds.1)
-    };
-    let ranges: Option<Vec<_>> = text.value.split(',').map(|part| range(part.trim())).collect();
-    if ranges.is_none() {
-        sink.error(text.origin, format!("expected statuses such as `200-299, 401`, found `{}`", text.value));
-    }
-    ranges.map(Statuses)
-}
-
-/// When endpoints are ejected; `None`: never.
-fn ejection(raw: &RawEjection, sink: &mut Sink) -> Option<Ejection> {
-    let max_percent = raw.max_percent.as_ref().map_or(50, |percent| {
-        if percent.value > 100 {
-            sink.error(percent.origin, format!("`max-percent` is at most 100, found {}", percent.value));
-        }
-        percent.value
-    });
-    let statuses = match &raw.status {
-        None => vec![StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT],
-        Some(list) => {
-            let mut read = |text: &Spot<String>| {
-                parse_status(&text.value).map_err(|problem| drop(sink.error(text.origin, problem)))
-            };
-            list.iter().filter_map(|text| read(text).ok()).collect()
-        }
-    };
-    let ejection = Ejection {
-        consecutive_failures: raw.consecutive_failures.unwrap_or(NonZeroU32::MIN.saturating_add(4)),
-        base_time: positive(raw.base_time, 30, sink),
-        max_time: positive(raw.max_time, 300, sink),
-        max_percent,
-        statuses,
-    };
-    (raw.enabled.unwrap_or(true) && max_percent > 0).then_some(ejection)
-}
-
-/// What a file without a word about ejection has.
-pub(super) fn default_ejection() -> Option<Ejection> {
-    ejection(&RawEjection::default(), &mut Sink::default())
 }
 
 /// Who is asked for endpoints.

@@ -12,6 +12,8 @@ use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use tollgate_filters::key_resolver::KeyResolver;
 
+use crate::config::model::Scheme;
+
 /// Several servers that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
@@ -58,15 +60,6 @@ pub struct EndpointAddress {
     pub port: u16,
     /// What it is called in `Host`, without port and brackets: the name that DNS was asked for, otherwise `host`.
     pub name: String,
-}
-
-/// How an endpoint is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    /// In the clear.
-    Http,
-    /// Over TLS.
-    Https,
 }
 
 /// A question to DNS that endpoints answer.
@@ -173,26 +166,6 @@ impl Statuses {
     #[must_use]
     pub fn contain(&self, status: StatusCode) -> bool {
         self.0.iter().any(|range| range.contains(&status.as_u16()))
-    }
-}
-
-impl Scheme {
-    /// As URIs have it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// The port where none is given.
-    #[must_use]
-    pub fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
     }
 }
 

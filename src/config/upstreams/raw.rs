@@ -150,7 +150,7 @@ pub(crate) struct RawEjection {
     pub(crate) max_time: Option<Spot<Time>>,
     /// Percentage of the servers that may be ejected at a time. Default 50: of two servers one, of one none.
     pub(crate) max_percent: Option<Spot<u8>>,
-    /// Statuses that count as failures. Default 502, 503 and 504.
+    /// Statuses that count as failures. Default `[502, 503, 504]`.
     #[schemars(with = "Option<Vec<Scalar>>")]
     pub(crate) status: Option<Vec<Spot<String>>>,
 }

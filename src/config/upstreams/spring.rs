@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::{Named, default_ejection};
+use super::check::Named;
+use super::liveness::default_ejection;
 use super::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
 use super::raw::{RawInstance, RawSpringHealth};
 use super::target::endpoint;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::Uri;
 
 use super::check::Named;
-use super::model::{EndpointAddress, Scheme};
-use crate::config::model::Target;
+use super::model::EndpointAddress;
+use crate::config::model::{Scheme, Target};
 use crate::config::problem::{Sink, closest};
 use crate::config::spot::Spot;
 use crate::config::yaml::Origin;

@@ -26,10 +26,13 @@ pub struct Balancer {
     balance: Balance,
     ejection: Option<Ejection>,
     use404: bool,
-    pool_of: Box<dyn Fn(&EndpointAddress) -> Rc<Pool>>,
+    pool_of: Box<PoolOf>,
     view: RefCell<Rc<View>>,
     rng: RefCell<Rng>,
 }
+
+/// Finds the connections to an endpoint.
+type PoolOf = dyn Fn(&EndpointAddress) -> Rc<Pool>;
 
 /// A snapshot as this worker sees it: with its connections, and its turns.
 #[derive(Debug, Default)]
@@ -67,7 +70,7 @@ struct Flight {
 struct Errand {
     /// Whose request it is, under consistent hashing.
     key: Option<u64>,
-    /// Where this request has been in this attempt.
+    /// Where this attempt has been before.
     tried: Vec<u64>,
     /// Where earlier attempts went.
     attempts: Option<Attempts>,
@@ -119,8 +122,7 @@ impl Balancer {
         }
     }
 
-    fn flight(self: &Rc<Self>, seat: Rc<Seat>, mut errand: Errand) -> Pick {
-        errand.tried.push(seat.identity());
+    fn flight(self: &Rc<Self>, seat: Rc<Seat>, errand: Errand) -> Pick {
         if let Some(attempts) = &errand.attempts {
             attempts.note(seat.identity());
         }
@@ -194,11 +196,13 @@ impl Watcher for Flight {
     }
 
     fn another(&self) -> Option<Pick> {
+        let mut errand = self.errand.clone();
+        errand.tried.push(self.seat.identity());
         let view = self.balancer.view();
-        let untried = |seat: &Rc<Seat>| !self.errand.was_at(seat);
-        let seat = self.balancer.choose(&view.living, &self.errand, untried);
-        let seat = seat.or_else(|| self.balancer.choose(&view.suspects, &self.errand, untried));
-        Some(self.balancer.flight(seat?, self.errand.clone()))
+        let untried = |seat: &Rc<Seat>| !errand.was_at(seat);
+        let seat = self.balancer.choose(&view.living, &errand, untried);
+        let seat = seat.or_else(|| self.balancer.choose(&view.suspects, &errand, untried));
+        Some(self.balancer.flight(seat?, errand))
     }
 }
 
@@ -227,3 +231,6 @@ impl fmt::Debug for Balancer {
         f.debug_struct("Balancer").field("upstream", self.upstream.name()).field("balance", &self.balance).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

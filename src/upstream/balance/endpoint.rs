@@ -69,11 +69,12 @@ impl Endpoint {
     }
 }
 
-/// The origin at `address`, spoken to with `scheme` where that is given, under these settings of TLS and HTTP/2. Its
-/// certificate must be for its name.
+/// The origin at `address`, spoken to with `scheme` where that is given, and otherwise as its own says.
+#[must_use]
 pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
-    let scheme = scheme.unwrap_or(address.scheme);
-    Origin { host: address.host.clone(), ..Origin::new(scheme, &address.name, address.port, tls, http2) }
+    let EndpointAddress { host, name, port, .. } = address;
+    let origin = Origin::new(scheme.unwrap_or(address.scheme), name, *port, tls, http2);
+    Origin { address: host.parse().ok(), ..origin }
 }
 
 impl fmt::Display for Endpoint {

@@ -1,27 +1,27 @@
 //! Active health checks: endpoints are asked themselves, from the process' thread, each once for all workers.
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode, Version};
+use http::header::{CONNECTION, HeaderValue, USER_AGENT};
+use http::{Request, StatusCode};
 use thiserror::Error;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use super::endpoint::{Endpoint, origin};
-use super::keeper::Task;
+use super::keeper::{Reach, Task};
 use super::roster::Health;
 use super::upstream::Upstream;
 use crate::body::Body;
-use crate::config::{EndpointAddress, HealthCheck, HttpClient};
+use crate::config::{EndpointAddress, HealthCheck};
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
-use crate::upstream::pool::{Pool, PoolSettings};
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::Pool;
+use crate::upstream::request::shape;
 
 /// Why an answer is none that a living endpoint gives.
 #[derive(Debug, Error)]
@@ -35,7 +35,7 @@ enum Ill {
 }
 
 /// Checks every endpoint of `upstream`, those that come as well, until it is dropped.
-pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, client: Arc<HttpClient>) {
+pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, reach: Reach) {
     let mut listings = upstream.listings();
     let mut running: Vec<(Arc<Endpoint>, Task)> = Vec::new();
     loop {
@@ -44,12 +44,8 @@ pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, clie
         running.retain(|(known, _)| endpoints.iter().any(|endpoint| Arc::ptr_eq(endpoint, known)));
         for endpoint in endpoints {
             if !running.iter().any(|(known, _)| Arc::ptr_eq(&endpoint, known)) {
-                let task = spawn_local(check_one(
-                    Arc::clone(&upstream),
-                    Arc::clone(&endpoint),
-                    Arc::clone(&check),
-                    Arc::clone(&client),
-                ));
+                let questioner = Questioner::new(endpoint.address(), Arc::clone(&check), &reach);
+                let task = spawn_local(check_one(Arc::clone(&upstream), Arc::clone(&endpoint), questioner));
                 running.push((endpoint, Task::from(task)));
             }
         }
@@ -59,20 +55,20 @@ pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, clie
     }
 }
 
-async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, check: Arc<HealthCheck>, client: Arc<HttpClient>) {
+async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, questioner: Questioner) {
     let mut tally = Tally { health: upstream.health(&endpoint), contradictions: 0 };
     loop {
-        let answer = timeout(check.timeout, ask(endpoint.address(), &check, &client)).await.unwrap_or(Err(Ill::Late));
+        let answer = questioner.ask().await;
         let stats = upstream.stats();
         let counter = if answer.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
-        if let Some(health) = tally.observe(answer.is_ok(), &check) {
+        if let Some(health) = tally.observe(answer.is_ok(), &questioner.check) {
             if let Err(ill) = &answer {
                 tracing::debug!(upstream = %upstream.name(), %endpoint, reason = chain(ill), "health check");
             }
             upstream.set_health(&endpoint, health);
         }
-        sleep(jittered(check.interval)).await;
+        sleep(jittered(questioner.check.interval)).await;
     }
 }
 
@@ -81,30 +77,43 @@ fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.9 + 0.2 * fastrand::f64())
 }
 
-/// Asks once, on a connection of its own, made as `client` makes them: whether new ones are taken is part of the question.
-async fn ask(address: &EndpointAddress, check: &HealthCheck, client: &HttpClient) -> Result<(), Ill> {
-    let mut origin = origin(address, None, &client.tls, client.http2);
-    origin.port = check.port.unwrap_or(origin.port);
-    let host = check.host.clone().unwrap_or_else(|| origin.authority.clone());
-    let scheme = origin.scheme();
-    let settings = PoolSettings { max_idle: 0, ..PoolSettings::of(client, 0, NonZeroUsize::MIN) };
-    let pool = Pool::new(origin, Rc::new(RefCell::new(settings)));
-    let mut connection = pool.connect(check.timeout, false).await.map_err(ForwardError::from)?;
-    let mut request = Request::new(Body::default());
-    if connection.is_http2() {
-        let authority = String::from_utf8_lossy(host.as_bytes());
-        let uri = format!("{scheme}://{authority}{}", check.path);
-        *request.uri_mut() = uri.parse().map_err(|_| ForwardError::BadHost)?;
-        *request.version_mut() = Version::HTTP_2;
-    } else {
-        *request.uri_mut() = check.path.clone().into();
-        request.headers_mut().insert(HOST, host);
-        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+/// A question, and how its endpoint is reached.
+struct Questioner {
+    check: Arc<HealthCheck>,
+    /// Keeps no connection: whether new ones are taken is part of the question.
+    pool: Rc<Pool>,
+}
+
+impl Questioner {
+    fn new(address: &EndpointAddress, check: Arc<HealthCheck>, reach: &Reach) -> Self {
+        let own = origin(address, None, &reach.tls, reach.http2);
+        let authority = check.host.clone().unwrap_or_else(|| own.authority.clone());
+        let asked = Origin { port: check.port.unwrap_or(own.port), authority, ..own };
+        Self { pool: Pool::new(asked, Rc::clone(&reach.settings)), check }
     }
-    request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
-    let answer = exchange(&mut connection, request, None, None).await;
-    let status = answer.map_err(|broken| broken.error)?.status();
-    if check.statuses.contain(status) { Ok(()) } else { Err(Ill::Status(status)) }
+
+    /// Asks once.
+    async fn ask(&self) -> Result<(), Ill> {
+        let patience = self.check.timeout;
+        timeout(patience, self.status())
+            .await
+            .unwrap_or(Err(Ill::Late))
+            .and_then(|status| if self.check.statuses.contain(status) { Ok(()) } else { Err(Ill::Status(status)) })
+    }
+
+    async fn status(&self) -> Result<StatusCode, Ill> {
+        let mut connection = self.pool.connect(self.check.timeout, false).await.map_err(ForwardError::from)?;
+        let (mut head, body) = Request::new(Body::default()).into_parts();
+        head.uri = self.check.path.clone().into();
+        head.headers.insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
+        let is_http2 = connection.is_http2();
+        shape(&mut head, &body, self.pool.origin(), None, is_http2)?;
+        if !is_http2 {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let answer = exchange(&mut connection, Request::from_parts(head, body), None, None).await;
+        Ok(answer.map_err(|broken| broken.error)?.status())
+    }
 }
 
 /// An error and what is behind it, on one line.

@@ -1,6 +1,9 @@
 //! Keeps what is known of upstreams up to date, on the process' thread: state that outlives every configuration.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +15,8 @@ use super::discovery;
 use super::health;
 use super::roster::Health;
 use super::upstream::{Upstream, Upstreams};
-use crate::config::{self, Config, Dns, EndpointSource, HttpClient};
+use crate::config::{self, Config, Dns, EndpointSource, Http2, Tls};
+use crate::upstream::pool::PoolSettings;
 
 /// How long a DNS server that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -22,6 +26,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 pub struct Keeper {
     upstreams: Arc<Upstreams>,
     running: BTreeMap<Arc<str>, Running>,
+    settings: Rc<RefCell<PoolSettings>>,
 }
 
 /// An upstream that is taken care of.
@@ -29,8 +34,16 @@ pub struct Keeper {
 struct Running {
     config: Arc<config::Upstream>,
     dns: Dns,
-    client: Arc<HttpClient>,
+    reach: Reach,
     _tasks: Vec<Task>,
+}
+
+/// How endpoints are reached from here: as requests reach them, but for what single routes say.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    pub(super) tls: Arc<Tls>,
+    pub(super) http2: Http2,
+    pub(super) settings: Rc<RefCell<PoolSettings>>,
 }
 
 /// A task that ends when it is dropped.
@@ -41,30 +54,30 @@ impl Keeper {
     /// Takes care of nothing yet.
     #[must_use]
     pub fn new(upstreams: Arc<Upstreams>) -> Self {
-        Self { upstreams, running: BTreeMap::new() }
+        Self { upstreams, running: BTreeMap::new(), settings: Rc::default() }
     }
 
     /// Takes care of the upstreams of `config` from now on, within the calling set of local tasks. What is known of an
     /// endpoint that stays goes on being true. Where there is no endpoint yet it waits for the first answer of DNS, a second at
     /// most, so that nobody is refused for want of one that is on its way.
     pub async fn take_over(&mut self, config: &Config) {
+        let client = &config.http_client;
+        let settings = PoolSettings::of(client, 0, NonZeroUsize::MIN);
+        *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
+        let reach = Reach { tls: Arc::clone(&client.tls), http2: client.http2, settings: Rc::clone(&self.settings) };
         let mut before = std::mem::take(&mut self.running);
         let mut first_answers = Vec::new();
-        let client = Arc::new(config.http_client.clone());
         for wanted in &config.upstreams {
-            let kept = before
-                .remove(&wanted.name)
-                .filter(|old| old.config == *wanted && old.dns == config.dns && old.client == client);
+            let kept = before.remove(&wanted.name).filter(|old| {
+                let is_reached_so = old.reach.tls == reach.tls && old.reach.http2 == reach.http2;
+                old.config == *wanted && old.dns == config.dns && is_reached_so
+            });
             let running = kept.unwrap_or_else(|| {
                 let upstream = self.upstreams.get(&wanted.name);
-                let (tasks, first_answer) = start(&upstream, wanted, &config.dns, &client);
+                let (tasks, first_answer) = start(&upstream, wanted, &config.dns, &reach);
                 first_answers.extend(first_answer.filter(|_| upstream.endpoints().is_empty()));
-                Running {
-                    config: Arc::clone(wanted),
-                    dns: config.dns.clone(),
-                    client: Arc::clone(&client),
-                    _tasks: tasks,
-                }
+                let dns = config.dns.clone();
+                Running { config: Arc::clone(wanted), dns, reach: reach.clone(), _tasks: tasks }
             });
             self.running.insert(Arc::clone(&wanted.name), running);
         }
@@ -83,7 +96,7 @@ fn start(
     upstream: &Arc<Upstream>,
     wanted: &config::Upstream,
     dns: &Dns,
-    client: &Arc<HttpClient>,
+    reach: &Reach,
 ) -> (Vec<Task>, Option<oneshot::Receiver<()>>) {
     let mut tasks = Vec::new();
     let mut first_answer = None;
@@ -97,8 +110,7 @@ fn start(
     }
     match &wanted.health {
         Some(check) => {
-            let (upstream, client) = (Arc::clone(upstream), Arc::clone(client));
-            tasks.push(spawn_local(health::watch(upstream, Arc::new(check.clone()), client)));
+            tasks.push(spawn_local(health::watch(Arc::clone(upstream), Arc::new(check.clone()), reach.clone())));
         }
         None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
     }

@@ -25,7 +25,8 @@ pub(super) async fn dial(
         };
     };
     let mut stream = dial_by_name(&proxy.host, proxy.port).await?;
-    proxy::ask(&mut stream, proxy, &origin.host, origin.port).await.map_err(ConnectError::Proxy)?;
+    let host = origin.address.map_or_else(|| origin.host.clone(), |address| address.to_string());
+    proxy::ask(&mut stream, proxy, &host, origin.port).await.map_err(ConnectError::Proxy)?;
     Ok(stream)
 }
 

@@ -55,7 +55,8 @@ impl Pool {
     /// An empty pool.
     #[must_use]
     pub fn new(origin: Origin, settings: Rc<RefCell<PoolSettings>>) -> Rc<Self> {
-        let address = origin.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, origin.port));
+        let address =
+            origin.address.or_else(|| origin.host.parse::<IpAddr>().ok()).map(|ip| SocketAddr::new(ip, origin.port));
         let pool = Self {
             origin,
             address,
@@ -213,7 +214,7 @@ impl Pool {
         if let Some(made) = self.tls.get() {
             return Ok(Some(made));
         }
-        let made = Connectors::new(tls, &self.origin.name).map_err(ConnectError::Tls)?;
+        let made = Connectors::new(tls, &self.origin.host).map_err(ConnectError::Tls)?;
         Ok(Some(self.tls.get_or_init(|| made)))
     }
 

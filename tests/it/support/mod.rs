@@ -1,6 +1,7 @@
 //! What the tests start and talk to. Everything listens on a free loopback port and ends with its handle.
 
 pub mod client;
+pub mod dns;
 pub mod gateway;
 pub mod load;
 pub mod secure;

@@ -69,7 +69,14 @@ impl Upstream {
 
     /// An upstream that handles each connection with `script`, which tells of requests that it has read.
     pub fn scripted(script: impl Fn(&mut TcpStream, &dyn Fn(Request)) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::scripted_at(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// The same where `listener` listens already.
+    pub fn scripted_at(
+        listener: TcpListener,
+        script: impl Fn(&mut TcpStream, &dyn Fn(Request)) + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Seen::default());
         let script = Arc::new(script);

@@ -4,37 +4,31 @@
 //! same ones again. Shares follow the weights exactly (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables",
 //! 2005: the number is `-weight / ln u` for a `u` drawn evenly from 0 to 1). Unlike a ring (Karger, 1997) or Maglev's table
 //! (Eisenbud, 2016) nothing has to be built when an endpoint comes or goes; the price is a look at each candidate:
-//! some 2 ns each, 15 where weights differ.
+//! some 4 ns each, 11 where weights differ.
 
 use super::Candidate;
 
 /// The candidate that `key` belongs to; `None` where nobody may be chosen.
 pub fn highest<C: Candidate>(key: u64, candidates: &[C], may: impl Fn(&C) -> bool) -> Option<usize> {
-    let mut open = candidates.iter().enumerate().filter(|(_, candidate)| candidate.weight() > 0 && may(candidate));
-    let (first, candidate) = open.next()?;
-    let weight = candidate.weight();
-    let drawn = |candidate: &C| mix(key ^ candidate.identity());
-    let mut best = (first, drawn(candidate));
+    let is_open = |candidate: &C| candidate.weight() > 0 && may(candidate);
+    let weight = candidates.first()?.weight();
+    // Where weights are equal the logarithm changes no order.
     let even = candidates.iter().all(|candidate| candidate.weight() == weight);
-    for (at, candidate) in open {
-        let number = drawn(candidate);
-        let beats = if even {
-            number > best.1
-        } else {
-            score(number, candidate.weight()) > score(best.1, candidates[best.0].weight())
-        };
-        if beats {
-            best = (at, number);
+    let mut best: Option<(usize, f64)> = None;
+    for (at, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| is_open(candidate)) {
+        let drawn = fraction(mix(key ^ candidate.identity()));
+        let score = if even { drawn } else { -f64::from(candidate.weight()) / drawn.ln() };
+        if best.is_none_or(|(_, highest)| score > highest) {
+            best = Some((at, score));
         }
     }
-    Some(best.0)
+    best.map(|(at, _)| at)
 }
 
-/// `-weight / ln u`, `u` being the upper 53 bits of `number` as a fraction above 0 and below 1.
-fn score(number: u64, weight: u32) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    let fraction = ((number >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    -f64::from(weight) / fraction.ln()
+/// The upper 53 bits of `number` as a fraction above 0 and below 1.
+#[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+fn fraction(number: u64) -> f64 {
+    ((number >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
 /// A hash of `bytes` that every gateway agrees on: FNV-1a (Fowler, Noll and Vo), its bits mixed.

@@ -1,0 +1,109 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::*;
+use crate::config::{EndpointSource, Http2, ListedEndpoint, Scheme};
+use crate::upstream::balance::endpoint::origin;
+use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::upstream::Upstreams;
+use crate::upstream::pool::PoolSettings;
+
+const BAD: Outcome = Outcome::Answered(StatusCode::BAD_GATEWAY);
+const GOOD: Outcome = Outcome::Answered(StatusCode::NOT_FOUND);
+
+fn listed(host: &str, priority: u16) -> ListedEndpoint {
+    let address = EndpointAddress { scheme: Scheme::Http, host: host.to_owned(), port: 80, name: host.to_owned() };
+    ListedEndpoint { address, weight: 1, priority }
+}
+
+/// An upstream of `list`, one of which may be ejected after two failures, and a balancer over it.
+fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Balancer>) {
+    let settings = config::Upstream {
+        name: "orders".into(),
+        endpoints: EndpointSource::Listed(list.to_vec()),
+        balance,
+        health: None,
+        ejection: Some(Ejection {
+            consecutive_failures: 2.try_into().unwrap(),
+            base_time: Duration::from_secs(60),
+            max_time: Duration::from_secs(60),
+            max_percent: 50,
+            statuses: vec![StatusCode::BAD_GATEWAY],
+        }),
+    };
+    let upstream = Upstreams::default().get(&settings.name);
+    upstream.list(list);
+    let pools: Rc<RefCell<PoolSettings>> = Rc::default();
+    let pool_of = move |address: &EndpointAddress| {
+        Pool::new(origin(address, None, &Arc::default(), Http2::Auto), Rc::clone(&pools))
+    };
+    (Arc::clone(&upstream), Balancer::new(upstream, &settings, false, pool_of))
+}
+
+fn host(pick: &Pick) -> String {
+    pick.pool.origin().host.clone()
+}
+
+fn pick(balancer: &Rc<Balancer>) -> Pick {
+    balancer.pick(&Request::new(())).unwrap()
+}
+
+#[test]
+fn a_second_attempt_goes_elsewhere_while_another_lives() {
+    let (upstream, balancer) = balancer(&[listed("a", 0), listed("b", 0), listed("c", 1)], Balance::LeastRequest);
+    for _ in 0..20 {
+        let attempts = Attempts::default();
+        let mut request = Request::new(());
+        request.extensions_mut().insert(attempts.clone());
+        let been: Vec<String> = (0..4).map(|_| host(&balancer.pick(&request).unwrap())).collect();
+        assert_ne!(been[0], been[1]);
+        assert_eq!(been[2], "c", "the spare, rather than one of them again");
+        assert_ne!(been[3], "c", "all have been asked: the best is asked again");
+    }
+    let first = pick(&balancer);
+    let second = first.another().unwrap();
+    let third = second.another().unwrap();
+    assert!(third.another().is_none());
+    let mut been = [host(&first), host(&second), host(&third)];
+    assert_eq!(been[2], "c");
+    been.sort();
+    assert_eq!(been, ["a", "b", "c"]);
+    let in_flight = || upstream.states().iter().map(|(endpoint, _)| endpoint.in_flight()).sum::<u32>();
+    assert_eq!(in_flight(), 3);
+    drop((first, second, third));
+    assert_eq!(in_flight(), 0);
+}
+
+#[test]
+fn failures_in_a_row_eject_and_whatever_else_does_not() {
+    let (upstream, balancer) = balancer(&[listed("a", 0), listed("b", 0)], Balance::RoundRobin);
+    let ejections = || upstream.stats().ejections.load(Relaxed);
+    let of = |name: &str| {
+        let pick = pick(&balancer);
+        if host(&pick) == name { pick } else { pick.another().unwrap() }
+    };
+    for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::Unblamed, Outcome::Unblamed, GOOD]] {
+        outcomes.into_iter().for_each(|outcome| of("a").observe(outcome));
+    }
+    assert_eq!(ejections(), 0);
+    of("a").observe(Outcome::TimedOut);
+    of("a").observe(Outcome::ConnectFailed);
+    assert_eq!(ejections(), 1);
+    let last = pick(&balancer);
+    assert_eq!(host(&last), "b");
+    assert_eq!(last.another().map(|pick| host(&pick)).as_deref(), Some("a"), "rather than nobody");
+    for _ in 0..9 {
+        of("b").observe(Outcome::BrokeOff);
+    }
+    assert_eq!(ejections(), 1, "of two only one");
+    assert_eq!(host(&pick(&balancer)), "b");
+    let (b, _) = upstream.states().into_iter().find(|(endpoint, _)| endpoint.address().host == "b").unwrap();
+    upstream.set_health(&b, Health::Down);
+    assert_eq!(host(&pick(&balancer)), "a", "the last resort");
+    upstream.list(&[listed("b", 0)]);
+    assert!(matches!(balancer.pick(&Request::new(())), Err(ForwardError::NoEndpoint { as_not_found: false })));
+    assert_eq!(upstream.stats().unavailable.load(Relaxed), 1);
+}

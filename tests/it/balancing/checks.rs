@@ -1,0 +1,71 @@
+//! Active health checks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
+
+use super::*;
+
+/// A server that answers with its name, and health checks with a status that can be set.
+fn checked(name: &'static str) -> (Upstream, Arc<AtomicU16>) {
+    let status = Arc::new(AtomicU16::new(200));
+    let shown = Arc::clone(&status);
+    let upstream = Upstream::start(move |request| {
+        let status = if request.target() == "/up?deep" { shown.load(SeqCst) } else { 200 };
+        response(status, &[], name.as_bytes())
+    });
+    (upstream, status)
+}
+
+#[test]
+fn who_fails_its_checks_gets_no_request_until_it_passes_them() {
+    let ((a, a_status), (b, b_status)) = (checked("a"), checked("b"));
+    let settings = format!(
+        "{}, balance: round-robin, health: {{path: '/up?deep', interval: 20ms, healthy: 2, unhealthy: 2, status: '200-204'}}",
+        endpoints(&[&a, &b])
+    );
+    let gateway = Gateway::start(&yaml(&[("orders", settings.clone())], ""));
+    let up = || gateway.metric("tollgate_upstream_endpoints{", &["state=\"up\""]);
+    assert_eq!(shares(&gateway, "/orders/x", 10, &[]).len(), 2);
+    a_status.store(500, SeqCst);
+    let line = gateway.logged("endpoint fails its health checks");
+    assert!(line.contains(&a.uri()), "{line}");
+    assert_eq!(shares(&gateway, "/orders/x", 10, &[]), [share("b", 10)].into());
+    b_status.store(302, SeqCst);
+    gateway.logged("no endpoint lives");
+    let answer = gateway.get("/orders/x");
+    assert_eq!((answer.status, answer.text().as_str()), (503, "Service Unavailable: the upstream is unavailable\n"));
+    assert_eq!(gateway.admin("/health/live").status, 200, "the gateway lives");
+    assert_eq!(gateway.metric("tollgate_upstream_unavailable_total", &["\"orders\""]), 1.0);
+    // What is known outlives a reload, and the checks go on.
+    gateway.reload(&yaml(
+        &[("orders", settings.replace("status: '200-204'", "status: '200, 201'"))],
+        "loadbalancer: {use404: true}",
+    ));
+    eventually("404 instead", || gateway.get("/orders/x").status == 404);
+    b_status.store(201, SeqCst);
+    gateway.logged("there are endpoints to ask");
+    assert_eq!(shares(&gateway, "/orders/x", 10, &[]), [share("b", 10)].into());
+    a_status.store(200, SeqCst);
+    eventually("both pass", || up() == 2.0);
+    assert_eq!(shares(&gateway, "/orders/x", 10, &[]).len(), 2);
+    assert!(gateway.metric("tollgate_upstream_health_checks_total", &["outcome=\"failed\""]) >= 3.0);
+    let asked = a.requests().into_iter().find(|request| request.target() == "/up?deep").unwrap();
+    assert_eq!(asked.header("host"), Some(a.address.to_string().as_str()));
+    assert_eq!(asked.header("user-agent"), Some("tollgate-health-check"));
+}
+
+#[test]
+fn springs_health_checks_and_a_server_that_nobody_runs() {
+    let up = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
+    let down = crate::support::free_address();
+    let gateway = Gateway::start(&format!(
+        "spring.cloud:\n  loadbalancer: {{configurations: health-check, health-check: {{interval: 50ms, path: {{orders: /ping}}}}}}\n  \
+         discovery.client.simple.instances:\n    orders: [{{uri: '{}'}}, {{uri: 'http://{down}'}}]\n  \
+         gateway.routes: ['orders=lb://orders,Path=/orders']\n",
+        up.uri()
+    ));
+    let line = gateway.logged("endpoint fails its health checks");
+    assert!(line.contains(&down.to_string()), "{line}");
+    assert_eq!(shares(&gateway, "/orders", 6, &[]), [share("/orders", 6)].into());
+    eventually("it is checked", || up.targets().iter().any(|target| target == "/ping"));
+}

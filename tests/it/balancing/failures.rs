@@ -1,0 +1,81 @@
+//! Servers that fail requests.
+
+use super::*;
+use crate::support::free_address;
+
+#[test]
+fn a_dead_server_costs_no_request_and_is_asked_again_when_it_is_back() {
+    let alive = named("alive");
+    let place = free_address();
+    let gateway = Gateway::start(&yaml(
+        &[(
+            "orders",
+            format!(
+                "endpoints: ['{}', 'http://{place}'], balance: round-robin, \
+                 ejection: {{consecutive-failures: 3, base-time: 500ms}}",
+                alive.uri()
+            ),
+        )],
+        "",
+    ));
+    let mut client = gateway.connect();
+    for n in 0..20 {
+        // Not a byte of it was written, so even a POST goes elsewhere.
+        let method = if n % 2 == 0 { "GET" } else { "POST" };
+        let answer = client.request(method, "/orders/x", &[], if n % 2 == 0 { b"" } else { b"body" });
+        assert_eq!((answer.status, answer.text().as_str()), (200, "alive"), "{n}");
+    }
+    let line = gateway.logged("endpoint ejected: too many failures in a row");
+    assert!(line.contains(&format!("http://{place}")), "{line}");
+    assert!(gateway.metric("tollgate_upstream_ejections_total", &["\"orders\""]) >= 1.0);
+    let _back = named_at(TcpListener::bind(place).unwrap(), "back");
+    gateway.logged("endpoint back after its ejection");
+    eventually("it has its turns again", || shares(&gateway, "/orders/x", 4, &[]).contains_key("back"));
+}
+
+#[test]
+fn a_server_that_breaks_off_or_answers_503_is_ejected_and_its_requests_go_elsewhere() {
+    let breaking = Upstream::scripted(|stream, seen| {
+        if let Some(request) = read_request(stream) {
+            seen(request);
+        }
+    });
+    let (alive, ailing) = (named("alive"), named("ailing"));
+    let always = "ejection: {consecutive-failures: 3, base-time: 1h}";
+    let gateway = Gateway::start(&yaml(
+        &[
+            ("breaking", format!("{}, balance: round-robin, {always}", endpoints(&[&breaking, &alive]))),
+            (
+                "ailing",
+                format!(
+                    "{}, balance: consistent-hash, hash-by: 'header:x-user', {always}",
+                    endpoints(&[&ailing, &alive])
+                ),
+            ),
+            ("alone", format!("{}, {always}", endpoints(&[&ailing]))),
+            (
+                "never",
+                format!("{}, balance: round-robin, ejection: {{enabled: false}}", endpoints(&[&breaking, &alive])),
+            ),
+        ],
+        "",
+    ));
+    assert_eq!(shares(&gateway, "/breaking/x", 20, &[]), [share("alive", 20)].into());
+    assert_eq!(breaking.requests().len(), 3, "three strikes");
+    assert_eq!(shares(&gateway, "/never/x", 20, &[]), [share("alive", 20)].into());
+    assert_eq!(breaking.requests().len(), 3 + 10, "each turn of its");
+    let users = ["ada", "bob", "cy", "dee", "eve", "fay", "gil", "hal"];
+    let home = |user: &str| gateway.connect().request("GET", "/ailing/x", &[("x-user", user)], b"").text();
+    let homes: Vec<String> = users.iter().map(|user| home(user)).collect();
+    let ails = users[homes.iter().position(|home| home == "ailing").expect("half of them")];
+    for _ in 0..3 {
+        let answer = gateway.connect().request("GET", "/ailing/x", &[("x-user", ails), ("x-status", "503")], b"");
+        assert_eq!(answer.status, 503, "an answer is passed on");
+    }
+    assert!(users.iter().all(|user| home(user) == "alive"), "with whom nobody has stayed, or all");
+    for status in ["503", "503", "503", "503", "200"] {
+        let answer = gateway.connect().request("GET", "/alone/x", &[("x-status", status)], b"");
+        assert_eq!(answer.status.to_string(), status, "the only one is never ejected");
+    }
+    assert_eq!(gateway.metric("tollgate_upstream_ejections_total", &["\"alone\""]), 0.0);
+}
