@@ -1,6 +1,7 @@
 //! Profiles: which of them are active, and which documents and files that makes count.
 
 use super::de::canonical;
+use super::placeholder;
 use super::problem::Sink;
 use super::yaml::{Kind, Node};
 
@@ -24,7 +25,10 @@ impl Profiles {
     pub(crate) fn of(documents: &[Node], env: &dyn Fn(&str) -> Option<String>) -> Self {
         let plain = || documents.iter().filter(|document| condition(document).is_none());
         // A later document overrides an earlier one.
-        let said = |key: &str| plain().filter_map(|document| setting(document, &[key])).next_back().map(names);
+        let said = |key: &str| {
+            let last = plain().filter_map(|document| setting(document, &[key])).next_back();
+            last.map(|node| names(&with_environment(node, env)))
+        };
         let given = |variable: &str| {
             let listed: Vec<String> = env(variable)?.split(',').map(|name| name.trim().to_owned()).collect();
             Some(listed.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>())
@@ -118,6 +122,15 @@ fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
         let Kind::Map(entries) = &node.kind else { return None };
         entries.iter().find(|(name, _)| name == key || canonical(name) == canonical(key)).map(|(_, value)| value)
     })
+}
+
+/// `node` with what its placeholders are in the environment: profiles are known before properties are.
+fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
+    let mut node = node.clone();
+    let lookup = |name: &str| placeholder::in_environment(name, env).map(placeholder::Value::Literal);
+    // What stays unresolved is no profile's name, and stands as such among the active ones.
+    placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Sink::default());
+    node
 }
 
 /// The names that `node` lists, with commas or as a list.

@@ -123,10 +123,6 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, sink: &mut Sink) -> N
     let new_redis = take(&mut whole, &["spring", "data", "redis"]).filter(|_| !redis_is_off);
     let old_redis = take(&mut whole, &["spring", "redis"]).filter(|_| !redis_is_off);
     let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
-    if let Some(base) = take(&mut whole, &["spring", "webflux", "base-path"]) {
-        sink.error(base.origin.key(), "`spring.webflux.base-path` is not put before paths here")
-            .help("write it into each `Path`, and remove it");
-    }
     if let Some(old) = &old_redis {
         let (at, both) =
             (old.origin.key(), if new_redis.is_some() { "; what stands under both is taken from there" } else { "" });

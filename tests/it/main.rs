@@ -42,6 +42,7 @@ mod resilience;
 mod response_cache;
 mod shares;
 mod soak;
+mod spring_files;
 mod spring_properties;
 mod startup;
 mod streaming;

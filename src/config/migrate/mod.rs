@@ -59,7 +59,12 @@ fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migr
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
     let comments = Comments::of(&text.whole, &root, &remains.places);
-    let rewriting = Rewriting { remains: &remains, comments, is_spring: config.is_spring, config: &config };
+    let default_filters = match root.get("default-filters").map(|node| &node.kind) {
+        Some(Kind::Seq(filters)) => filters.len(),
+        _ => 0,
+    };
+    let is_spring = config.is_spring;
+    let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
     let names: Vec<&str> = text.parts.iter().map(|(_, part)| part.name.as_str()).collect();
     let mut yaml = head(&names.join(", "), &notes);
@@ -87,6 +92,8 @@ struct Rewriting<'r> {
     comments: Comments,
     config: &'r Config,
     is_spring: bool,
+    /// How many default filters there are.
+    default_filters: usize,
 }
 
 impl Rewriting<'_> {
@@ -99,7 +106,7 @@ impl Rewriting<'_> {
             }
             let mut item = match key.as_str() {
                 "routes" => self.routes(node),
-                "default-filters" => self.filters(node),
+                "default-filters" => self.filters(node, false),
                 "redis" => self.redis(node),
                 _ => self.item(node),
             };

@@ -42,6 +42,7 @@ impl Item {
 
     /// Says that `what` stood here and is gone.
     pub(super) fn left_out(&mut self, what: &str, why: &str) {
+        let why = why.strip_prefix(&format!("`{what}` ")).unwrap_or(why);
         self.note(format!("Left out: `{what}`: {why}."));
     }
 

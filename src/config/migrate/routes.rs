@@ -34,7 +34,7 @@ impl Rewriting<'_> {
                         continue;
                     }
                     let field = match key.as_str() {
-                        "filters" => self.filters(node),
+                        "filters" => self.filters(node, true),
                         "predicates" => self.predicates(node),
                         "uri" => self.uri(node),
                         _ => self.item(node),
@@ -106,13 +106,25 @@ impl Rewriting<'_> {
         item
     }
 
-    /// A list of filters.
-    pub(super) fn filters(&self, node: Node) -> Item {
+    /// A list of filters: a route's, or the default ones. What does nothing on its route is left out where that moves
+    /// nothing else: the two lists are joined by position.
+    pub(super) fn filters(&self, node: Node, is_of_route: bool) -> Item {
         let mut item = self.noted(node.origin);
-        item.value = match node.kind {
-            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.filter(node)).collect()),
-            _ => Value::Null,
-        };
+        let Kind::Seq(nodes) = node.kind else { return item };
+        let last = nodes.len().saturating_sub(1);
+        let mut kept = Vec::with_capacity(nodes.len());
+        for (at, node) in nodes.into_iter().enumerate() {
+            let name = node.get("name");
+            let why = self
+                .idle(name.map_or(node.origin, |name| name.origin))
+                .filter(|_| is_of_route && (at == last || at + 1 >= self.default_filters));
+            let written = name.unwrap_or(&node).scalar().unwrap_or_default();
+            match why {
+                Some(why) => item.left_out(written, &why),
+                None => kept.push(self.filter(node)),
+            }
+        }
+        item.value = Value::Seq(kept);
         item
     }
 

@@ -78,9 +78,11 @@ fn the_table_of_metrics_has_every_metric_and_no_other() {
     crate::support::eventually("the worker knows of Redis", || {
         gateway.admin("/metrics").text().contains("tollgate_redis_connections")
     });
-    // Metrics that depend on the access log are there when it is written.
-    let logging =
-        Gateway::start("access-log: {output: stdout}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]");
+    // Metrics that depend on the access log, on caches and on several endpoints are there when those are.
+    let logging = Gateway::start(
+        "access-log: {output: stdout}\nupstreams: {a: {endpoints: ['http://127.0.0.1:1'], health: {path: /}}}\n\
+             routes: [{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m]}]",
+    );
     let mut served = BTreeSet::new();
     for page in [gateway.admin("/metrics").text(), logging.admin("/metrics").text()] {
         for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {

@@ -1,0 +1,153 @@
+//! Whole application.yml files, as teams write them for Spring Cloud Gateway, each with a transcript that is replayed.
+//!
+//! Beside `NAME.yml` stands `NAME.transcript`: shell commands behind `$ `, and what each prints. Placeholders that end
+//! with `_URL` lead to upstreams named after them, which answer with what they were asked.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::redis::Redis;
+use crate::support::upstream::{Request, Upstream, response};
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "data", "spring"].iter().collect()
+}
+
+/// The names of the placeholders for upstreams: `ORDERS_URL` of `${ORDERS_URL:http://orders:8080}`.
+fn placeholders(yaml: &str) -> Vec<String> {
+    let mut names: Vec<String> = yaml
+        .split("${")
+        .skip(1)
+        .filter_map(|rest| rest.split([':', '}']).next())
+        .filter(|name| name.ends_with("_URL"))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// An upstream that answers with its name, what it was asked, and the fields that a filter may have touched. What it is
+/// asked for in the query or path decides what else it does.
+fn upstream(name: &str) -> Upstream {
+    let name = name.to_owned();
+    let answer = move |request: &Request| -> Vec<u8> {
+        let (method, target) = (request.line.split(' ').next().unwrap_or_default(), request.target());
+        let mut body = format!("{name}: {method} {target}\n");
+        let mut fields: Vec<(String, &str)> =
+            request.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.as_str())).collect();
+        fields.sort();
+        for (field, value) in fields {
+            let mine = field.starts_with("x-") && !value.contains("127.0.0.1");
+            if mine || field == "host" && !value.starts_with("127.0.0.1") {
+                body.push_str(&format!("  {field}: {value}\n"));
+            }
+        }
+        if target.contains("fail") {
+            return response(503, &[], body.as_bytes());
+        }
+        if target.contains("json") {
+            let json = br#"{"id":7,"password":"p","keys":[{"secret":"s","kind":"api"}]}"#;
+            return response(200, &[("Content-Type", "application/json")], json);
+        }
+        if request.header("upgrade").is_some() {
+            let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+            return format!("{head}{name}: tunnel to {target}\n").into_bytes();
+        }
+        let fields = [
+            ("Content-Type", "text/plain"),
+            ("Access-Control-Allow-Origin", "*"),
+            ("X-Powered-By", "PHP/5.6"),
+            ("X-Trace", "user=ann&password=sesam&n=1"),
+            ("Location", "http://backend:8080/v1/files/7"),
+        ];
+        response(200, &fields, body.as_bytes())
+    };
+    // A tunnel ends as soon as the upstream has said what it has to say.
+    Upstream::scripted(move |stream, seen| {
+        use std::io::Write;
+        while let Some(request) = crate::support::upstream::read_request(stream) {
+            let (bytes, upgraded) = (answer(&request), request.header("upgrade").is_some());
+            seen(request);
+            if stream.write_all(&bytes).is_err() || upgraded {
+                return;
+            }
+        }
+    })
+}
+
+fn replay(name: &str) {
+    let yaml = std::fs::read_to_string(folder().join(format!("{name}.yml"))).unwrap();
+    let transcript = std::fs::read_to_string(folder().join(format!("{name}.transcript"))).unwrap();
+    let redis = yaml.contains("REDIS_PORT").then(Redis::start);
+    let mut environment: Vec<(String, String)> = Vec::new();
+    if let Some(redis) = &redis {
+        environment.push(("REDIS_HOST".to_owned(), "127.0.0.1".to_owned()));
+        environment.push(("REDIS_PORT".to_owned(), redis.address.port().to_string()));
+    }
+    let names = placeholders(&yaml);
+    let upstreams: Vec<Upstream> =
+        names.iter().map(|name| upstream(&name.trim_end_matches("_URL").to_ascii_lowercase())).collect();
+    for (name, upstream) in names.iter().zip(&upstreams) {
+        let scheme = if name.contains("_WS_") { "ws" } else { "http" };
+        environment.push((name.clone(), format!("{scheme}://{}", upstream.address)));
+    }
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let gateway = Gateway::start_with(&yaml, &environment);
+
+    let mut replayed = String::new();
+    for line in transcript.lines().filter(|line| line.starts_with(['$', '#'])) {
+        replayed.push_str(&format!("{line}\n"));
+        if let Some(command) = line.strip_prefix("$ ") {
+            let command = command.replace("localhost:8080", &gateway.address.to_string());
+            let output = Command::new("bash").args(["-c", &command]).output().unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+            replayed.push_str(&printed.replace(&gateway.address.to_string(), "localhost:8080"));
+            if !replayed.ends_with('\n') {
+                replayed.push('\n');
+            }
+        }
+    }
+    // To be read before it is kept: a transcript says what should be.
+    if std::env::var_os("TOLLGATE_TRANSCRIPTS").is_some() {
+        std::fs::write(folder().join(format!("{name}.transcript")), &replayed).unwrap();
+    }
+    assert!(replayed == transcript, "{name}: it was\n{replayed}\n{}", gateway.log());
+}
+
+#[test]
+fn a_shop_with_a_cache_a_breaker_retries_limits_and_cors() {
+    replay("e-commerce");
+}
+
+#[test]
+fn a_backend_for_frontends_with_a_websocket_under_the_old_root() {
+    replay("bff");
+}
+
+#[test]
+fn limits_for_each_tenant_in_dotted_and_indexed_keys() {
+    replay("tenants");
+}
+
+#[test]
+fn a_canary_by_weight() {
+    replay("canary");
+}
+
+#[test]
+fn old_addresses_before_new_services() {
+    replay("legacy");
+}
+
+#[test]
+fn every_file_passes_check() {
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yml") {
+            let output = Command::new(TOLLGATE).arg("check").arg(&path).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
