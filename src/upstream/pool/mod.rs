@@ -4,6 +4,7 @@ mod connection;
 mod dial;
 mod error;
 mod handshake;
+mod headroom;
 mod noting;
 mod settings;
 mod shared;
@@ -181,9 +182,9 @@ impl Pool {
         let fresh = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
         let now_secs = self.now_secs.get();
         Ok(match fresh {
-            Fresh::Http1(sender, permit) => {
+            Fresh::Http1(sender, headroom, permit) => {
                 self.is_http1.set(version == Version::Http2 || self.is_http1.get());
-                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
+                Connection { permit, ..Connection::new(Sender::Http1(sender, headroom), now_secs) }
             }
             Fresh::Http2(sender, streams) => self.shared.add(sender, streams, now_secs, settings.max_idle > 0),
         })
@@ -201,7 +202,7 @@ impl Pool {
     async fn waited_for(&self) -> Option<Connection> {
         loop {
             let Idle { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
-            if let Sender::Http1(sender) = &mut connection.sender
+            if let Sender::Http1(sender, _) = &mut connection.sender
                 && sender.ready().await.is_ok()
             {
                 return Some(connection);
