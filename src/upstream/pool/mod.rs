@@ -5,6 +5,7 @@ mod dial;
 mod error;
 mod handshake;
 mod headroom;
+mod names;
 mod noting;
 mod settings;
 mod shared;
@@ -21,6 +22,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 pub use self::connection::{Connection, Lease, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{Fresh, Version, handshake};
+use self::names::Names;
 pub use self::settings::PoolSettings;
 use self::shared::Shared;
 use super::origin::{Origin, Speaks};
@@ -42,6 +44,7 @@ pub struct Pool {
     /// How many connections may be in use at once, and who may.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
     tls: OnceCell<Connectors>,
+    names: Names,
     /// Seconds since the pool was made, advanced by [`Pool::tick`]: reading a clock for each request would cost more.
     now_secs: Cell<u64>,
 }
@@ -68,6 +71,7 @@ impl Pool {
             is_http1: Cell::new(false),
             slots: RefCell::default(),
             tls: OnceCell::new(),
+            names: Names::default(),
             now_secs: Cell::new(0),
         };
         pool.resize();
@@ -176,7 +180,7 @@ impl Pool {
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Connection, ConnectError> {
         let settings = self.settings.borrow().clone();
-        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref());
+        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
         let fresh = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
