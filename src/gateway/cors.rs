@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Request;
+use http::{HeaderMap, Request};
 use tollgate_filters::cors::{CorsLayer, GrantLayer, Policies, Policy};
 use tower::{Layer, service_fn};
 
@@ -14,10 +14,16 @@ use super::respond::Failure;
 use super::service::Shared;
 use crate::body::Body;
 use crate::routing::{Predicate, RequestView, RouteTable};
+use crate::server::connection::ConnectionInfo;
 
 /// Policies by path: the first pattern that matches has it.
 #[derive(Clone, Debug)]
 pub(super) struct ByPath(Rc<RouteTable<Arc<Policy>>>);
+
+/// Marks a request whose client spoke TLS, to the gateway or to a trusted proxy before it; in its extensions where
+/// policies ask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OverTls;
 
 impl ByPath {
     /// `None` without a policy.
@@ -40,6 +46,18 @@ impl Policies for ByPath {
         };
         self.0.find(&view).map(|found| &**found.value)
     }
+
+    fn scheme<'r, B>(&self, request: &'r Request<B>) -> &'r str {
+        if request.extensions().get::<OverTls>().is_some() { "https" } else { "http" }
+    }
+}
+
+/// Whether `connection`, or the proxy before it that is `trusted`, had TLS towards the client. The proxy's word is the
+/// first of `X-Forwarded-Proto`: what it was told itself, where there were more proxies before it.
+pub(super) fn came_over_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
+    let told = headers.get("x-forwarded-proto").filter(|_| trusted);
+    let told = told.and_then(|list| list.as_bytes().split(|byte| *byte == b',').next());
+    told.map_or(connection.tls, |scheme| scheme.trim_ascii().eq_ignore_ascii_case(b"https"))
 }
 
 /// `service` for those that `policies` let through: outermost, so that a preflight is no request to any filter.

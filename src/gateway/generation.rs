@@ -51,6 +51,8 @@ pub struct Generation {
     pub believes_address: bool,
     /// What upstreams are told of the hops before them.
     pub forwarded: ForwardedHeaders,
+    /// Whether a policy on other origins wants to know how requests came.
+    pub(super) judges_origins: bool,
     /// What answers requests that no route takes, where somebody does.
     pub(super) unrouted: Option<Shared>,
     /// Whether requests may switch protocols.
@@ -179,6 +181,7 @@ impl Resources {
             body_timeout: config.server.body_timeout,
             believes_address: config.forwarding.believes_address,
             forwarded: config.forwarding.headers,
+            judges_origins: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: ByPath::new(&config.cors.unrouted).map(|policies| shared_with(policies, nowhere())),
             tunnels: config.forwarding.tunnels,
             current: Rc::clone(&self.current),

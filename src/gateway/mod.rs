@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::header::{CONNECTION, HeaderValue};
+use http::header::{CONNECTION, HeaderValue, ORIGIN};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tollgate_filters::context::{AsksToUpgrade, Degraded, LocalReply, RequestContext};
 
 use context::Upgrade;
+use cors::{OverTls, came_over_tls};
 pub use generation::Resources;
 pub use generation::{Generation, Route};
 use reroute::Peer;
@@ -99,7 +100,15 @@ impl Gateway {
         };
         let drains = connection.http1 && !seen.expects_continue;
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.activity);
-        let Some(found) = generation.table.find(&view) else {
+        let found = generation.table.find(&view);
+        // The marks of trusted proxies end in `identify`.
+        if generation.judges_origins && head.headers.contains_key(ORIGIN) {
+            let trusted = generation.trusted_proxies.trusts(connection.peer.ip());
+            if came_over_tls(connection, &head.headers, trusted) {
+                head.extensions.insert(OverTls);
+            }
+        }
+        let Some(found) = found else {
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
             return Ok(unrouted.respond(Request::from_parts(head, body(incoming))));
         };

@@ -35,7 +35,14 @@ pub(super) async fn exchange(
 ) -> Result<Response<Incoming>, Broken> {
     let Connection { sender, deadline, .. } = connection;
     match sender {
-        Sender::Http1(sender) => answered(sender.try_send_request(request), deadline, patience, upload).await,
+        Sender::Http1(sender, headroom) => {
+            headroom.begin();
+            let answer = answered(sender.try_send_request(request), deadline, patience, upload).await;
+            if answer.is_ok() {
+                headroom.end();
+            }
+            answer
+        }
         Sender::Http2(sender, _) => {
             Box::pin(answered(sender.try_send_request(request), deadline, patience, upload)).await
         }

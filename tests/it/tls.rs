@@ -89,6 +89,29 @@ fn curl_gets_what_its_alpn_asks_for_and_upstreams_learn_of_https() {
 }
 
 #[test]
+fn an_origin_is_the_same_only_where_its_scheme_is_too() {
+    let certificates = Certificates::new();
+    let policy = "cors: {allowed-origins: ['http://shop.example', 'https://a.example']}\n";
+    let gateway = Gateway::start(&yaml(&certificates, "", &format!("{policy}{ECHO}")));
+    for (version, origin, proto, granted) in [
+        ("--http1.1", "http://shop.example", "", true),
+        ("--http2", "http://shop.example", "", true),
+        ("--http2", "https://shop.example", "", false),
+        ("--http2", "https://shop.example:443", "", false),
+        ("--http1.1", "https://a.example", "", true),
+        ("--http1.1", "http://shop.example", "X-Forwarded-Proto: http", false),
+        ("--http1.1", "http://shop.example", "X-Forwarded-Proto: https,http", true),
+    ] {
+        let origin = format!("Origin: {origin}");
+        let arguments = [version, "-i", "-H", "Host: shop.example", "-H", &origin, "-H", proto];
+        let (code, text) = curl(&gateway, &certificates, &arguments);
+        let says_so = text.to_lowercase().contains("access-control-allow-origin");
+        assert!(code == 0 && text.contains(" 200"), "{version} {origin} {proto}: {text}");
+        assert_eq!(says_so, granted, "{version} {origin} {proto}: {text}");
+    }
+}
+
+#[test]
 fn versions_and_http2_can_be_narrowed() {
     let certificates = Certificates::new();
     let only =

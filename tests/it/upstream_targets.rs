@@ -45,23 +45,26 @@ fn a_target_that_a_request_names_replaces_the_routes_whole() {
 #[test]
 fn endpoints_of_an_upstream_are_spoken_to_over_tls() {
     let made = Certificates::new();
-    let servers = [
-        Server::telling(Spoken::tls(Keys::of(&made), &["h2"])),
-        Server::telling(Spoken::tls(Keys::of(&made), &["http/1.1"])),
-    ];
-    let gateway = Gateway::start(&format!(
-        "httpclient: {{tls: {{ca: {}}}}}\nupstreams:\n  orders:\n    endpoints: ['{}', '{}']\n    balance: round-robin\n    \
-         health: {{path: /health}}\nroutes: [{{id: a, uri: 'lb://orders', predicates: [Path=/**]}}]\n",
-        made.ca().display(),
-        servers[0].uri("https"),
-        servers[1].uri("https"),
-    ));
-    let mut versions: Vec<String> = (0..4).map(|_| gateway.get("/x").text()[..8].to_owned()).collect();
-    versions.sort();
-    assert_eq!(versions, ["HTTP/1.1", "HTTP/1.1", "HTTP/2.0", "HTTP/2.0"], "{}", gateway.log());
-    crate::support::eventually("both were found well", || {
-        gateway.metric("tollgate_upstream", &["health"]) >= 0.0
-            && servers.iter().all(|server| server.connections() >= 2)
-    });
-    assert!(!gateway.log().contains("health check"), "{}", gateway.log());
+    let tls = format!("tls: {{ca: {}}}", made.ca().display());
+    // As the whole gateway trusts servers, or as the route does: health checks do the same.
+    for (client, route) in [(format!("httpclient: {{{tls}}}\n"), String::new()), (String::new(), format!(", {tls}"))] {
+        let servers = [
+            Server::telling(Spoken::tls(Keys::of(&made), &["h2"])),
+            Server::telling(Spoken::tls(Keys::of(&made), &["http/1.1"])),
+        ];
+        let gateway = Gateway::start(&format!(
+            "{client}upstreams:\n  orders:\n    endpoints: ['{}', '{}']\n    balance: round-robin\n    \
+             health: {{path: /health}}\nroutes: [{{id: a, uri: 'lb://orders', predicates: [Path=/**]{route}}}]\n",
+            servers[0].uri("https"),
+            servers[1].uri("https"),
+        ));
+        let mut versions: Vec<String> = (0..4).map(|_| gateway.get("/x").text()[..8].to_owned()).collect();
+        versions.sort();
+        assert_eq!(versions, ["HTTP/1.1", "HTTP/1.1", "HTTP/2.0", "HTTP/2.0"], "{}", gateway.log());
+        crate::support::eventually("both were found well", || {
+            gateway.metric("tollgate_upstream", &["health"]) >= 0.0
+                && servers.iter().all(|server| server.connections() >= 2)
+        });
+        assert!(!gateway.log().contains("health check"), "{}", gateway.log());
+    }
 }

@@ -155,7 +155,7 @@ fn an_endless_run_of_interim_answers_is_bounded() {
     });
     let other = Upstream::ok("served");
     let gateway = Gateway::start(&format!(
-        "routes: [{{id: a, uri: '{}', predicates: [Path=/endless], metadata: {{response-timeout: 300}}}}, \
+        "routes: [{{id: a, uri: '{}', predicates: [Path=/endless], metadata: {{response-timeout: -1}}}}, \
          {{id: b, uri: '{}', predicates: [Path=/other]}}]",
         upstream.uri(),
         other.uri()
@@ -164,7 +164,7 @@ fn an_endless_run_of_interim_answers_is_bounded() {
     client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(gateway.get("/other").text(), "served", "the worker is not held up");
     let answer = client.response().unwrap();
-    assert!([502, 504].contains(&answer.status), "{}", answer.status);
+    assert_eq!(answer.status, 502, "no timeout is needed for that");
 }
 
 #[test]

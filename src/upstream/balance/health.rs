@@ -63,10 +63,11 @@ async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, questioner:
         let counter = if answer.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
         if let Some(health) = tally.observe(answer.is_ok(), &questioner.check) {
-            if let Err(ill) = &answer {
-                tracing::debug!(upstream = %upstream.name(), %endpoint, reason = chain(ill), "health check");
-            }
             upstream.set_health(&endpoint, health);
+            if let Err(ill) = &answer {
+                let reason = chain(ill);
+                tracing::warn!(upstream = %upstream.name(), %endpoint, reason, "endpoint fails its health checks");
+            }
         }
         sleep(jittered(questioner.check.interval)).await;
     }

@@ -15,7 +15,7 @@ use super::discovery;
 use super::health;
 use super::roster::Health;
 use super::upstream::{Upstream, Upstreams};
-use crate::config::{self, Config, Dns, EndpointSource, Http2, Tls};
+use crate::config::{self, Config, Dns, EndpointSource, Http2, Target, Tls};
 use crate::upstream::pool::PoolSettings;
 
 /// How long a DNS server that hangs may hold up a start or a reload.
@@ -38,7 +38,7 @@ struct Running {
     _tasks: Vec<Task>,
 }
 
-/// How endpoints are reached from here: as requests reach them, but for what single routes say.
+/// How endpoints are reached from here: as requests of the first route that leads to them reach them.
 #[derive(Clone, Debug)]
 pub(super) struct Reach {
     pub(super) tls: Arc<Tls>,
@@ -64,10 +64,16 @@ impl Keeper {
         let client = &config.http_client;
         let settings = PoolSettings::of(client, 0, NonZeroUsize::MIN);
         *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
-        let reach = Reach { tls: Arc::clone(&client.tls), http2: client.http2, settings: Rc::clone(&self.settings) };
         let mut before = std::mem::take(&mut self.running);
         let mut first_answers = Vec::new();
         for wanted in &config.upstreams {
+            let leads_there = |route: &&config::Route| matches!(&route.uri, Target::Balanced { upstream, .. } if upstream.name == wanted.name);
+            let route = config.routes.iter().find(leads_there);
+            let reach = Reach {
+                tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
+                http2: route.and_then(|route| route.http2).unwrap_or(client.http2),
+                settings: Rc::clone(&self.settings),
+            };
             let kept = before.remove(&wanted.name).filter(|old| {
                 let is_reached_so = old.reach.tls == reach.tls && old.reach.http2 == reach.http2;
                 old.config == *wanted && old.dns == config.dns && is_reached_so

@@ -204,7 +204,7 @@ impl Upstream {
                 Change::Joined => tracing::debug!(%upstream, %endpoint, "endpoint joined"),
                 Change::Left => tracing::debug!(%upstream, %endpoint, "endpoint left"),
                 Change::Up => tracing::info!(%upstream, %endpoint, "endpoint passes its health checks again"),
-                Change::Down => tracing::warn!(%upstream, %endpoint, "endpoint fails its health checks"),
+                Change::Down => {} // told by who checked it, with the reason
                 Change::Ejected(time) => {
                     tracing::warn!(%upstream, %endpoint, ?time, "endpoint ejected: too many failures in a row");
                 }

@@ -6,6 +6,7 @@ use hyper::client::conn::{http1, http2};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Pool;
+use super::headroom::Headroom;
 use super::shared::Stream;
 use crate::body::Body;
 use crate::deadline::Deadline;
@@ -28,7 +29,7 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum Sender {
     /// One request after the other.
-    Http1(http1::SendRequest<Body>),
+    Http1(http1::SendRequest<Body>, Headroom),
     /// A stream of a connection that others use at the same time.
     Http2(http2::SendRequest<Body>, Stream),
 }
@@ -49,7 +50,7 @@ impl Connection {
     /// Whether it can take a request now.
     pub(super) fn is_ready(&self) -> bool {
         match &self.sender {
-            Sender::Http1(sender) => sender.is_ready(),
+            Sender::Http1(sender, _) => sender.is_ready(),
             Sender::Http2(sender, _) => sender.is_ready(),
         }
     }
@@ -62,7 +63,7 @@ impl Connection {
 
     pub(super) fn is_closed(&self) -> bool {
         match &self.sender {
-            Sender::Http1(sender) => sender.is_closed(),
+            Sender::Http1(sender, _) => sender.is_closed(),
             Sender::Http2(sender, _) => sender.is_closed(),
         }
     }

@@ -8,6 +8,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
 use super::ConnectError;
+use super::names::Names;
 use crate::config::Proxy;
 use crate::upstream::origin::Origin;
 use crate::upstream::proxy;
@@ -17,22 +18,23 @@ pub(super) async fn dial(
     origin: &Origin,
     address: Option<SocketAddr>,
     proxy: Option<&Proxy>,
+    names: &Names,
 ) -> Result<TcpStream, ConnectError> {
     let Some(proxy) = proxy.filter(|proxy| proxy::applies(proxy, &origin.host)) else {
         return match address {
             Some(address) => Ok(tuned(TcpStream::connect(address).await.map_err(ConnectError::Connect)?)),
-            None => dial_by_name(&origin.host, origin.port).await,
+            None => dial_by_name(names, &origin.host, origin.port).await,
         };
     };
-    let mut stream = dial_by_name(&proxy.host, proxy.port).await?;
+    let mut stream = dial_by_name(names, &proxy.host, proxy.port).await?;
     let host = origin.address.map_or_else(|| origin.host.clone(), |address| address.to_string());
     proxy::ask(&mut stream, proxy, &host, origin.port).await.map_err(ConnectError::Proxy)?;
     Ok(stream)
 }
 
 /// The first of the name's addresses that takes a connection.
-async fn dial_by_name(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-    let addresses = tokio::net::lookup_host((host, port)).await.map_err(ConnectError::Resolve)?;
+async fn dial_by_name(names: &Names, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let addresses = names.look_up(host, port).await.map_err(ConnectError::Resolve)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
         match TcpStream::connect(address).await {

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ConnectError;
+use super::headroom::{Bounded, Headroom};
 use super::noting::{Note, Noting};
 use super::settings::PoolSettings;
 use super::shared::Streams;
@@ -35,7 +36,7 @@ const PING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection that takes requests.
 pub(super) enum Fresh {
-    Http1(http1::SendRequest<Body>, Option<OwnedSemaphorePermit>),
+    Http1(http1::SendRequest<Body>, Headroom, Option<OwnedSemaphorePermit>),
     Http2(http2::SendRequest<Body>, Rc<Streams>),
 }
 
@@ -78,6 +79,7 @@ async fn http1<S>(stream: S, max_head_bytes: usize, permit: Option<OwnedSemaphor
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let (stream, headroom) = Bounded::new(stream, max_head_bytes);
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(max_head_bytes)
         .handshake(TokioIo::new(stream))
@@ -89,7 +91,7 @@ where
     });
     // It says that it is ready once its task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;
-    Ok(Fresh::Http1(sender, permit))
+    Ok(Fresh::Http1(sender, headroom, permit))
 }
 
 async fn http2<S>(

@@ -4,6 +4,8 @@ mod connection;
 mod dial;
 mod error;
 mod handshake;
+mod headroom;
+mod names;
 mod noting;
 mod settings;
 mod shared;
@@ -20,6 +22,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 pub use self::connection::{Connection, Lease, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{Fresh, Version, handshake};
+use self::names::Names;
 pub use self::settings::PoolSettings;
 use self::shared::Shared;
 use super::origin::{Origin, Speaks};
@@ -41,6 +44,7 @@ pub struct Pool {
     /// How many connections may be in use at once, and who may.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
     tls: OnceCell<Connectors>,
+    names: Names,
     /// Seconds since the pool was made, advanced by [`Pool::tick`]: reading a clock for each request would cost more.
     now_secs: Cell<u64>,
 }
@@ -67,6 +71,7 @@ impl Pool {
             is_http1: Cell::new(false),
             slots: RefCell::default(),
             tls: OnceCell::new(),
+            names: Names::default(),
             now_secs: Cell::new(0),
         };
         pool.resize();
@@ -175,15 +180,15 @@ impl Pool {
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Connection, ConnectError> {
         let settings = self.settings.borrow().clone();
-        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref());
+        let dialing = dial::dial(&self.origin, self.address, settings.proxy.as_deref(), &self.names);
         let stream = tokio::time::timeout(timeout, dialing).await.map_err(|_| ConnectError::Timeout)??;
         let tls = self.connectors()?;
         let fresh = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
         let now_secs = self.now_secs.get();
         Ok(match fresh {
-            Fresh::Http1(sender, permit) => {
+            Fresh::Http1(sender, headroom, permit) => {
                 self.is_http1.set(version == Version::Http2 || self.is_http1.get());
-                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
+                Connection { permit, ..Connection::new(Sender::Http1(sender, headroom), now_secs) }
             }
             Fresh::Http2(sender, streams) => self.shared.add(sender, streams, now_secs, settings.max_idle > 0),
         })
@@ -201,7 +206,7 @@ impl Pool {
     async fn waited_for(&self) -> Option<Connection> {
         loop {
             let Idle { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
-            if let Sender::Http1(sender) = &mut connection.sender
+            if let Sender::Http1(sender, _) = &mut connection.sender
                 && sender.ready().await.is_ok()
             {
                 return Some(connection);

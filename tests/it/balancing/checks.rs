@@ -28,7 +28,7 @@ fn who_fails_its_checks_gets_no_request_until_it_passes_them() {
     assert_eq!(shares(&gateway, "/orders/x", 10, &[]).len(), 2);
     a_status.store(500, SeqCst);
     let line = gateway.logged("endpoint fails its health checks");
-    assert!(line.contains(&a.uri()), "{line}");
+    assert!(line.contains(&a.uri()) && line.contains("reason=\"it answers 500\""), "{line}");
     assert_eq!(shares(&gateway, "/orders/x", 10, &[]), [share("b", 10)].into());
     b_status.store(302, SeqCst);
     gateway.logged("no endpoint lives");
