@@ -228,6 +228,11 @@ impl Sink {
         self.found.iter().any(|f| f.severity == Severity::Error)
     }
 
+    /// Whether errors were found since `mark`.
+    pub(crate) fn has_errors_since(&self, mark: Mark) -> bool {
+        self.found.iter().skip(mark.0).any(|found| found.severity == Severity::Error)
+    }
+
     /// A moment of the reading, for [`Sink::soften`].
     pub(crate) fn mark(&self) -> Mark {
         Mark(self.found.len())
