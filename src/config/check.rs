@@ -14,7 +14,7 @@ use super::check_key_resolver::key_resolvers;
 use super::check_request_counter::metering;
 use super::check_trusted::trusted_proxies;
 use super::filters::Settings;
-use super::limiter::{Limits, families};
+use super::limiter::{Limits, families, throw_on_limit};
 use super::model::{
     AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, RequestSeries,
     Route, Underscores,
@@ -79,6 +79,7 @@ pub(crate) fn check(
             StatusCode::FORBIDDEN,
             sink,
         ),
+        throw_on_limit: throw_on_limit(raw, sink),
         headers: limiter_headers(raw, sink),
         // What is wrong with it is told where it stands.
         has_redis: raw.redis.is_some(),

@@ -198,6 +198,23 @@ impl Written {
         bound
     }
 
+    /// Refuses Spring's expressions: a value `#{…}` is evaluated there and would be taken as it stands here.
+    pub(crate) fn refuse_expressions(&self, sink: &mut Sink) -> bool {
+        let is_one = |arg: &&Arg| {
+            let text = arg.value.trim();
+            text.starts_with("#{") && text.ends_with('}')
+        };
+        let before = sink.mark();
+        for arg in self.args.iter().filter(is_one) {
+            sink.error(
+                arg.origin,
+                format!("`{}` is an expression that Spring evaluates in Java, which Tollgate cannot", arg.value.trim()),
+            )
+            .help("write the value itself, or `${NAME}` for one of the environment");
+        }
+        sink.has_errors_since(before)
+    }
+
     /// Complains about arguments that nobody knows and that say nothing besides.
     pub(crate) fn check_empty(&self, known: &[&str], sink: &mut Sink) {
         for arg in &self.empty {

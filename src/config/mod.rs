@@ -22,6 +22,7 @@ mod check_routes;
 mod check_server;
 mod check_target;
 mod check_trusted;
+mod comma_lists;
 mod de;
 mod definition;
 mod dotted;
@@ -71,6 +72,7 @@ mod upstreams;
 mod values;
 mod yaml;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -180,10 +182,15 @@ fn parse_text(
     let whole = unfold::join(documents, &profiles, env, &mut sink);
     let properties = whole.clone();
     let mut root = unfold::unfold(whole, &mut places, &mut sink);
+    comma_lists::split(&mut root, &mut places);
+    let mut groups = HashSet::new();
+    placeholder::groups(&root, &mut groups);
     let lookup = |name: &str| {
         let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
         let random = || placeholder::random(name).map(placeholder::Value::Literal);
-        from_environment.or_else(random).or_else(|| property(&properties, name).map(placeholder::Value::Text))
+        let property = || property(&properties, name).map(placeholder::Value::Text);
+        let group = || groups.contains(name).then(|| placeholder::Value::Literal(format!("${{{name}}}")));
+        from_environment.or_else(random).or_else(property).or_else(group)
     };
     written((&root, &properties));
     let literal = environment::overlay(&mut root, env, &mut places, &mut sink);

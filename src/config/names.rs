@@ -4,11 +4,12 @@
 const LATER_FILTERS: &[&str] = &[];
 
 /// What Spring does with a Java class or another system, and what to do instead.
-const REFUSED: [(&str, &str, &str); 8] = [
+const REFUSED: [(&str, &str, &str); 9] = [
     ("ReadBody", "it needs a Java predicate", "match on a header, the query or the path instead"),
     ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
     ("ModifyResponseBody", "it needs a Java function", "change the body in the upstream"),
+    ("Hystrix", "Spring Cloud Gateway 3 has removed it", "write `CircuitBreaker`, with the same arguments"),
     ("JsonToGrpc", "it needs a protobuf descriptor and a transcoder", "let the upstream speak JSON"),
     ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),

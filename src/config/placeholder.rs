@@ -4,6 +4,8 @@
 //! hold placeholders again. A value of the environment is taken as it is: it may be a password with `${` in it, and
 //! must not end up in a message.
 
+use std::collections::HashSet;
+
 use super::environment::Literal;
 use super::problem::Sink;
 use super::yaml::{Kind, Node};
@@ -39,6 +41,20 @@ pub(crate) fn resolve(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>, l
         }
         Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, sink)),
         Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, sink)),
+    }
+}
+
+/// The names of groups, `(?<name>…)`, in all texts below `node`: `${name}` in a replacement means one of them where no
+/// property has that name. Spring leaves what it cannot resolve as it is.
+pub(crate) fn groups(node: &Node, into: &mut HashSet<String>) {
+    match &node.kind {
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            let names = text.split("(?<").skip(1).filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
+            into.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned));
+        }
+        Kind::Seq(items) => items.iter().for_each(|item| groups(item, into)),
+        Kind::Map(entries) => entries.iter().for_each(|(_, value)| groups(value, into)),
     }
 }
 

@@ -210,11 +210,11 @@ impl Sink {
         Help(self.found.last_mut())
     }
 
-    /// What can as well be removed, and why: what is [`Help::idle`], and what a warning says does nothing.
+    /// What can as well be removed, and why: what is [`Help::idle`], and what is said to do nothing.
     pub(crate) fn idle(&self) -> Vec<(Origin, String)> {
         let does_nothing = |found: &Found| {
             let says = |words| found.message.contains(words);
-            found.severity == Severity::Warning && (says("has no effect") || says("does nothing"))
+            found.severity != Severity::Error && (says("has no effect") || says("does nothing"))
         };
         let idle = self.found.iter().filter(|found| found.idle || does_nothing(found));
         let place = |found: &Found| match found.at {
@@ -226,6 +226,11 @@ impl Sink {
 
     pub(crate) fn has_errors(&self) -> bool {
         self.found.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Whether errors were found since `mark`.
+    pub(crate) fn has_errors_since(&self, mark: Mark) -> bool {
+        self.found.iter().skip(mark.0).any(|found| found.severity == Severity::Error)
     }
 
     /// A moment of the reading, for [`Sink::soften`].

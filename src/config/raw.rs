@@ -246,7 +246,7 @@ pub(crate) struct RawRemoveHopByHop {
     pub(crate) headers: Option<Vec<Spot<String>>>,
 }
 
-/// Requests without a key.
+/// Requests without a key, and what a denial is.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEmptyKey {
@@ -256,6 +256,8 @@ pub(crate) struct RawEmptyKey {
     #[serde(alias = "empty-key-status")]
     #[schemars(with = "Option<Scalar>")]
     pub(crate) empty_key_status_code: Option<Spot<String>>,
+    /// Whether a denial is an exception, which is answered 500. Default false.
+    pub(crate) throw_on_limit: Option<Spot<bool>>,
 }
 
 /// What `RequestRateLimiter` tells the client.

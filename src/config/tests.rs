@@ -157,6 +157,33 @@ fn default_filters_and_route_filters_are_merged_by_position() {
 }
 
 #[test]
+fn predicates_and_filters_in_one_text_are_split_at_commas() {
+    let text = "default-filters: SecureHeaders,PreserveHostHeader\nroutes:\n- id: a\n  uri: 'echo:'\n  predicates: Path=/a/**, Method=GET\n  filters: StripPrefix=1,AddRequestHeader=X\n";
+    let problems = parse("test.yaml", text, &no_env).unwrap_err();
+    assert!(problems.to_string().contains("test.yaml:6:12: error: `AddRequestHeader` needs"), "{problems}");
+    let spring =
+        text.replace("default", "spring.cloud.gateway.default").replace("routes:", "spring.cloud.gateway.routes:");
+    for text in [text, &spring] {
+        let route = &loaded(&text.replace(",AddRequestHeader=X", ",PrefixPath=/b")).config.routes[0].definition;
+        assert_eq!(route.predicates, ["Path=/a/**", "Method=GET"]);
+        assert_eq!(route.filters, ["SecureHeaders", "StripPrefix=1", "PreserveHostHeader", "PrefixPath=/b"]);
+    }
+}
+
+#[test]
+fn a_group_of_a_regular_expression_is_no_placeholder() {
+    let text = "routes:\n- {id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RewritePath, args: {regexp: '/a/(?<rest>.*)', replacement: '/${rest}'}}]}\n";
+    let filters = |env: &dyn Fn(&str) -> Option<String>| {
+        let loaded = parse("test.yaml", text, env).unwrap_or_else(|problems| panic!("{problems}"));
+        loaded.config.routes[0].definition.filters.join(" ")
+    };
+    assert!(filters(&no_env).contains("replacement=/${rest}"), "{}", filters(&no_env));
+    let env = |name: &str| (name == "rest").then(|| "b".to_owned());
+    assert!(filters(&env).contains("replacement=/b"), "a variable wins, as in Spring");
+    assert!(refused(&text.replace("${rest}", "${else}")).contains("`${else}` is not set"));
+}
+
+#[test]
 fn routes_are_sorted_by_order_and_disabled_ones_dropped() {
     let text = "routes:\n- {id: b, uri: 'echo:', predicates: [Path=/b], order: 1}\n- {id: off, uri: 'echo:', predicates: [Path=/b], enabled: false}\n- {id: c, uri: 'echo:', predicates: [Path=/c], order: 1}\n- {id: a, uri: 'echo:', predicates: [Path=/a], order: -1}\n";
     let ids: Vec<String> = loaded(text).config.routes.iter().map(|route| route.id.to_string()).collect();

@@ -164,6 +164,11 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, sink: &mut Sink) -> N
     }
     lend_bundles(&mut whole, &mut result);
     upstreams::take_over(&mut whole, &mut result, sink);
+    if let Some(security) = find(&mut whole, &["spring", "security"]) {
+        sink.warn(security.origin.key(), "`spring.security` is not read: whom Spring Security turns away is let in here")
+            .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
+        take(&mut whole, &["spring", "security"]);
+    }
     let Kind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Origin)> = Vec::new();
     for (key, value) in entries {

@@ -109,6 +109,10 @@ pub(crate) fn check(written: &Written, settings: &Settings<'_>, sink: &mut Sink)
         unknown(written, sink);
         return None;
     };
+    // Limiters have key resolvers and read all of theirs themselves.
+    if !entry.args.is_empty() && written.refuse_expressions(sink) {
+        return None;
+    }
     (entry.check)(&Call { written, args: entry.args, settings }, sink)
 }
 

@@ -24,7 +24,7 @@ use tollgate_filters::metering::{Dimensions, Period};
 use self::args::{Entry, Section};
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 pub use self::naming::{NamedLimit, Naming};
-pub(crate) use self::settings::families;
+pub(crate) use self::settings::{families, throw_on_limit};
 use super::check_jwt::Tokens;
 use super::de::canonical;
 use super::definition::Written;
@@ -80,6 +80,7 @@ pub(crate) struct Limits<'c> {
     pub(crate) tokens: &'c Tokens,
     pub(crate) deny_empty_key: bool,
     pub(crate) empty_key_status: StatusCode,
+    pub(crate) throw_on_limit: bool,
     pub(crate) headers: HeaderNames,
     pub(crate) has_redis: bool,
     pub(crate) has_cluster: bool,

@@ -15,14 +15,17 @@ use crate::config::check_key_resolver::one_key_resolver;
 use crate::config::check_trusted::network;
 use crate::config::definition::Arg;
 use crate::config::problem::Sink;
+use crate::config::raw::RawConfig;
+use crate::config::spot::Spot;
 use crate::config::values::{flag, header_name, refusal_of};
+use crate::config::yaml::Origin;
 
 /// Everything that is said once.
 pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<Settings> {
     let key_resolver =
         if section.has("key-resolver") { key_resolver(section, limits, sink) } else { Some(KeyResolver::principal()) };
     let deny_empty_key = flag(section.get("deny-empty-key", sink), limits.deny_empty_key, sink);
-    let (throws, default_status) = thrown(section, sink)?;
+    let (throws, default_status) = thrown(section, limits, sink)?;
     let status = status(section, "status-code", default_status, sink);
     let empty_key_status = status_named(section, ["empty-key-status", "empty-key-status-code"], limits, sink);
     let block_status = self::status(section, "block-status", StatusCode::FORBIDDEN, sink);
@@ -62,19 +65,31 @@ pub(super) fn key_resolver(section: &Section<'_>, limits: &Limits<'_>, sink: &mu
 
 /// Spring's `throw-on-limit`, and the status of denials that follows from it: an exception that no handler catches is
 /// rendered as 500.
-fn thrown(section: &Section<'_>, sink: &mut Sink) -> Option<(bool, StatusCode)> {
+fn thrown(section: &Section<'_>, limits: &Limits<'_>, sink: &mut Sink) -> Option<(bool, StatusCode)> {
     let arg = section.get("throw-on-limit", sink);
-    if !flag(arg, false, sink)? {
+    if !flag(arg, limits.throw_on_limit, sink)? {
         return Some((false, StatusCode::TOO_MANY_REQUESTS));
     }
     if let Some(arg) = arg {
-        sink.info(
-            arg.origin.key(),
-            "`throw-on-limit` has no handler here: denied requests are answered 500, as in Spring without one",
-        )
-        .help("`on-limit: forward:/path` sends them elsewhere, `status-code` answers another status");
+        tell_of_throwing(arg.origin, sink);
     }
     Some((true, StatusCode::INTERNAL_SERVER_ERROR))
+}
+
+/// Spring's `filter.request-rate-limiter.throw-on-limit`, for all limiters.
+pub(crate) fn throw_on_limit(raw: &RawConfig, sink: &mut Sink) -> bool {
+    let Some(Spot { value: true, origin }) = raw.filter.request_rate_limiter.throw_on_limit else { return false };
+    tell_of_throwing(origin, sink);
+    true
+}
+
+/// Says that nobody here handles an exception.
+fn tell_of_throwing(at: Origin, sink: &mut Sink) {
+    sink.info(
+        at.key(),
+        "`throw-on-limit` has no handler here: denied requests are answered 500, as in Spring without one",
+    )
+    .help("`on-limit: forward:/path` sends them elsewhere, `status-code` answers another status");
 }
 
 fn status(section: &Section<'_>, name: &str, default: StatusCode, sink: &mut Sink) -> Option<StatusCode> {
@@ -200,7 +215,7 @@ fn on_limit(section: &Section<'_>, throws: bool, sink: &mut Sink) -> Option<OnLi
             .help("the path of a route of this file; the query stays");
         return None;
     };
-    if throws {
+    if throws && section.has("throw-on-limit") {
         sink.warn(arg.origin.key(), "`on-limit` leaves nothing for `throw-on-limit` to do").help("remove that");
     }
     Some(OnLimit::Forward(path.into()))

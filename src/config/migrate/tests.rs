@@ -171,3 +171,14 @@ fn only_active_profiles_are_migrated() {
     let without = migrate("a.yml", text, &|_| None).unwrap().yaml;
     assert!(without.contains("line 3: documents for other profiles are skipped: prod"), "{without}");
 }
+
+#[test]
+fn what_has_no_effect_is_left_out() {
+    let text = "spring.cloud.gateway:\n  routes: [\"a=http://a,Path=/**\"]\n  httpclient:\n    wiretap: true\n    compression: true\n    max-initial-line-length: 4096\n    connect-timeout: 1000\n    websocket.max-frame-payload-length: 1048576\n    pool: {metrics: true, name: p, eviction-interval: 5s}\n    ssl.close-notify-flush-timeout: 3s\n  x-forwarded.order: 1\n  discovery.locator.enabled: false\nresilience4j:\n  circuitbreaker.instances.none: {sliding-window-size: 3, register-health-indicator: true}\n  retry.instances.none.max-attempts: 3\n";
+    let (migrated, _, _) = both("a.yml", text).unwrap();
+    let new = parse("new.yaml", &migrated.yaml, &env).unwrap_or_else(|problems| panic!("{problems}{}", migrated.yaml));
+    assert!(new.notes.is_empty(), "{}{}", new.notes, migrated.yaml);
+    for (kept, gone) in [("connect-timeout: 1000", "wiretap: true"), ("# Left out: `compression`", "metrics: true")] {
+        assert!(migrated.yaml.contains(kept) && !migrated.yaml.contains(gone), "{}", migrated.yaml);
+    }
+}

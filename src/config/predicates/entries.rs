@@ -7,7 +7,7 @@ use super::super::de::{canonical, same_name};
 use super::super::definition::{Arg, Written};
 use super::super::filters::Argument;
 use super::super::problem::{Sink, closest};
-use super::{Call, Entry, Takes, networks};
+use super::{Call, Entry, Takes, networks, patterns};
 use crate::routing::{Predicate, PredicateError};
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
@@ -45,6 +45,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )],
         takes: Takes::List,
         check: |call, sink| {
+            patterns::warn(call.written, sink);
             let patterns = call.list(sink)?;
             let with_port = call.settings.include_port;
             Some(if with_port { Predicate::host(&patterns) } else { Predicate::host_without_port(&patterns) })
@@ -209,6 +210,7 @@ fn take_named(written: &mut Written, name: &str) -> Option<Arg> {
 }
 
 fn path(call: &Call<'_>, sink: &mut Sink) -> Checked {
+    patterns::warn(call.written, sink);
     let mut written = call.written.clone();
     let is_last = written.args.last().is_some_and(|arg| arg.value.parse::<bool>().is_ok());
     let named = take_named(&mut written, "matchTrailingSlash");

@@ -4,6 +4,7 @@
 mod condition;
 mod entries;
 mod networks;
+mod patterns;
 mod settings;
 mod weights;
 
@@ -66,7 +67,7 @@ fn check(written: &Written, settings: &Settings<'_>, sink: &mut Sink) -> Option<
         unknown(written, sink);
         return None;
     };
-    if settings.switches.refuse(switches::Kind::Predicate, written, sink) {
+    if settings.switches.refuse(switches::Kind::Predicate, written, sink) || written.refuse_expressions(sink) {
         return None;
     }
     let result = (entry.check)(&Call { written, args: entry.args, settings }, sink)?;

@@ -83,7 +83,7 @@ impl Resilience {
                 if names.is_empty() { "add `CircuitBreaker=…` to a route".to_owned() } else { suggest(name, &names) };
             if sink.is_spring {
                 // Other parts of the application may use it.
-                sink.info(*at, message).help(help);
+                sink.info(*at, message).idle().help(help);
             } else {
                 sink.warn(*at, message).help(help);
             }

@@ -48,10 +48,14 @@ pub(super) const BELOW_ROOT: &[Entry] = &[
     entry("httpclient.ssl.close-notify-read-timeout", "httpclient.ssl.close-notify-read-timeout: 0s", ""),
     entry("httpclient.ssl.key-store", "httpclient.ssl.key-store: store.jks", ""),
     entry("httpclient.websocket.max-frame-payload-length", "httpclient.websocket.max-frame-payload-length: 65536", ""),
-    entry("httpclient.websocket.proxy-ping", "httpclient.websocket.proxy-ping: true", ""),
-    entry("httpclient.wiretap", "httpclient.wiretap: false", ""),
+    entry(
+        "httpclient.websocket.proxy-ping",
+        "httpclient.websocket.proxy-ping: true",
+        "pings pass in any case: `false` has no effect",
+    ),
+    entry("httpclient.wiretap", "httpclient.wiretap: true", ""),
     entry("httpclient.compression", "httpclient.compression: true", ""),
-    entry("httpserver.wiretap", "httpserver.wiretap: false", ""),
+    entry("httpserver.wiretap", "httpserver.wiretap: true", ""),
     entry("httpserver.customizer-enabled", "httpserver.customizer-enabled: true", ""),
     entry(
         "globalcors.cors-configurations",
