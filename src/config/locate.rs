@@ -7,7 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
+};
 
 use super::yaml::{Origin, Places};
 
@@ -245,6 +248,12 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
         self.scalar()
+    }
+
+    /// What has a tag stands behind it.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Self::Value, A::Error> {
+        let (_, tagged) = data.variant::<IgnoredAny>()?;
+        tagged.newtype_variant_seed(self)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

@@ -35,18 +35,23 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// Reads a duration; the error says what was expected.
+/// As good as for ever, and still a moment from now that clocks can tell: a thousand years.
+const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
+
+/// Reads a duration, at most [`LONGEST`]; the error says what was expected.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if let Ok(millis) = text.parse::<u64>() {
-        return Ok(Duration::from_millis(millis));
+        return Ok(Duration::from_millis(millis).min(LONGEST));
     }
     let parsed = if text.starts_with(['P', 'p']) {
         text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok())
     } else {
         humantime::parse_duration(text).ok()
     };
-    parsed.ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
+    parsed
+        .map(|time| time.min(LONGEST))
+        .ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
 }
 
 /// Reads a number of bytes; the error says what was expected.
@@ -132,6 +137,10 @@ mod tests {
         }
         for text in ["", "soon", "-5", "5 parsecs", "-PT1S"] {
             assert!(parse_time(text).is_err(), "{text}");
+        }
+        for text in ["18446744073709551615", "18446744073709551615s", "PT9223372036854775807S"] {
+            let longest = parse_time(text).unwrap();
+            assert!(std::time::Instant::now().checked_add(longest * 10).is_some(), "{text}");
         }
     }
 

@@ -146,12 +146,14 @@ pub fn explain(config: &Config, asked: Asked) -> Explanation {
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
         return explanation;
     }
+    let forwarding = &config.forwarding;
+    let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
     let view = RequestView {
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query(),
         headers: &head.headers,
-        peer,
+        peer: if forwarding.believes_address { client } else { peer },
         now_ms: || jiff::Timestamp::now().as_millisecond(),
         chance,
     };

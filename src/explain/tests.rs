@@ -98,6 +98,17 @@ fn answers_of_filters_and_of_the_gateway_are_told() {
 }
 
 #[test]
+fn predicates_see_the_client_where_its_proxy_is_believed() {
+    let yaml = "
+server: {forward-headers-strategy: framework}
+trusted-proxies: [10.0.0.0/8]
+routes: [{id: a, uri: 'http://a', predicates: [RemoteAddr=192.0.2.0/24]}]
+";
+    let seen = |fields: &[_]| explained(yaml, "GET", "/", fields).route.is_some();
+    assert!(seen(&[("x-forwarded-for", "192.0.2.7")]) && !seen(&[]));
+}
+
+#[test]
 fn the_text_for_people_says_it_line_by_line() {
     let text = explained(ROUTES, "GET", "/away", &[]).to_string();
     let lines: Vec<_> = text.lines().collect();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderName, Request, Response};
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
@@ -128,7 +128,10 @@ pub fn stack(
             Filter::RemoveJsonAttributes(settings) => {
                 Shared::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
             }
-            Filter::LocalResponseCache(cache) => cached(route_id, cache, service, resources),
+            Filter::LocalResponseCache(cache) => {
+                let targets = filters.iter().filter_map(as_edit).filter_map(Edit::target_header);
+                cached(route_id, cache, targets.cloned(), service, resources)
+            }
             Filter::RequestCounter(counter) => {
                 let scope = counter.bucket.clone().unwrap_or_else(|| scope(route_id, counters));
                 counters -= 1;
@@ -167,9 +170,17 @@ fn counted(layer: RequestCounterLayer, service: Shared) -> Shared {
     Shared::new(tower::util::MapResponse::new(layer.layer(inner), outer))
 }
 
-fn cached(route_id: &Arc<str>, cache: &ResponseCache, service: Shared, resources: &dyn Resources) -> Shared {
+/// Fields that name another upstream, `targets`, keep answers apart: who may choose one must not answer for the others.
+fn cached(
+    route_id: &Arc<str>,
+    cache: &ResponseCache,
+    targets: impl Iterator<Item = HeaderName>,
+    service: Shared,
+    resources: &dyn Resources,
+) -> Shared {
     let scope = format!("{route_id}#{:x}", cache.identity);
     let layer = LocalResponseCacheLayer::new(scope, cache.settings, resources.cache(route_id, cache));
+    let layer = layer.differing_by(targets);
     let outer = |response: Response<Filling<Body>>| response.map(Body::from);
     let cached = Shared::new(tower::util::MapResponse::new(layer.layer(service.clone()), outer));
     // Who asks to leave HTTP wants no answer that was kept.
@@ -197,7 +208,6 @@ fn concurrency_limited(
     Shared::new(tower::util::MapResponse::new(layer.layer(service), outer))
 }
 
-/// Whether a filter edits upstreams' answers, and so must tell them from ours.
 fn as_edit(filter: &Filter) -> Option<&Edit> {
     match filter {
         Filter::Edit(edit) => Some(edit),

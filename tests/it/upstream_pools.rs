@@ -62,6 +62,25 @@ fn whoever_waits_too_long_for_a_connection_is_answered_503() {
 }
 
 #[test]
+fn whoever_waits_for_a_connection_does_not_wait_for_the_rest_of_an_upload() {
+    let upstream = Upstream::scripted(|stream, _| {
+        let mut head = [0; 4096];
+        if std::io::Read::read(stream, &mut head).is_ok() {
+            let _ = stream.write_all(&response(200, &[], b"ok"));
+            std::thread::sleep(Duration::from_secs(3));
+        }
+    });
+    let gateway = pooled("{type: fixed, max-connections: 1, acquire-timeout: 1s}", &upstream.uri());
+    let mut uploading = gateway.connect();
+    uploading.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+    // Answered before its body has come; the rest comes slowly.
+    assert_eq!(uploading.response().unwrap().status, 200);
+    let start = Instant::now();
+    assert_eq!(gateway.get("/x").status, 200);
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_broken_connection_makes_room_for_another() {
     let upstream = Upstream::scripted(|stream, seen| {
         if let Some(request) = read_request(stream) {

@@ -138,6 +138,15 @@ impl Edit {
         matches!(self.0, Kind::Target(_))
     }
 
+    /// The request header that says where the request goes (`RequestHeaderToRequestUri`).
+    #[must_use]
+    pub fn target_header(&self) -> Option<&HeaderName> {
+        match &self.0 {
+            Kind::Target(TargetEdit::Header(name)) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether it rewrites by an expression that may match something else than Java's
     /// ([`JavaRegex::repeats_nothing`](crate::java_regex::JavaRegex::repeats_nothing)).
     #[must_use]

@@ -1,5 +1,7 @@
 //! Query edits.
 
+use std::collections::HashMap;
+
 use http::uri::PathAndQuery;
 use http::{Extensions, Request, Uri};
 
@@ -117,20 +119,24 @@ fn parameters(query: &str) -> impl Iterator<Item = Parameter> + '_ {
 
 /// The query that says `parameters`, those of equal names side by side where the first of them stood.
 fn joined(parameters: &[Parameter]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (at, first) in parameters.iter().enumerate() {
-        if parameters[..at].iter().any(|earlier| earlier.name == first.name) {
-            continue;
+    let mut places = HashMap::new();
+    let mut named: Vec<Vec<&Parameter>> = Vec::new();
+    for parameter in parameters {
+        let place = *places.entry(&*parameter.name).or_insert(named.len());
+        match named.get_mut(place) {
+            Some(equals) => equals.push(parameter),
+            None => named.push(vec![parameter]),
         }
-        for parameter in parameters[at..].iter().filter(|parameter| parameter.name == first.name) {
-            if !out.is_empty() {
-                out.push(b'&');
-            }
-            percent::encode_strictly(parameter.name.iter().copied(), &mut out);
-            if let Some(value) = &parameter.value {
-                out.push(b'=');
-                percent::encode_strictly(value.iter().copied(), &mut out);
-            }
+    }
+    let mut out = Vec::new();
+    for parameter in named.into_iter().flatten() {
+        if !out.is_empty() {
+            out.push(b'&');
+        }
+        percent::encode_strictly(parameter.name.iter().copied(), &mut out);
+        if let Some(value) = &parameter.value {
+            out.push(b'=');
+            percent::encode_strictly(value.iter().copied(), &mut out);
         }
     }
     out
@@ -195,6 +201,15 @@ mod tests {
         ] {
             assert_eq!(edited(&remove, uri), expected, "{uri}");
         }
+    }
+
+    #[test]
+    fn many_names_take_no_more_time_than_many_parameters() {
+        // As long as a URI can be.
+        let query: Vec<String> = (0..13_000).map(|number| format!("{number:x}")).collect();
+        let start = std::time::Instant::now();
+        edited(&QueryEdit::remove("0").unwrap(), &format!("/a?{}", query.join("&")));
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
     }
 
     #[test]

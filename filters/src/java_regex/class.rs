@@ -39,7 +39,7 @@ pub(super) fn class(translator: &mut Translator<'_>, depth: usize) -> Result<(),
                 Escaped::Quoted(text) => text.chars().for_each(|char| push_escaped(char, &mut translator.out)),
             },
             // In an expression with comments, `(?x)`, blanks count for nothing in both dialects.
-            ' ' | '\t' | '\n' | '#' => translator.out.push(char),
+            ' ' | '\t' | '\n' | '#' if translator.has_comments => translator.out.push(char),
             _ => range(translator, char)?,
         }
         is_first = false;

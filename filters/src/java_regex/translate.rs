@@ -29,6 +29,8 @@ pub(super) struct Translator<'e> {
     pub(super) target: Target,
     pub(super) out: String,
     needs_backtracking: bool,
+    /// Whether a flag was seen by which blanks and comments count for nothing, `(?x)`.
+    pub(super) has_comments: bool,
     /// Groups that have been opened.
     groups: usize,
     /// Where in `out` the groups begin that are still open.
@@ -49,7 +51,8 @@ enum Quantifier {
 pub(super) fn translate(expression: &str, target: Target) -> Result<Translated, RegexError> {
     let out = String::with_capacity(expression.len() + 16);
     let chars = expression.chars().peekable();
-    let mut translator = Translator { chars, target, out, needs_backtracking: false, groups: 0, open: Vec::new() };
+    let mut translator =
+        Translator { chars, target, out, needs_backtracking: false, has_comments: false, groups: 0, open: Vec::new() };
     translator.run()?;
     let Translator { out: pattern, needs_backtracking, groups, .. } = translator;
     Ok(Translated { pattern, needs_backtracking, groups })
@@ -234,6 +237,7 @@ impl Translator<'_> {
             }
         }
         let kept = kept.strip_suffix('-').unwrap_or(&kept);
+        self.has_comments |= kept.split('-').next().is_some_and(|set| set.contains('x'));
         match (flags.ends_with(':'), kept.is_empty()) {
             (true, _) => self.out.push_str(&format!("(?{kept}:")),
             (false, is_empty) => {

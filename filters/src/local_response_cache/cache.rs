@@ -132,13 +132,14 @@ impl ResponseCache {
         }
     }
 
-    /// Notes that an answer of `resource` is on its way, so that one who changes it meanwhile is noticed.
-    pub(super) fn expect(&self, resource: &Key) -> Arc<Resource> {
+    /// Notes that an answer of `resource` is on its way, so that one who changes it meanwhile is noticed. Its answers differ
+    /// by the fields `by` in any case.
+    pub(super) fn expect(&self, resource: &Key, by: &[HeaderName]) -> Arc<Resource> {
         if let Some(known) = self.resource(resource) {
             return known;
         }
         let generation = self.generations.fetch_add(1, Relaxed);
-        let new = Arc::new(Resource { generation, vary: Box::default() });
+        let new = Arc::new(Resource { generation, vary: by.into() });
         self.kept.insert(*resource, Kept::Resource(Arc::clone(&new)));
         new
     }

@@ -58,7 +58,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{HeaderName, Method, Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower::{Layer, Service};
@@ -96,6 +96,7 @@ struct Shared {
     scope: Arc<str>,
     settings: Settings,
     cache: Arc<ResponseCache>,
+    differs_by: Box<[HeaderName]>,
 }
 
 // === impl Settings ===
@@ -120,7 +121,16 @@ impl Settings {
 impl LocalResponseCacheLayer {
     /// Keeps answers in `cache`, which others may share, apart from those of other scopes.
     pub fn new(scope: impl Into<Arc<str>>, settings: Settings, cache: Arc<ResponseCache>) -> Self {
-        Self { shared: Arc::new(Shared { scope: scope.into(), settings, cache }) }
+        Self { shared: Arc::new(Shared { scope: scope.into(), settings, cache, differs_by: Box::default() }) }
+    }
+
+    /// Keeps answers to requests apart whose fields `names` differ, whatever the upstream's `Vary` says: for what decides
+    /// further in which upstream that is.
+    #[must_use]
+    pub fn differing_by(self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        let Shared { scope, settings, cache, .. } = &*self.shared;
+        let (scope, settings, cache) = (Arc::clone(scope), *settings, Arc::clone(cache));
+        Self { shared: Arc::new(Shared { scope, settings, cache, differs_by: names.into_iter().collect() }) }
     }
 }
 
@@ -199,7 +209,12 @@ impl Shared {
                 if let Some(kept) = &kept {
                     rules::ask_again(request.headers_mut(), &kept.headers);
                 }
-                Found::Nothing(Then::Keeps { resource, asked, expected: cache.expect(&resource), kept })
+                Found::Nothing(Then::Keeps {
+                    resource,
+                    asked,
+                    expected: cache.expect(&resource, &self.differs_by),
+                    kept,
+                })
             }
         }
     }

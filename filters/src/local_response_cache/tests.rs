@@ -121,6 +121,22 @@ async fn an_answer_is_kept_for_its_time_and_says_how_much_is_left() {
 }
 
 #[tokio::test]
+async fn what_names_the_upstream_keeps_answers_apart() {
+    let mut cached = Cached::new(|request| {
+        let target = request.headers().get("x-target").map_or("", |target| target.to_str().unwrap());
+        Response::new(Bytes::from(target.to_owned()).into())
+    });
+    cached.layer = cached.layer.clone().differing_by([HeaderName::from_static("x-target")]);
+    for _ in [1, 2] {
+        for target in ["http://a", "http://b"] {
+            assert_eq!(cached.get(&[("x-target", target)]).await.1, target);
+        }
+        assert_eq!(cached.get(&[]).await.1, "");
+    }
+    assert_eq!(cached.asked(), 3);
+}
+
+#[tokio::test]
 async fn everyone_gets_what_is_his() {
     let cached = Cached::new(|request| {
         let language = request.headers().get("accept-language").map_or("none", |value| value.to_str().unwrap());

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -40,6 +40,8 @@ struct Reader<B> {
 struct Tape<B> {
     inner: Pin<Box<B>>,
     turn: u32,
+    /// Who waits for the next piece. Its turn may be over before that comes, and then it has to be told so.
+    waits: Option<Waker>,
     read: Vec<u8>,
     max_bytes: usize,
     trailers: Option<HeaderMap>,
@@ -73,6 +75,7 @@ pub fn record<B: Body<Data = Bytes>>(body: B, max_bytes: usize) -> (ReplayBody<B
     let tape = Tape {
         inner: Box::pin(body),
         turn: 0,
+        waits: None,
         read: Vec::new(),
         max_bytes,
         trailers: None,
@@ -96,6 +99,9 @@ impl<B> Recording<B> {
             return None;
         }
         tape.turn += 1;
+        if let Some(earlier) = tape.waits.take() {
+            earlier.wake();
+        }
         let reader = Reader { tape: Arc::clone(shared), turn: tape.turn, position: 0, told_trailers: false };
         Some(ReplayBody(Kind::Recorded(reader)))
     }
@@ -198,7 +204,11 @@ impl<B: Body<Data = Bytes>> Reader<B> {
             self.told_trailers = true;
             return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
         }
-        Poll::Ready(match ready!(tape.inner.as_mut().poll_frame(cx)) {
+        let Poll::Ready(next) = tape.inner.as_mut().poll_frame(cx) else {
+            tape.waits = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        Poll::Ready(match next {
             None => {
                 tape.has_ended = true;
                 None
@@ -285,6 +295,26 @@ mod tests {
         assert!(!third.is_end_stream());
         assert_eq!(third.size_hint().exact(), Some(5));
         assert_eq!(third.collect().await.unwrap().to_bytes(), "hello");
+    }
+
+    /// A body that never comes.
+    struct Silence;
+
+    impl Body for Silence {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_body_learns_that_another_attempt_has_it() {
+        let (mut first, recording) = record(Silence, 5);
+        let (read, second) = tokio::join!(first.frame(), async { recording.unwrap().replay().unwrap() });
+        assert!(matches!(read, Some(Err(ReplayError::Superseded))));
+        assert!(!second.is_end_stream());
     }
 
     #[tokio::test]

@@ -50,6 +50,19 @@ fn every_node_and_key_is_found_where_it_stands() {
 }
 
 #[test]
+fn keys_with_tags_are_found_as_well() {
+    for text in ["a: {b: c,!x: \"y\"}\n", "!x a: [b]\n", "- {!x a: b, c: }\n"] {
+        let (documents, places) = parse(text, &mut Sink::default());
+        let mut wanted = Vec::new();
+        all(&documents[0], "", &mut wanted);
+        let origins: Vec<Origin> = wanted.iter().map(|(_, origin)| *origin).collect();
+        for ((path, _), at) in wanted.iter().zip(locate(text, &places, &origins)) {
+            assert!(at.is_some(), "{path} in {text}");
+        }
+    }
+}
+
+#[test]
 fn thousands_of_places_take_no_more_than_a_few_readings() {
     let text: String = (0..3_000).map(|index| format!("- {{a: [{index}]}}\n")).collect();
     let (documents, places) = parse(&text, &mut Sink::default());

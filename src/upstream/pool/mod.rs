@@ -29,6 +29,9 @@ use super::origin::{Origin, Speaks};
 use super::tls::Connectors;
 use crate::config::Leasing;
 
+/// How long a connection that was given back may take to be ready for the next request.
+const SOON: Duration = Duration::from_millis(50);
+
 /// The connections of one worker to one origin.
 #[derive(Debug)]
 pub struct Pool {
@@ -202,12 +205,13 @@ impl Pool {
         acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
     }
 
-    /// A connection that was given back, waiting until its task knows so: to make another would be one too many.
+    /// A connection that was given back, waiting until its task knows so: to make another would be one too many. One
+    /// that is not ready soon still sends the request that was answered before its end, and is closed after that.
     async fn waited_for(&self) -> Option<Connection> {
         loop {
             let Idle { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
             if let Sender::Http1(sender, _) = &mut connection.sender
-                && sender.ready().await.is_ok()
+                && let Ok(Ok(())) = tokio::time::timeout(SOON, sender.ready()).await
             {
                 return Some(connection);
             }
