@@ -236,7 +236,11 @@ fn by_pattern(node: &Node, sink: &mut Sink) -> ByPattern {
         return Vec::new();
     };
     let mut policies = Vec::with_capacity(entries.len());
-    for (pattern, value) in entries {
+    for (at, (pattern, value)) in entries.iter().enumerate() {
+        if entries[..at].iter().any(|(before, _)| before == "/**") {
+            sink.warn(value.origin.key(), format!("the policy for `{pattern}` never holds: `/**` stands before it"))
+                .help("the first pattern that matches counts: move `/**` behind the others");
+        }
         let (raw, unknown) = de::read::<RawCors>(value, sink);
         unknown.iter().for_each(|unknown| de::report_unknown(unknown, sink));
         if let Some(policy) = policy(&raw, value.origin, sink) {
@@ -257,4 +261,24 @@ fn predicates(policies: ByPattern, at: Origin, sink: &mut Sink) -> Vec<(Predicat
         }
     }
     found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn a_policy_behind_that_for_all_paths_is_pointed_out() {
+        for (patterns, is_pointed_out) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
+            let policies = patterns.map(|pattern| format!("'[{pattern}]': {{allowed-origins: '*'}}")).join(", ");
+            let text = format!(
+                "globalcors: {{cors-configurations: {{{policies}}}}}\n\
+                 routes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n"
+            );
+            let loaded = parse("test.yaml", &text, &|_| None).map_err(|problems| problems.to_string()).unwrap();
+            let notes = loaded.notes.to_string();
+            assert_eq!(notes.contains("`/a/**` never holds"), is_pointed_out, "{patterns:?}: {notes}");
+        }
+    }
 }

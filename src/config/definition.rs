@@ -7,6 +7,9 @@ use super::predicates;
 use super::problem::{Sink, closest, suggest};
 use super::yaml::{Kind, Node, Origin};
 
+/// What Spring names arguments that have a position alone; files made from its own listings hold such.
+const GENERATED: &str = "_genkey_";
+
 /// One predicate or filter, its arguments as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
@@ -172,7 +175,10 @@ impl Written {
         for (position, arg) in self.args.iter().enumerate() {
             let field = match &arg.name {
                 None => (position < N).then_some(position),
-                Some(name) => fields.iter().position(|field| same_name(field, name)),
+                Some(name) => {
+                    let generated = (name.starts_with(GENERATED) && position < N).then_some(position);
+                    fields.iter().position(|field| same_name(field, name)).or(generated)
+                }
             };
             match (field, &arg.name) {
                 (Some(field), _) => bound[field] = Some(arg),

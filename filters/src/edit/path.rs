@@ -58,8 +58,11 @@ impl PathEdit {
     }
 
     pub(super) fn rewrite(regexp: &str, replacement: &str) -> Result<Self, EditError> {
-        let rewrite = Rewrite::new(regexp, replacement, |text| checked_text(text, replacement))?;
-        Ok(Self::Rewrite(Box::new(rewrite)))
+        let with_query = |text: &str| {
+            let parts: Result<Vec<_>, _> = text.split('?').map(|part| checked_text(part, replacement)).collect();
+            parts.map(|parts| parts.join("?"))
+        };
+        Rewrite::new(regexp, replacement, with_query).map(|rewrite| Self::Rewrite(Box::new(rewrite)))
     }
 
     pub(super) fn variables(&self) -> Vec<&str> {
@@ -128,16 +131,22 @@ fn is_dot_segment(segment: &[u8]) -> bool {
     false
 }
 
-/// Puts `path` in place of the URI's own and keeps the query.
+/// Puts `path` in place of the URI's own and keeps the query, behind parameters that `path` may end in: paths come in
+/// without `?`, so one is from a replacement.
 fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
     if path.first() != Some(&b'/') {
         path.insert(0, b'/');
     }
-    if has_dot_segments(&path) {
+    let path_ends = path.iter().position(|byte| *byte == b'?');
+    if has_dot_segments(path.get(..path_ends.unwrap_or(path.len())).unwrap_or_default()) {
         return Err(Failure::BadValue);
     }
     if let Some(query) = uri.query() {
-        path.push(b'?');
+        match path_ends {
+            None => path.push(b'?'),
+            Some(_) if path.ends_with(b"&") || path.ends_with(b"?") => {}
+            Some(_) => path.push(b'&'),
+        }
         path.extend_from_slice(query.as_bytes());
     }
     let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| Failure::BadValue)?;

@@ -36,11 +36,11 @@ impl Edit {
     /// `RewritePath`: replaces every match of `regexp` in the path by `replacement`, as Java's `String.replaceAll` does:
     /// unanchored, `$1` and `${name}` for groups `(…)` and `(?<name>…)`, `\` before what is meant literally. `$\` means
     /// `$`, for YAML in which `${name}` would be a placeholder. As in Java an empty match right behind another counts,
-    /// so `.*` matches a path twice.
+    /// so `.*` matches a path twice. Parameters behind a `?` in the replacement stand before those of the request.
     ///
     /// # Errors
     /// What [`JavaRegex`](crate::java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that holds
-    /// `?` or `#`.
+    /// `#`.
     pub fn rewrite_path(regexp: &str, replacement: &str) -> Result<Self, EditError> {
         PathEdit::rewrite(regexp, replacement).map(|edit| Self(Kind::Path(edit)))
     }

@@ -61,6 +61,11 @@ async fn paths_are_rewritten_as_java_does() {
         ("$", "/end", "/a", "/a/end"),
         // The query is not seen and kept.
         ("q", "z", "/q?q=q", "/z?q=q"),
+        // Parameters of the replacement stand before the request's.
+        ("/(\\w+)/v(\\d+)/x", "/x?lang=$1&v=$2", "/de/v2/x", "/x?lang=de&v=2"),
+        ("/(\\w+)/x", "/x?lang=$1", "/de/x?q=1", "/x?lang=de&q=1"),
+        ("/(\\w+)/x", "/x?lang=$1&", "/de/x?q=1", "/x?lang=de&q=1"),
+        ("/a", "/x?", "/a?q=1", "/x?q=1"),
         // Group numbers take as many digits as there are groups.
         ("/(a)(b)", "/$2$11", "/ab", "/ba1"),
         ("/(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "/$10$1", "/abcdefghij", "/ja"),
@@ -100,7 +105,7 @@ fn what_cannot_be_matched_or_replaced_is_refused() {
         ("/a", "/$", "must be followed by a group"),
         ("/a", "/$x", "must be followed by a group"),
         ("/a", "/\\", "escapes nothing"),
-        ("/a", "/b?c=1", "AddRequestParameter"),
+        ("/a", "/b#c", "holds `#`"),
     ] {
         match Edit::rewrite_path(regexp, replacement) {
             Ok(edit) => panic!("{regexp} -> {replacement} was taken: {edit:?}"),

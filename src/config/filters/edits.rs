@@ -34,20 +34,23 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "PrefixPath",
         doc: "Puts a prefix before the path, once a request: a second `PrefixPath` does nothing.",
         args: &[Argument::new("prefix", "The prefix, which may hold `{variables}`.")],
-        check: |call, sink| with_text(call, Edit::prefix_path, sink),
+        check: |call, sink| with_path(call, Edit::prefix_path, sink),
     },
     Entry {
         name: "SetPath",
         doc: "Replaces the path and keeps the query.",
         args: &[Argument::new("template", "The new path, which may hold `{variables}`.")],
-        check: |call, sink| with_text(call, Edit::set_path, sink),
+        check: |call, sink| with_path(call, Edit::set_path, sink),
     },
     Entry {
         name: "RewritePath",
         doc: "Replaces every match in the path, as Java's `String.replaceAll` does.",
         args: &[
             Argument::new("regexp", "A regular expression, not anchored."),
-            Argument::new("replacement", "What its matches become: `$1`, `$\\{name}` for groups."),
+            Argument::new(
+                "replacement",
+                "What its matches become: `$1`, `$\\{name}` for groups; behind a `?`, parameters before the request's.",
+            ),
         ],
         check: |call, sink| with_two(call, Edit::rewrite_path, sink),
     },
@@ -122,6 +125,17 @@ pub(super) fn finish(call: &Call<'_>, edit: Result<Edit, EditError>, sink: &mut 
         .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
     }
     Some(Filter::Edit(edit))
+}
+
+/// As [`with_text`] with a path, of which Spring takes what stands before `?` or `#`.
+fn with_path(call: &Call<'_>, edit: fn(&str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {
+    let [text] = call.texts(sink)?;
+    let Some((path, rest)) = text.find(['?', '#']).filter(|_| sink.is_spring).map(|at| text.split_at(at)) else {
+        return finish(call, edit(text), sink);
+    };
+    let message = format!("`{}` takes a path alone: `{rest}` is left out, as in Spring", call.written.name);
+    sink.warn(call.written.quoted_in(&format!("`{text}`")), message).help("AddRequestParameter adds parameters");
+    finish(call, edit(path), sink)
 }
 
 pub(super) fn with_text(call: &Call<'_>, edit: fn(&str) -> Result<Edit, EditError>, sink: &mut Sink) -> Option<Filter> {

@@ -134,6 +134,7 @@ impl Rewriting<'_> {
             node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value {
+            path_alone(text);
             // The first argument that is one too many; those behind it are as well.
             let extra = self.remains.idle.iter().find(|(at, _)| at.place == origin.place && at.argument > 0);
             if let Some((at, why)) = extra {
@@ -262,4 +263,12 @@ fn kebab(name: &str) -> String {
         was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
     }
     out
+}
+
+/// Leaves out of a path, in a shortcut, what Spring does not read of it.
+fn path_alone(shortcut: &mut String) {
+    let takes_a_path = ["PrefixPath", "SetPath"].iter().any(|name| shortcut.trim_start().starts_with(name));
+    if takes_a_path && let Some(end) = shortcut.find(['?', '#']) {
+        shortcut.truncate(end);
+    }
 }

@@ -49,6 +49,7 @@ fn shortcuts_and_named_arguments_mean_the_same() {
         ("['Method= GET, , POST,']", "Methods: [GET, POST]"),
         ("[{name: Host, args: {patterns: '**.a'}}]", "Hosts: [**.a]"),
         ("[{name: Header, args: {HEADER: X-Id, regexp: '\\d+'}}]", "Header: X-Id regexp=\\d+"),
+        ("[{name: Header, args: {_genkey_0: X-Id, _genkey_1: '\\d+'}}]", "Header: X-Id regexp=\\d+"),
         ("['Weight=g, 8']", "Weight: g 8"),
         ("[{name: Weight, args: {group: g, weight: 8}}]", "Weight: g 8"),
         ("[{name: Weight, args: {weight.group: g, weight.weight: 8}}]", "Weight: g 8"),
