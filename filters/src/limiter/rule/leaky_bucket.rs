@@ -143,7 +143,7 @@ impl LeakyBucket {
         self.max_queue.saturating_mul(self.interval_us).min(self.max_wait_us)
     }
 
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", test))]
     pub(crate) fn max_wait_us(&self) -> u64 {
         self.max_wait_us
     }
