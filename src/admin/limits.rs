@@ -3,6 +3,7 @@
 mod kept;
 
 use bytes::Bytes;
+use http::header::ORIGIN;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -39,6 +40,8 @@ enum Refused {
     OutOfReach,
     #[error("only GET, PUT and DELETE are served here")]
     Method,
+    #[error("changes are not served to pages of a browser")]
+    Browser,
     #[error("changes are served on a loopback address only: set `management.server.address: 127.0.0.1`")]
     Exposed,
 }
@@ -87,6 +90,8 @@ async fn respond(request: Request<Incoming>, state: &AdminState) -> Result<Value
     let action = match *request.method() {
         Method::GET => Action::Read,
         _ if !config.management.address.is_loopback() => return Err(Refused::Exposed),
+        // A page whose name was pointed at this address is of the same origin, and still says whose it is.
+        _ if request.headers().contains_key(ORIGIN) => return Err(Refused::Browser),
         Method::DELETE => Action::Forget,
         Method::PUT => Action::Change(change(request).await?),
         _ => return Err(Refused::Method),
@@ -201,7 +206,7 @@ impl Refused {
             Self::Locked => StatusCode::NOT_IMPLEMENTED,
             Self::OutOfReach => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Exposed => StatusCode::FORBIDDEN,
+            Self::Exposed | Self::Browser => StatusCode::FORBIDDEN,
         }
     }
 }

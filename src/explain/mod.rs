@@ -1,7 +1,7 @@
 //! What would become of a request, and why: `tollgate explain`.
 //!
 //! The request goes through the route's real layers, stacked as for traffic, before an upstream that only takes notes
-//! ([`recorder`]). Limiters ask a store that allows and notes what it was asked, so key ids, rules, scopes and the names
+//! (`recorder.rs`). Limiters ask a store that allows and notes what it was asked, so key ids, rules, scopes and the names
 //! in Redis are those of traffic, whatever filters did to the request before. Nothing is counted and nobody is connected
 //! to.
 

@@ -106,6 +106,9 @@ fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_memory() {
         let error = body["error"].as_str().unwrap();
         assert!(answered == status && error.contains(told), "{method} {path}: {answered} {error}");
     }
+    let origin = [("Origin", "http://rebound.example")];
+    let refused = Connection::open(gateway.admin).request("DELETE", "/api/limits/plain/x", &origin, b"");
+    assert_eq!(refused.status, 403, "a page of a browser");
 }
 
 #[test]

@@ -4,12 +4,12 @@
 //! |---|---|---|
 //! | the breaker is open | 503, `Retry-After` | `circuit-open` |
 //! | no answer within [`Settings::time_limit`] | 504; the request is given up | `time-limit` |
-//! | a [`Fault`] of the upstream | the answer that stands for it, or an empty 200 ([`Settings::resume_without_error`]) | its own |
+//! | a [`Fault`](crate::fault::Fault) of the upstream | the answer that stands for it, or an empty 200 ([`Settings::resume_without_error`]) | its own |
 //! | a status of [`Settings::failure_statuses`] | the upstream's, as it is | none |
 //! | anything else | as it is | |
 //!
 //! With a fallback ([`CircuitBreakerLayer::layer_with_fallback`]) each of these goes to it instead, as the request was when it
-//! came here, with a [`FallbackCause`] in its extensions. Of the dropped answer the headers that filters added stay
+//! came here, with a [`FallbackCause`](crate::fault::FallbackCause) in its extensions. Of the dropped answer the headers that filters added stay
 //! ([`Received`](crate::replay::Received)). The body is remembered up to [`Settings::max_body_bytes`]; a request with a larger
 //! one that was already being sent has no fallback.
 //!

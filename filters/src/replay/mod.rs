@@ -5,7 +5,7 @@
 //! is larger streams as though nobody recorded it, and is sent once. Costs a copy of the remembered bytes for each turn,
 //! and nothing for a request without a body.
 //!
-//! [`Carried`] and [`ReceivedLayer`] keep apart what an upstream said in an answer that is dropped, which is forgotten, and
+//! `Carried` and [`ReceivedLayer`] keep apart what an upstream said in an answer that is dropped, which is forgotten, and
 //! what filters added to it, which stays, as in Spring Cloud Gateway.
 
 mod body;

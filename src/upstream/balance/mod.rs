@@ -7,8 +7,8 @@
 //!        ── ends of ejections ◂─┘        ▴──────────────── failures in a row ────────────────┘
 //! ```
 //!
-//! What is known of endpoints ([`roster`]) is changed under a lock, seldom; each change is published as a
-//! [`Snapshot`](roster::Snapshot), of which a worker keeps its own view until there is a newer one. So choosing an endpoint takes no lock
+//! What is known of endpoints (`roster.rs`) is changed under a lock, seldom; each change is published as a
+//! `Snapshot`, of which a worker keeps its own view until there is a newer one. So choosing an endpoint takes no lock
 //! and reads no clock. All of it lives as long as the process: a reload keeps what is known of an endpoint that stays.
 
 mod balancer;
