@@ -53,7 +53,7 @@ fn a_table_of_routes() {
         route("denied", "SecureHeaders, 'RedirectTo=302,https://a.example'"),
         route("header", "{name: RequestHeaderSize, args: {maxSize: 46B}}"),
         route("named", "{name: RequestHeaderSize, args: {maxSize: 46B, errorHeaderName: X-Why}}"),
-        route("root", "'RemoveJsonAttributesResponseBody=id,unknown'"),
+        route("top", "'RemoveJsonAttributesResponseBody=id,unknown'"),
         route("deep", "'RemoveJsonAttributesResponseBody=id,true'"),
         route("long", "{name: RemoveJsonAttributesResponseBody, args: {fieldList: [id, inner], deleteRecursively: false}}"),
     ]
@@ -105,19 +105,19 @@ fn a_table_of_routes() {
     assert_eq!(get("/named/x", &[("X", &value)]).header("x-why"), Some(text));
 
     for (path, expected) in [
-        ("/root/json", r#"{"name":"Ada","inner":{"id":2,"list":[{"id":3,"n":1.10}]}}"#),
+        ("/top/json", r#"{"name":"Ada","inner":{"id":2,"list":[{"id":3,"n":1.10}]}}"#),
         ("/deep/json", r#"{"name":"Ada","inner":{"list":[{"n":1.10}]}}"#),
         ("/long/json", r#"{"name":"Ada"}"#),
-        ("/root/text", "{\"id\": 1"),
+        ("/top/text", "{\"id\": 1"),
     ] {
         let answer = get(path, &[("accept-encoding", "gzip"), ("range", "bytes=5-")]);
         assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{path}");
         assert_eq!(answer.header("content-length"), Some(expected.len().to_string().as_str()), "{path}");
     }
-    assert_eq!(get("/root/json", &[]).header("etag"), Some("W/\"x\""));
-    let asked = upstream.requests().into_iter().find(|request| request.target() == "/root/json").unwrap();
+    assert_eq!(get("/top/json", &[]).header("etag"), Some("W/\"x\""));
+    let asked = upstream.requests().into_iter().find(|request| request.target() == "/top/json").unwrap();
     assert_eq!((asked.header("accept-encoding"), asked.header("range")), (Some("identity"), None));
-    for path in ["/root/broken", "/root/gzip", "/root/large"] {
+    for path in ["/top/broken", "/top/gzip", "/top/large"] {
         let answer = get(path, &[]);
         assert_eq!((answer.status, answer.text().as_str()), (500, "Internal Server Error\n"), "{path}");
     }
