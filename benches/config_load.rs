@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tollgate::config::parse;
+use tollgate_config::parse;
 
 /// How much of a route there is.
 #[derive(Clone, Copy, PartialEq)]

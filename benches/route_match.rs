@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
-use tollgate::routing::{PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
+use tollgate_routing::{PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
 
 /// Routes as gateways have them: half share their first segments, each asks for a method too.
 fn table(routes: usize) -> RouteTable<usize> {

@@ -3,7 +3,7 @@ Takes, renews or gives back one of a key's slots: at most `limit` are held at on
 
 Source: the lock with a lease that its owner renews and only its owner gives back (`limit` 1 is that lock), as in
 Redis' own "Distributed Locks with Redis", for any number of holders; the decisions of
-filters/src/limiter/concurrency/leases.rs.
+crates/limiter/src/concurrency/leases.rs.
 
 KEYS[1]  sorted set, owner -> when its lease ends, in us since 1970; a lease that has ended counts as none
 ARGV[1]  acquire, renew or release

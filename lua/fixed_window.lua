@@ -1,7 +1,7 @@
 --[[
 Decides one request under a fixed window.
 
-Source: the decisions of filters/src/limiter/algorithm/fixed_window.rs. A window keeps its end when the rule changes,
+Source: the decisions of crates/limiter/src/algorithm/fixed_window.rs. A window keeps its end when the rule changes,
 unless one under the new rule would be over earlier. What is denied is not counted.
 
 KEYS[1]  "<taken in this window> <its end, unix time in us>"; missing = no window is open

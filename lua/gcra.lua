@@ -2,7 +2,7 @@
 Decides one request as a token bucket does, from one moment per key: the Generic Cell Rate Algorithm.
 
 Source: ITU-T I.371 (its theoretical arrival time is kept here as the moment at which the bucket is full again), with
-the decisions of filters/src/limiter/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
+the decisions of crates/limiter/src/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
 third of the memory, but Spring Cloud Gateway cannot read it.
 
 KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>][ +<units that rounding that up added>]", the rule as

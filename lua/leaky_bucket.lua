@@ -1,7 +1,7 @@
 --[[
 Gives one request its turn in a line in which turns are an interval apart.
 
-Source: the decisions of filters/src/limiter/algorithm/leaky_bucket.rs; the warm-up is Guava's SmoothWarmingUp. A
+Source: the decisions of crates/limiter/src/algorithm/leaky_bucket.rs; the warm-up is Guava's SmoothWarmingUp. A
 request takes the first turn that was given back and is long enough, otherwise the one behind all others. Turns that
 were given stay as they are when the rule changes, and move along when the clock is set back.
 

@@ -1,7 +1,7 @@
 --[[
 Decides one request under a prepaid stock, or grants to it.
 
-Source: the decisions of filters/src/limiter/algorithm/quota.rs. Nothing refills a stock; a new one begins when its
+Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a stock; a new one begins when its
 period is over, if it has one. A stock keeps its end when the rule changes, unless the period under the new rule is over
 earlier. What is denied takes nothing.
 

@@ -1,7 +1,7 @@
 --[[
 Decides one request under a sliding window that is estimated from two counters.
 
-Source: the decisions of filters/src/limiter/algorithm/sliding_window_counter.rs, after Cloudflare's rate limiting. Of
+Source: the decisions of crates/limiter/src/algorithm/sliding_window_counter.rs, after Cloudflare's rate limiting. Of
 what was taken in the previous window, the part counts by which it still overlaps with the last `window`. Windows begin
 at multiples of their length since 1970. Windows of another length, or that have not begun because the clock was set
 back, count as taken in the current one. What is denied is not counted.

@@ -1,7 +1,7 @@
 --[[
 Decides one request under an exact sliding window, from a log of what was taken.
 
-Source: the decisions of filters/src/limiter/algorithm/sliding_window_log.rs. What was taken at t counts until
+Source: the decisions of crates/limiter/src/algorithm/sliding_window_log.rs. What was taken at t counts until
 t + window. What is denied leaves no trace. What was taken in the future, since the clock was set back, counts as taken
 now. What is older than the window is dropped when something is taken, so a window that grows finds only what the
 shorter one had not dropped yet.

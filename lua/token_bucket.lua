@@ -1,7 +1,7 @@
 --[[
 Decides one request under a token bucket, exactly and atomically.
 
-Source: the decisions of filters/src/limiter/algorithm/token_bucket.rs, in the two keys of Spring Cloud Gateway's
+Source: the decisions of crates/limiter/src/algorithm/token_bucket.rs, in the two keys of Spring Cloud Gateway's
 RedisRateLimiter, so that both gateways can share buckets while one replaces the other. Unlike Spring's script this one
 refills continuously (microseconds, not whole seconds), writes nothing on a denial, never stores a bucket for 0 s, and
 keeps what was spent when the rule changes.

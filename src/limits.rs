@@ -5,23 +5,23 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate_filters::limiter::concurrency::redis::{RedisLeases, Releases};
-use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
-use tollgate_filters::limiter::store::Store;
-use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::redis::{
+use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
+use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::Store;
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::{
     Breakers, GatewayCount, Gateways, LockSettings, LockStats, LockedStore, RedisClient, RedisPlans, RedisSettings,
     RedisStats, RedisStatus, RedisStore, Retry,
 };
-use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
-use tollgate_filters::request_rate_limiter::PlanSource;
 
 use crate::circuit_breakers::CircuitBreakers;
-use crate::config::{
-    Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
-};
 use crate::redis_watch::Servers;
 use crate::response_caches::ResponseCaches;
+use tollgate_config::{
+    Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
+};
 
 /// How long a Redis that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);

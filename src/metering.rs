@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tollgate_filters::metering::{FlushSettings, Flusher};
+use tollgate_limiter::metering::{FlushSettings, Flusher};
 
-use crate::config::{Config, Filter};
 use crate::limits::{SharedLimits, redis_settings};
 use crate::worker::Orders;
+use tollgate_config::{Config, Filter};
 
 /// How long the end of the process may wait for Redis: twice a flush's timeout, and a connection made anew.
 const AT_THE_END: Duration = Duration::from_secs(5);

@@ -15,19 +15,19 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::admin::{self, AdminState};
-use crate::config::{Config, LogOutput, Target};
 use crate::descriptors;
 #[cfg(feature = "jwt")]
 use crate::jwt_keys::KeyKeeper;
 use crate::limits::SharedLimits;
 use crate::metering::Metering;
 use crate::redis_watch::RedisWatch;
-use crate::routing::Predicate;
 use crate::server::listener;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::{Keeper, Upstreams};
 use crate::worker::{Orders, Worker};
+use tollgate_config::{Config, LogOutput, Target};
+use tollgate_routing::Predicate;
 
 /// How often the buckets in memory are rid of those that are full again, a shard at a time.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);

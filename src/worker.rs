@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::config::{AccessLogFormat, Config};
 use crate::gateway::{Gateway, Resources};
 use crate::limits::{Limits, SharedLimits};
 use crate::server::accept;
@@ -22,6 +21,7 @@ use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::Upstreams;
+use tollgate_config::{AccessLogFormat, Config};
 
 /// What the process asks of its workers.
 #[derive(Clone, Debug)]

@@ -16,10 +16,10 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
 use tollgate_filters::headers::{Described, HeaderNames, RateLimitHeaders};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::rule::{Rule, TokenBucket};
-use tollgate_filters::limiter::store::{Check, Decision, Store};
-use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, service_fn};
 
 struct Says(Verdict);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{Response, Uri};
 use parking_lot::Mutex;
 
-use crate::limiter::verdict::{Source, Verdict};
+use tollgate_limiter::verdict::{Source, Verdict};
 
 /// Facts about a request that its head does not carry. Insert it into the request's extensions before the first
 /// filter runs; a filter that finds none treats every fact as unknown.

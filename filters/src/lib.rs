@@ -52,13 +52,10 @@ pub mod edit;
 pub mod fallback_headers;
 pub mod fault;
 pub mod headers;
-pub mod java_regex;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;
-pub mod limiter;
 pub mod local_response_cache;
-pub mod metering;
 mod percent;
 pub mod redirect_to;
 pub mod remove_json_attributes;
@@ -71,4 +68,3 @@ pub mod request_size;
 pub mod retry;
 pub mod secure_headers;
 pub mod set_status;
-mod sync;

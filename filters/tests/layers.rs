@@ -6,10 +6,6 @@
 mod concurrency_limiter;
 #[path = "layers/edit.rs"]
 mod edit;
-#[path = "layers/java_model.rs"]
-mod java_model;
-#[path = "layers/java_regex.rs"]
-mod java_regex;
 #[path = "layers/key_resolver.rs"]
 mod key_resolver;
 #[path = "layers/pacing.rs"]

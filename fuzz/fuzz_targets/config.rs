@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use tollgate::config::{Problems, parse};
+use tollgate_config::{Problems, parse};
 
 /// Longer texts find nothing that shorter ones do not, at a fraction of their speed.
 const MAX_BYTES: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
 use super::{AdminState, health, json, metrics, routes, text};
-use crate::config::Actuator;
+use tollgate_config::Actuator;
 
 /// What an endpoint's path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

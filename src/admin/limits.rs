@@ -10,12 +10,12 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::MOST;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::MOST;
 
 use self::kept::Kept;
 use super::{AdminState, json};
-use crate::config::{Filter, NamedLimit, Naming, RateLimiter, Route};
+use tollgate_config::{Filter, NamedLimit, Naming, RateLimiter, Route};
 
 /// Bytes of a change's body: it is two numbers.
 const MOST_BYTES: usize = 4096;

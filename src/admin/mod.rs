@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::Config;
 use crate::limits::SharedLimits;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::Upstreams;
+use tollgate_config::Config;
 
 /// How long a client of the admin port may take for a request's head, and between requests.
 const PATIENCE: Duration = Duration::from_secs(10);

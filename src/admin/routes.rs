@@ -6,8 +6,8 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use super::{AdminState, json};
-use crate::config::{self, Actuator, Route};
-use crate::routing::AllOf;
+use tollgate_config::{Actuator, Route};
+use tollgate_routing::AllOf;
 
 /// What is shown of routes.
 const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
@@ -67,12 +67,12 @@ pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<By
 
 /// The names of all filters.
 pub(super) fn filters() -> Value {
-    config::filters().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+    tollgate_config::filters().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
 }
 
 /// The names of all predicates.
 pub(super) fn predicates() -> Value {
-    config::predicates().iter().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
+    tollgate_config::predicates().iter().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
 }
 
 fn unknown() -> Response<Full<Bytes>> {

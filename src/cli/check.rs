@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::config::{self, LoadError};
+use tollgate_config::LoadError;
 
 /// Every file is good.
 const OK: u8 = 0;
@@ -25,7 +25,7 @@ fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn W
     let mut worst = OK;
     for path in files {
         // A closed pipe does not change the verdict: failed writes are let go.
-        let code = match config::load_for(path, profiles) {
+        let code = match tollgate_config::load_for(path, profiles) {
             Ok(loaded) => {
                 let _ = write!(err, "{}", loaded.notes.render(color));
                 let count = loaded.config.routes.len();

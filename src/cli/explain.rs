@@ -10,8 +10,8 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request};
 
-use crate::config::{self, LoadError};
 use crate::explain::{Asked, explain};
+use tollgate_config::LoadError;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let loaded = match config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
+    let loaded = match tollgate_config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
         Ok(loaded) => loaded,
         Err(error) => {
             eprint!("{}", error.render(super::wants_color()));

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::config::{self, LoadError, Severity};
+use tollgate_config::{LoadError, Severity};
 
 /// Prints `file` in our own form, or writes it to `out`. The exit code is 0, 1 when the file has errors, 2 when it cannot
 /// be read or `out` not be written. It is also 1 when our own form refuses what Spring lets pass, and somebody has to decide
 /// what is meant; that is told, too.
 pub(super) fn run(file: &Path, out: Option<PathBuf>) -> ExitCode {
-    let migrated = match config::migrate_file(file) {
+    let migrated = match tollgate_config::migrate_file(file) {
         Ok(migrated) => migrated,
         Err(error) => {
             eprint!("{}", error.render(super::wants_color()));
@@ -33,7 +33,7 @@ pub(super) fn run(file: &Path, out: Option<PathBuf>) -> ExitCode {
 /// Says what is wrong with the new file; whether it cannot be used so.
 fn left_to_decide(yaml: &str, out: Option<&Path>) -> bool {
     let name = out.map_or_else(|| "the new file".to_owned(), |out| out.display().to_string());
-    let (notes, is_refused) = match config::parse(&name, yaml, &|name| std::env::var(name).ok()) {
+    let (notes, is_refused) = match tollgate_config::parse(&name, yaml, &|name| std::env::var(name).ok()) {
         Ok(loaded) => (loaded.notes, false),
         Err(problems) => (problems, true),
     };

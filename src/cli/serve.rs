@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::config::{self, LoadError, Loaded};
 use crate::process::{self, Source};
 use crate::telemetry::logs;
+use tollgate_config::{LoadError, Loaded};
 
 /// What runs where no file is named.
 const DEFAULT: &str = "config/tollgate.yaml";
@@ -25,13 +25,13 @@ pub(super) fn file(file: Option<PathBuf>, profiles: Option<String>) -> ExitCode 
             return ExitCode::from(2);
         }
     };
-    start(config::load_for(&path, profiles.as_deref()), &Source::File { path, profiles })
+    start(tollgate_config::load_for(&path, profiles.as_deref()), &Source::File { path, profiles })
 }
 
 /// Runs the demo.
 pub(super) fn demo() -> ExitCode {
     let environment = |name: &str| std::env::var(name).ok();
-    start(config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
+    start(tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
 }
 
 fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {

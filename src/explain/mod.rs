@@ -22,11 +22,11 @@ use tollgate_filters::context::{LocalReply, RequestContext};
 
 use self::recorder::Recorder;
 use crate::body::Body;
-use crate::config::{Config, Route};
 use crate::gateway::screen::screen;
-use crate::routing::{RequestView, RouteTable};
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::Hygiene;
+use tollgate_config::{Config, Route};
+use tollgate_routing::{RequestView, RouteTable};
 
 /// How long layers may take, which wait for nobody.
 const PATIENCE: Duration = Duration::from_secs(5);

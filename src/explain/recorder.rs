@@ -9,28 +9,28 @@ use http::{Request, Response};
 use parking_lot::Mutex;
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::context::{RequestContext, TargetUri};
-use tollgate_filters::limiter::concurrency::redis::key_name;
-use tollgate_filters::limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::Rule;
-use tollgate_filters::limiter::store::redis::key_names;
-use tollgate_filters::limiter::store::{Check, Decision, Store};
-use tollgate_filters::limiter::verdict::{Answer, Outcome, Source, Verdict};
 use tollgate_filters::local_response_cache;
-use tollgate_filters::metering::{Ledger, Meter, MeterSettings};
-use tollgate_filters::request_rate_limiter::PlanSource;
+use tollgate_limiter::concurrency::redis::key_name;
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Lease, LeaseStats, LeaseStore};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::redis::key_names;
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Answer, Outcome, Source, Verdict};
 use tower::service_fn;
 
 use super::{Counted, Forwarded, by_name};
 use crate::body::Body;
-use crate::config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind,
-    Target,
-};
 use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, entering, stack};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::origin::Origin;
+use tollgate_config::{
+    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, ResponseCache, Route, StoreKind,
+    Target,
+};
 
 /// Takes notes of one request on one route.
 pub(super) struct Recorder<'r> {
@@ -278,6 +278,5 @@ fn describe(rule: &Rule) -> String {
             }
             None => format!("{name}, {} in all", quota.allowance()),
         },
-        _ => name.to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::config::parse;
+use tollgate_config::parse;
 
 fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Explanation {
     let config = parse("test.yaml", yaml, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config;

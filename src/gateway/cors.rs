@@ -13,8 +13,8 @@ use super::now_ms;
 use super::respond::Failure;
 use super::service::Shared;
 use crate::body::Body;
-use crate::routing::{Predicate, RequestView, RouteTable};
 use crate::server::connection::ConnectionInfo;
+use tollgate_routing::{Predicate, RequestView, RouteTable};
 
 /// Policies by path: the first pattern that matches has it.
 #[derive(Clone, Debug)]

@@ -8,22 +8,17 @@ use std::time::Duration;
 
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
-use tollgate_filters::limiter::store::Store;
 use tollgate_filters::local_response_cache;
-use tollgate_filters::metering::Meter;
-use tollgate_filters::request_rate_limiter::PlanSource;
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::metering::Meter;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::Store;
 
 use super::cors::{ByPath, granted, nowhere, shared_with};
 use super::reroute::Current;
 use super::service::Shared;
 use super::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
-use crate::config::{
-    self, ConcurrencyLimiter, Config, Filter, ForwardedHeaders, HttpClient, RateLimiter, RequestCounter, ResponseCache,
-    Target, Tell, TrustedProxies, Underscores,
-};
 use crate::limits::Limits;
-use crate::routing::{PathPattern, Predicate, RouteTable};
 use crate::telemetry::metrics::{Metrics, RouteMetrics, Routed};
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::elsewhere::Elsewhere;
@@ -33,6 +28,11 @@ use crate::upstream::headers::Hygiene;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
+use tollgate_config::{
+    self, ConcurrencyLimiter, Config, Filter, ForwardedHeaders, HttpClient, RateLimiter, RequestCounter, ResponseCache,
+    Target, Tell, TrustedProxies, Underscores,
+};
+use tollgate_routing::{PathPattern, Predicate, RouteTable};
 
 /// One configuration, ready to serve.
 #[derive(Debug)]
@@ -189,18 +189,18 @@ impl Resources {
     }
 
     /// Where requests of `route` are counted that matched `pattern`.
-    fn counted(&self, route: &config::Route, pattern: &str) -> Arc<RouteMetrics> {
+    fn counted(&self, route: &tollgate_config::Route, pattern: &str) -> Arc<RouteMetrics> {
         let (id, uri) = (Arc::clone(&route.id), route.definition.uri.as_str().into());
         self.metrics.route(self.worker, Some(Routed { id, uri, path: pattern.into() }))
     }
 
-    fn by_path(&self, route: &config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
+    fn by_path(&self, route: &tollgate_config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
         let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
         patterns.map(|pattern| (pattern.clone(), self.counted(route, &pattern.to_string()))).collect()
     }
 
     /// How `route` reaches targets that its requests name, and its own.
-    fn elsewhere(&self, route: &config::Route, client: &HttpClient) -> Elsewhere {
+    fn elsewhere(&self, route: &tollgate_config::Route, client: &HttpClient) -> Elsewhere {
         Elsewhere {
             pools: Rc::clone(&self.pools),
             tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
@@ -278,7 +278,7 @@ impl stack::Resources for Resources {
     }
 }
 
-fn timeouts(route: &config::Route, client: &HttpClient) -> Timeouts {
+fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> Timeouts {
     Timeouts {
         connect: route.connect_timeout.unwrap_or(client.connect_timeout),
         response: route.response_timeout.unwrap_or(client.response_timeout),

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tollgate_filters::limiter::store::Store;
 use tollgate_filters::request_rate_limiter::{
     Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
 };
+use tollgate_limiter::store::Store;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
 use super::service::Shared;
 use super::stack::Resources;
 use crate::body::Body;
-use crate::config::{self, NamedLimit, Naming, RateLimiter};
+use tollgate_config::{NamedLimit, Naming, RateLimiter};
 
 /// The limiter that is the `number`th of its route, from 1, before `inner`. `marked`: its refusals say that they are.
 pub(super) fn limited(
@@ -67,9 +67,9 @@ fn sets(naming: Naming<'_>, resources: &dyn Resources) -> (RuleSets, Vec<String>
     let limits = |plan, rules| naming.named(plan, rules).into_iter().map(limit).collect::<Vec<_>>();
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
-            config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
-            config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
-            config::PlanResolver::RedisHash { key, cache } => match resources.plans(key, *cache) {
+            tollgate_config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
+            tollgate_config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
+            tollgate_config::PlanResolver::RedisHash { key, cache } => match resources.plans(key, *cache) {
                 Some(source) => PlanResolver::Source(source),
                 None => PlanResolver::Table(Default::default()),
             },

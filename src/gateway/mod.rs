@@ -36,7 +36,6 @@ use screen::{Seen, screen};
 use service::ResponseFuture;
 
 use crate::body::Body;
-use crate::routing::RequestView;
 use crate::server::connection::{ConnectionInfo, Handler};
 use crate::server::drain::Stage;
 use crate::telemetry::access_log::{AccessLog, Line};
@@ -44,6 +43,7 @@ use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::Record;
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
 use crate::upstream::headers::upgrade_of;
+use tollgate_routing::RequestView;
 
 /// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
 #[derive(Debug)]

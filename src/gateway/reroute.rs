@@ -15,7 +15,7 @@ use super::now_ms;
 use super::respond::Failure;
 use super::service::{ResponseFuture, Shared};
 use crate::body::Body;
-use crate::routing::RequestView;
+use tollgate_routing::RequestView;
 
 /// The generation that serves at present. Whoever holds it keeps no generation alive.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use tower::util::MapRequest;
 use super::service::Shared;
 use super::stack::Resources;
 use crate::body::Body;
-use crate::config::{CircuitBreaker, Forward};
+use tollgate_config::{CircuitBreaker, Forward};
 
 /// Repeats what `inner` fails to answer.
 pub(super) fn retried(

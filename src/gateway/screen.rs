@@ -15,8 +15,8 @@ use http::{HeaderMap, Method, Uri, Version};
 use tollgate_filters::reply::prefers_problem;
 
 use super::respond::Failure;
-use crate::config::Underscores;
-use crate::routing::normalize;
+use tollgate_config::Underscores;
+use tollgate_routing::normalize;
 
 /// What the gateway must know of a request's fields: gathered in one pass, for a look-up each would hash every name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

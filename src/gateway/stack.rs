@@ -10,30 +10,30 @@ use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::fallback_headers::FallbackHeadersLayer;
-use tollgate_filters::limiter::concurrency::{LeaseStats, LeaseStore};
-use tollgate_filters::limiter::store::Store;
 use tollgate_filters::local_response_cache::{self, Filling, LocalResponseCacheLayer};
-use tollgate_filters::metering::Meter;
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
 use tollgate_filters::replay::ReceivedLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
-use tollgate_filters::request_rate_limiter::PlanSource;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
 use tollgate_filters::secure_headers::SecureHeadersLayer;
 use tollgate_filters::set_status::SetStatusLayer;
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::metering::Meter;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::Store;
 use tower::{Layer, service_fn};
 
 use super::context::Upgrade;
 use super::service::Shared;
 use super::{limiter, resilience};
 use crate::body::Body;
-use crate::config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Target, Tell};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::tell_prefix;
+use tollgate_config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Target, Tell};
 
 /// What the layers of a worker's routes are made with.
 pub trait Resources {

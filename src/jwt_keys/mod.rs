@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
 use self::fetch::{FetchError, MOST_BYTES};
-use crate::config::{Jwt, KeySource};
+use tollgate_config::{Jwt, KeySource};
 
 /// Reads for the sake of unknown keys are this far apart.
 const ASKED_EVERY: Duration = Duration::from_secs(30);

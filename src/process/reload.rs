@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Source;
 use crate::admin::AdminState;
-use crate::config::{self, Config};
 use crate::telemetry::log_writer::LogWriter;
+use tollgate_config::Config;
 
 /// The changed file; nothing where it is broken, which keeps what runs.
 pub(super) fn reload(
@@ -22,7 +22,7 @@ pub(super) fn reload(
         tracing::info!("the built-in configuration does not change");
         return None;
     };
-    match config::load_for(path, profiles.as_deref()) {
+    match tollgate_config::load_for(path, profiles.as_deref()) {
         Ok(loaded) => {
             loaded.notes.log();
             for setting in needs_restart(running, &loaded.config) {

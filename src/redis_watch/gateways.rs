@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
-use tollgate_filters::limiter::store::redis::{Heartbeat, StoreError};
+use tollgate_limiter::store::redis::{Heartbeat, StoreError};
 
-use crate::config::{Config, Filter, GatewayNumber};
 use crate::limits::SharedLimits;
 use crate::worker::Orders;
+use tollgate_config::{Config, Filter, GatewayNumber};
 
 /// How long the end of the process may wait until Redis knows of it. Without that the others know after five seconds.
 const TO_LEAVE: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::sleep;
-use tollgate_filters::limiter::store::redis::{ServerInfo, StoreError};
+use tollgate_limiter::store::redis::{ServerInfo, StoreError};
 
 use crate::limits::SharedLimits;
 

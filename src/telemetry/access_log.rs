@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 
 use super::log_writer::LogWriter;
-use crate::config::AccessLogFormat;
+use tollgate_config::AccessLogFormat;
 
 /// A worker's lines are handed over when they fill this many bytes …
 const CHUNK_BYTES: usize = 32 * 1024;

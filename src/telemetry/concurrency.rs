@@ -9,9 +9,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tollgate_filters::limiter::concurrency::{LeaseStats, Renewal};
-use tollgate_filters::limiter::verdict::{Outcome, Verdict};
 use tollgate_filters::request_rate_limiter::Finding;
+use tollgate_limiter::concurrency::{LeaseStats, Renewal};
+use tollgate_limiter::verdict::{Outcome, Verdict};
 
 use super::metrics::Metrics;
 use super::verdicts::LimiterMetrics;

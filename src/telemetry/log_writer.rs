@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::config::LogOutput;
+use tollgate_config::LogOutput;
 
 /// Chunks (of about 32 KB) that may wait for the disk before lines are dropped and counted.
 const QUEUE: usize = 256;

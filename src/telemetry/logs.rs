@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{LogFormat, Logging};
+use tollgate_config::{LogFormat, Logging};
 
 /// Starts logging to standard error. Called once; a second call changes nothing.
 pub fn init(logging: &Logging) {

@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use super::concurrency::ConcurrencyMetrics;
 use super::resilience::RetryMetrics;
 use super::verdicts::{self, LimiterMetrics};
-use crate::config::RequestSeries;
+use tollgate_config::RequestSeries;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

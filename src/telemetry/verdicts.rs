@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use tollgate_filters::limiter::verdict::Source;
 use tollgate_filters::request_rate_limiter::Finding;
+use tollgate_limiter::verdict::Source;
 
 /// One worker's verdicts of one limiter.
 #[derive(Debug)]

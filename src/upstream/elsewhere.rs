@@ -11,7 +11,7 @@ use super::endpoints::Pick;
 use super::error::ForwardError;
 use super::origin::Origin;
 use super::pools::Pools;
-use crate::config::{Http2, Scheme, Tls};
+use tollgate_config::{Http2, Scheme, Tls};
 
 /// How targets that requests name are reached: as the route's own.
 #[derive(Debug)]

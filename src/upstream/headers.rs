@@ -6,8 +6,8 @@ use http::header::{
 };
 use http::{StatusCode, Version};
 
-use crate::config::Underscores;
 use crate::gateway::screen::has_underscore;
+use tollgate_config::Underscores;
 
 /// What is done to the fields of every request and answer.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::config::{Http2, Scheme, Tls};
+use tollgate_config::{Http2, Scheme, Tls};
 
 /// One server as connections are kept for it: two origins that differ in anything share no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::config::{Proxy, ProxyKind, ProxyLogin};
+use tollgate_config::{Proxy, ProxyKind, ProxyLogin};
 
 /// Bytes of a proxy's answer to `CONNECT`: past that it is none.
 const MAX_ANSWER_BYTES: usize = 8 * 1024;

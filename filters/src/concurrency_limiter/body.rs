@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use crate::limiter::concurrency::Lease;
+use tollgate_limiter::concurrency::Lease;
 
 pin_project! {
     /// A body with the slot of its request, which is free when the body has ended, failed or been dropped.

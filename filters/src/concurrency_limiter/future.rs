@@ -13,7 +13,7 @@ use tower::Service;
 use super::body::Leased;
 use super::limiter::Limiter;
 use crate::context::Tunnel;
-use crate::limiter::concurrency::Acquired;
+use tollgate_limiter::concurrency::Acquired;
 
 type PendingSlot = Pin<Box<dyn Future<Output = Acquired> + Send>>;
 

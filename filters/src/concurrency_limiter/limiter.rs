@@ -13,11 +13,11 @@ use super::{HeaderNames, Settings};
 use crate::context::Degraded;
 use crate::headers::{DEGRADED, add_in_front, number_value, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
-use crate::limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore};
-use crate::limiter::key::BucketKey;
-use crate::limiter::verdict::{Outcome, Source, Verdict};
 use crate::reply::{self, Reply};
 use crate::request_rate_limiter::ErrorBody;
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 /// A concurrency limiter without the service behind it.
 #[derive(Clone)]

@@ -25,7 +25,7 @@
 //! use http_body_util::Full;
 //! use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Settings};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_filters::limiter::concurrency::{Concurrency, LeaseStats, LeaseTable, MemoryLeases};
+//! use tollgate_limiter::concurrency::{Concurrency, LeaseStats, LeaseTable, MemoryLeases};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -67,9 +67,9 @@ pub use self::body::Leased;
 pub use self::future::ResponseFuture;
 use self::limiter::{Answer, Limiter};
 use crate::key_resolver::KeyResolver;
-use crate::limiter::concurrency::{Concurrency, LeaseStore};
-use crate::limiter::verdict::Verdict;
 use crate::request_rate_limiter::ErrorBody;
+use tollgate_limiter::concurrency::{Concurrency, LeaseStore};
+use tollgate_limiter::verdict::Verdict;
 
 /// What a limiter asks of requests and how it answers. The defaults are those of
 /// [`RequestRateLimiter`](crate::request_rate_limiter).

@@ -4,8 +4,8 @@ use http::header::{HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 
 use super::{EditError, header};
-use crate::java_regex::{Charset, JavaRegex};
 use crate::percent;
+use tollgate_java_regex::{Charset, JavaRegex};
 
 /// Whether a version such as `/v2` at the beginning of a location's path is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Edit {
     /// so `.*` matches a path twice. Parameters behind a `?` in the replacement stand before those of the request.
     ///
     /// # Errors
-    /// What [`JavaRegex`](crate::java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that holds
+    /// What [`JavaRegex`](tollgate_java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that holds
     /// `#`.
     pub fn rewrite_path(regexp: &str, replacement: &str) -> Result<Self, EditError> {
         PathEdit::rewrite(regexp, replacement).map(|edit| Self(Kind::Path(edit)))

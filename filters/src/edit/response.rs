@@ -101,7 +101,7 @@ impl Edit {
     /// that takes the expression too long is removed.
     ///
     /// # Errors
-    /// What [`JavaRegex`](crate::java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that no
+    /// What [`JavaRegex`](tollgate_java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that no
     /// header can hold.
     pub fn rewrite_response_header(name: &str, regexp: &str, replacement: &str) -> Result<Self, EditError> {
         let edit = HeaderRewrite::new(name, regexp, replacement)?;

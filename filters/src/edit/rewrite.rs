@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{EditError, header};
-use crate::java_regex::{Charset, JavaRegex, Replacement, TooSlow};
+use tollgate_java_regex::{Charset, JavaRegex, Replacement, TooSlow};
 
 /// A pattern and what its matches become, as Spring writes them.
 #[derive(Clone, Debug)]

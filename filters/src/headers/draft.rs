@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use crate::limiter::rule::Rule;
-use crate::limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::verdict::{Answer, Outcome};
 
 /// The largest integer of RFC 9651 §3.3.1.
 const MOST: u128 = 999_999_999_999_999;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::limiter::rule::{Align, FixedWindow, TokenBucket};
+use tollgate_limiter::rule::{Align, FixedWindow, TokenBucket};
 
 fn bucket(rate: u64, period_ms: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::new(rate, Duration::from_millis(period_ms), burst).unwrap())
@@ -120,7 +120,7 @@ proptest! {
 
 #[test]
 fn windows_of_the_calendar_are_as_long_as_they_usually_are() {
-    use crate::limiter::rule::{Calendar, CalendarUnit, FixedWindow};
+    use tollgate_limiter::rule::{Calendar, CalendarUnit, FixedWindow};
     for (unit, secs) in [(CalendarUnit::Hour, 3_600), (CalendarUnit::Day, 86_400), (CalendarUnit::Week, 604_800)] {
         let rule = Rule::FixedWindow(FixedWindow::on_calendar(5, Calendar::new(unit, "Asia/Tokyo").unwrap()).unwrap());
         let field = policy_field(std::iter::once(&Policy::new("p", &rule))).unwrap();

@@ -19,9 +19,9 @@ use http::header::{Entry, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use self::number::number_value;
-use crate::limiter::rule::Rule;
-use crate::limiter::store::MAX_CHECKS;
-use crate::limiter::verdict::{Answer, Outcome, Source, Verdict};
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::MAX_CHECKS;
+use tollgate_limiter::verdict::{Answer, Outcome, Source, Verdict};
 
 /// The names under which a limiter reports, and whether it does (Spring's `redis-rate-limiter.include-headers`,
 /// `.remaining-header` and so on).
@@ -295,7 +295,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
-    use crate::limiter::rule::TokenBucket;
+    use tollgate_limiter::rule::TokenBucket;
 
     #[test]
     fn the_wait_is_rounded_up_and_at_least_one_second() {

@@ -8,7 +8,7 @@
 //! seen.
 //!
 //! Costs one allocation for what is noted and one for the name; bodies stream through. Where the counts go, how long
-//! they are kept and what may be lost: [`metering`](crate::metering).
+//! they are kept and what may be lost: [`metering`](tollgate_limiter::metering).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,7 +18,7 @@
 //! use http::{Request, Response};
 //! use http_body_util::{BodyExt, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_filters::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
+//! use tollgate_limiter::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
 //! use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
@@ -62,7 +62,7 @@ use tower::{Layer, Service};
 pub use self::body::Counted;
 use self::tally::Tally;
 use crate::key_resolver::{KeyBuf, KeyResolver};
-use crate::metering::Meter;
+use tollgate_limiter::metering::Meter;
 
 /// Puts a [`RequestCounter`] before a service.
 #[derive(Clone, Debug)]

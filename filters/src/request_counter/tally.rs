@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use http::{Method, StatusCode};
 
-use crate::metering::{Counts, Meter, Name};
+use tollgate_limiter::metering::{Counts, Meter, Name};
 
 /// What is noted of one request, held by both its bodies. Counted when the last of them lets go of it.
 #[derive(Debug)]

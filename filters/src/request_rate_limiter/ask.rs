@@ -8,9 +8,9 @@ use super::limiter::{Limiter, PendingVerdict};
 use super::set::Set;
 use crate::headers::Asked;
 use crate::key_resolver::KeyBuf;
-use crate::limiter::key::BucketKey;
-use crate::limiter::store::{Check, Decision, MAX_CHECKS};
-use crate::limiter::verdict::Verdict;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::store::{Check, Decision, MAX_CHECKS};
+use tollgate_limiter::verdict::Verdict;
 
 /// Which rules of which set were asked about.
 pub(super) struct Question {

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Request};
 
-use crate::limiter::rule::MOST;
+use tollgate_limiter::rule::MOST;
 
 /// What a request takes.
 #[derive(Clone, Debug, PartialEq, Eq)]

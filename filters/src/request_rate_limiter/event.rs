@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limiter::verdict::Source;
+use tollgate_limiter::verdict::Source;
 
 /// What one rule, or the whole limiter, says of one request. Requests without a key id are not told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,7 +56,7 @@ pub(super) enum Awaited {
 /// What came of it.
 enum Known {
     Plan(Option<Arc<str>>),
-    Verdict(crate::limiter::verdict::Verdict),
+    Verdict(tollgate_limiter::verdict::Verdict),
 }
 
 // === impl ResponseFuture ===

@@ -1,14 +1,13 @@
 //! What a limiter is made of: rules, and sets of them.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use super::cost::Cost;
 use super::enforcement::Enforcement;
 use crate::key_resolver::KeyResolver;
-use crate::limiter::rule::Rule;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::rule::Rule;
 
 /// One rule of a limiter.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub struct Limit {
     pub enforcement: Enforcement,
 }
 
-/// The rules of a limiter: at most [`MAX_CHECKS`](crate::limiter::store::MAX_CHECKS) a set, without any a set that
+/// The rules of a limiter: at most [`MAX_CHECKS`](tollgate_limiter::store::MAX_CHECKS) a set, without any a set that
 /// limits nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSets {
@@ -57,20 +56,6 @@ pub enum PlanResolver {
     Table(HashMap<String, String>),
     /// By the limiter's key id, asked for elsewhere.
     Source(Arc<dyn PlanSource>),
-}
-
-/// Knows the plans of key ids.
-pub trait PlanSource: Send + Sync {
-    /// The plan of the key `id`. What cannot be asked in time has none.
-    fn plan(&self, id: &[u8]) -> PlanLookup;
-}
-
-/// A plan's name, if there is one.
-pub enum PlanLookup {
-    /// At hand.
-    Ready(Option<Arc<str>>),
-    /// On its way; resolves within the source's own deadline.
-    Pending(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
 }
 
 impl RuleSets {

@@ -12,7 +12,7 @@ use super::access::AccessList;
 use super::ask::{Asking, Question};
 use super::enforcement::Part;
 use super::event::OnVerdict;
-use super::limit::{PlanLookup, PlanResolver, RuleSets};
+use super::limit::{PlanResolver, RuleSets};
 use super::set::Set;
 use super::settlement::Charge;
 use super::turn::Wait;
@@ -20,9 +20,10 @@ use super::{ErrorBody, OnLimit, Settings};
 use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
 use crate::key_resolver::KeyResolver;
-use crate::limiter::store::Store;
-use crate::limiter::verdict::{Outcome, Source, Verdict};
 use crate::reply::Reply;
+use tollgate_limiter::plan::PlanLookup;
+use tollgate_limiter::store::Store;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 /// A rate limiter without the service behind it.
 #[derive(Clone)]

@@ -36,9 +36,9 @@
 //! use http::{Request, Response, StatusCode};
 //! use http_body_util::{Empty, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_filters::limiter::rule::{Rule, TokenBucket};
-//! use tollgate_filters::limiter::store::{Check, Decision, Store};
-//! use tollgate_filters::limiter::verdict::{Outcome, Verdict};
+//! use tollgate_limiter::rule::{Rule, TokenBucket};
+//! use tollgate_limiter::store::{Check, Decision, Store};
+//! use tollgate_limiter::verdict::{Outcome, Verdict};
 //! use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
@@ -101,13 +101,13 @@ pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
 pub use self::event::{Event, Finding, OnVerdict};
 pub use self::future::ResponseFuture;
-pub use self::limit::{Limit, PlanLookup, PlanResolver, PlanSource, Plans, RuleSets};
+pub use self::limit::{Limit, PlanResolver, Plans, RuleSets};
 use self::limiter::Limiter;
 pub use self::settings::{ErrorBody, OnLimit, Settings};
 pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
 pub use self::template::Template;
-use crate::limiter::rule::Rule;
-use crate::limiter::store::Store;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::Store;
 
 /// Puts a [`RequestRateLimiter`] before a service. All services of one layer, and all layers of one store and scope,
 /// share their buckets.

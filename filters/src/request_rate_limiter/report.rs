@@ -15,9 +15,9 @@ use super::settlement::{Charge, Meter, RequestMeter, ResponseMeter};
 use super::turn::Wait;
 use super::{Cost, OnLimit};
 use crate::context::{Degraded, Rerouted};
-use crate::limiter::key::BucketKey;
-use crate::limiter::store::Check;
-use crate::limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::store::Check;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny");
 

@@ -7,10 +7,11 @@ use http::Request;
 
 use super::access::AccessList;
 use super::event::{Event, Finding};
-use super::limit::{PlanLookup, PlanResolver};
+use super::limit::PlanResolver;
 use super::limiter::{Access, Answer, Limiter, Plans};
 use crate::context::RequestContext;
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use tollgate_limiter::plan::PlanLookup;
 
 impl Limiter {
     pub(super) fn plan<B>(&self, plans: &Plans, request: &Request<B>) -> PlanLookup {

@@ -12,10 +12,10 @@ use super::{Cost, ErrorBody, Settings};
 use crate::context::{Degraded, LocalReply};
 use crate::headers::{Asked, Described, RateLimitHeaders, retry_after_secs};
 use crate::key_resolver::KeyResolver;
-use crate::limiter::rule::Rule;
-use crate::limiter::store::MAX_CHECKS;
-use crate::limiter::verdict::{Outcome, Verdict};
 use crate::reply::{self, Reply};
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::MAX_CHECKS;
+use tollgate_limiter::verdict::{Outcome, Verdict};
 
 /// One plan's rules with everything about them that is known at load.
 #[derive(Clone)]

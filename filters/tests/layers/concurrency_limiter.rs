@@ -15,12 +15,12 @@ use http_body_util::BodyExt;
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, HeaderNames, Leased, Settings};
 use tollgate_filters::context::{LocalReply, Tunnel};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::concurrency::{
+use tollgate_filters::request_rate_limiter::ErrorBody;
+use tollgate_limiter::concurrency::{
     Acquired, Acquisition, Concurrency, LeaseStats, LeaseStore, LeaseTable, MemoryLeases,
 };
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
-use tollgate_filters::request_rate_limiter::ErrorBody;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::support::{Body, hello};

@@ -11,10 +11,10 @@ use tollgate_filters::context::RequestContext;
 #[cfg(not(feature = "jwt"))]
 use tollgate_filters::key_resolver::KeyResolverError;
 use tollgate_filters::key_resolver::{KeyBuf, KeyResolver};
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{Rule, TokenBucket};
-use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::{Check, Decision, Store};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::{Check, Decision, Store};
 
 fn resolve(resolver: &KeyResolver, request: &Request<()>) -> Option<String> {
     let mut buf = KeyBuf::new();

@@ -7,11 +7,11 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::time::Instant;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::{LeakyBucket, Rule};
-use tollgate_filters::limiter::store::memory::{Clock, MemoryStore};
-use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{LeakyBucket, Rule};
+use tollgate_limiter::store::memory::{Clock, MemoryStore};
+use tollgate_limiter::store::{Check, Decision, Store};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::support::Body;

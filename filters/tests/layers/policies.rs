@@ -11,13 +11,14 @@ use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::Rerouted;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
-use tollgate_filters::limiter::store::memory::{ManualClock, MemoryStore};
-use tollgate_filters::limiter::store::{Check, Decision, Store};
 use tollgate_filters::request_rate_limiter::{
-    AccessList, Cost, CostSource, Enforcement, Event, Finding, Limit, Metered, OnLimit, PlanLookup, PlanResolver,
-    PlanSource, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings,
+    AccessList, Cost, CostSource, Enforcement, Event, Finding, Limit, Metered, OnLimit, PlanResolver, Plans,
+    RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings,
 };
+use tollgate_limiter::plan::{PlanLookup, PlanSource};
+use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
+use tollgate_limiter::store::{Check, Decision, Store};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{hello, text, upstream, values};
@@ -106,7 +107,7 @@ async fn several_rules_are_one_question_and_a_denial_takes_nothing() {
         let service = layer.layer(hello(&Arc::default()));
         assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
         assert_eq!(*store.questions.lock().unwrap(), [2; 4]);
-        let key = tollgate_filters::limiter::key::BucketKey { scope: "r#wide", id: b"ada" };
+        let key = tollgate_limiter::key::BucketKey { scope: "r#wide", id: b"ada" };
         let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 9).rule, cost: 0 }]) else {
             panic!("memory answers at once")
         };
@@ -220,7 +221,7 @@ async fn denied_requests_go_to_the_overflow_service_once() {
 }
 
 fn left(store: &Counting) -> u64 {
-    let key = tollgate_filters::limiter::key::BucketKey { scope: "r#all", id: b"ada" };
+    let key = tollgate_limiter::key::BucketKey { scope: "r#all", id: b"ada" };
     let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 100).rule, cost: 0 }]) else {
         panic!("memory answers at once")
     };

@@ -8,10 +8,10 @@ use http::{HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::limiter::rule::{Rule, TokenBucket};
-use tollgate_filters::limiter::store::Store;
-use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
 use tollgate_filters::request_rate_limiter::{ErrorBody, Event, Finding, RequestRateLimiterLayer, Settings};
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::Store;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{Fingers, Says, hello, reason, text, upstream, values};

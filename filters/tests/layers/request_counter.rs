@@ -11,8 +11,8 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
+use tollgate_limiter::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 fn layer() -> (Arc<Ledger>, RequestCounterLayer) {

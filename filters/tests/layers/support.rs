@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::{LocalReply, RequestContext};
-use tollgate_filters::limiter::store::{Check, Decision, Store};
-use tollgate_filters::limiter::verdict::{Outcome, Source, Verdict};
+use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Service, service_fn};
 
 /// The body of mock responses.

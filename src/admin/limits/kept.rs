@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::limiter::key::BucketKey;
-use tollgate_filters::limiter::rule::Rule;
-use tollgate_filters::limiter::store::memory::MemoryStore;
-use tollgate_filters::limiter::store::redis::RedisStore;
-use tollgate_filters::limiter::store::{Check, Decision, OnStoreFailure, Store};
-use tollgate_filters::limiter::verdict::Source;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::RedisStore;
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::verdict::Source;
 
 use super::{AdminState, Refused};
-use crate::config::{Atomicity, Config, RateLimiter, StoreKind};
+use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// One of the two stores.
 pub(super) enum Kept {

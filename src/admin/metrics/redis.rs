@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
-use tollgate_filters::limiter::store::redis::{
+use tollgate_limiter::store::redis::{
     BreakerState, CallSizes, Latencies, LockedStatus, Operation, RedisStats, ServerInfo,
 };
 

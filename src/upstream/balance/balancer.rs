@@ -15,10 +15,10 @@ use super::endpoint::Endpoint;
 use super::policy::{Candidate, Turns, hash, highest, least_request, random};
 use super::roster::Member;
 use super::upstream::Upstream;
-use crate::config::{self, Balance, Ejection, EndpointAddress};
 use crate::upstream::endpoints::{Outcome, Pick, Watcher};
 use crate::upstream::error::ForwardError;
 use crate::upstream::pool::Pool;
+use tollgate_config::{Balance, Ejection, EndpointAddress};
 
 /// Chooses among the endpoints of an upstream for one route on one worker.
 pub struct Balancer {
@@ -81,7 +81,7 @@ impl Balancer {
     /// lives, the client is told that there is no such thing.
     pub fn new(
         upstream: Arc<Upstream>,
-        settings: &config::Upstream,
+        settings: &tollgate_config::Upstream,
         use404: bool,
         pool_of: impl Fn(&EndpointAddress) -> Rc<Pool> + 'static,
     ) -> Rc<Self> {

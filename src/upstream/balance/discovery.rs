@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::upstream::Upstream;
-use crate::config::{Dns, DnsQuery, EndpointAddress, ListedEndpoint, Records};
+use tollgate_config::{Dns, DnsQuery, EndpointAddress, ListedEndpoint, Records};
 
 /// Answers of shorter life are kept for so long all the same.
 const LEAST_LIFE: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::policy::hash;
-use crate::config::{EndpointAddress, Http2, Scheme, Tls};
 use crate::upstream::origin::Origin;
+use tollgate_config::{EndpointAddress, Http2, Scheme, Tls};
 
 /// One endpoint of an upstream: what workers count of it.
 #[derive(Debug)]

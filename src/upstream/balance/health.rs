@@ -16,12 +16,12 @@ use super::keeper::{Reach, Task};
 use super::roster::Health;
 use super::upstream::Upstream;
 use crate::body::Body;
-use crate::config::{EndpointAddress, HealthCheck};
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::Pool;
 use crate::upstream::request::shape;
+use tollgate_config::{EndpointAddress, HealthCheck};
 
 /// Why an answer is none that a living endpoint gives.
 #[derive(Debug, Error)]
@@ -152,7 +152,7 @@ impl Tally {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::config::Statuses;
+    use tollgate_config::Statuses;
 
     #[test]
     fn the_first_answer_decides_alone_and_later_ones_only_in_a_row() {

@@ -15,8 +15,8 @@ use super::discovery;
 use super::health;
 use super::roster::Health;
 use super::upstream::{Upstream, Upstreams};
-use crate::config::{self, Config, Dns, EndpointSource, Http2, Target, Tls};
 use crate::upstream::pool::PoolSettings;
+use tollgate_config::{Config, Dns, EndpointSource, Http2, Target, Tls};
 
 /// How long a DNS server that hangs may hold up a start or a reload.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub struct Keeper {
 /// An upstream that is taken care of.
 #[derive(Debug)]
 struct Running {
-    config: Arc<config::Upstream>,
+    config: Arc<tollgate_config::Upstream>,
     dns: Dns,
     reach: Reach,
     _tasks: Vec<Task>,
@@ -67,7 +67,7 @@ impl Keeper {
         let mut before = std::mem::take(&mut self.running);
         let mut first_answers = Vec::new();
         for wanted in &config.upstreams {
-            let leads_there = |route: &&config::Route| matches!(&route.uri, Target::Balanced { upstream, .. } if upstream.name == wanted.name);
+            let leads_there = |route: &&tollgate_config::Route| matches!(&route.uri, Target::Balanced { upstream, .. } if upstream.name == wanted.name);
             let route = config.routes.iter().find(leads_there);
             let reach = Reach {
                 tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
@@ -100,7 +100,7 @@ impl Keeper {
 /// Starts what `wanted` needs; what tells of the first answer of DNS, where that is asked.
 fn start(
     upstream: &Arc<Upstream>,
-    wanted: &config::Upstream,
+    wanted: &tollgate_config::Upstream,
     dns: &Dns,
     reach: &Reach,
 ) -> (Vec<Task>, Option<oneshot::Receiver<()>>) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
-use crate::config::{Ejection, ListedEndpoint};
+use tollgate_config::{Ejection, ListedEndpoint};
 
 /// An upstream's endpoints.
 #[derive(Debug, Default)]

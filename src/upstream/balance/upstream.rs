@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
 use super::roster::{Change, Health, Roster, Snapshot, State};
-use crate::config::{Ejection, ListedEndpoint};
+use tollgate_config::{Ejection, ListedEndpoint};
 
 /// One upstream: what is known of its endpoints, shared by all workers and kept over reloads.
 #[derive(Debug)]

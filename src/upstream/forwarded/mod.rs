@@ -9,8 +9,8 @@ use http::header::{HeaderMap, HeaderValue};
 
 pub use self::prefix::{OriginalPath, tell_prefix};
 pub use self::tell::{Hop, tell};
-use crate::config::TrustedProxies;
 use tell::X_FORWARDED_FOR;
+use tollgate_config::TrustedProxies;
 
 /// The client's address: the peer's, unless the peer is a trusted proxy; then the right-most entry of
 /// `X-Forwarded-For` that is no trusted proxy. Entries further left are the client's own word and count for nothing.

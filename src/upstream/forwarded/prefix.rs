@@ -3,7 +3,7 @@
 use http::Request;
 
 use super::tell::{X_FORWARDED_PREFIX, say};
-use crate::config::Tell;
+use tollgate_config::Tell;
 
 /// The path with which a trusted peer's request came; a request extension.
 #[derive(Clone, Debug)]

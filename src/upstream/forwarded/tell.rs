@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
 use super::parse_entry;
-use crate::config::{ForwardedHeaders, Tell, TrustedProxies};
+use tollgate_config::{ForwardedHeaders, Tell, TrustedProxies};
 
 pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

@@ -9,9 +9,9 @@ use tokio::net::TcpStream;
 
 use super::ConnectError;
 use super::names::Names;
-use crate::config::Proxy;
 use crate::upstream::origin::Origin;
 use crate::upstream::proxy;
+use tollgate_config::Proxy;
 
 /// A connection to `origin`, through the proxy if that is for it. `address` is the origin's, where its host is one.
 pub(super) async fn dial(

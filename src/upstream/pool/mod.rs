@@ -27,7 +27,7 @@ pub use self::settings::PoolSettings;
 use self::shared::Shared;
 use super::origin::{Origin, Speaks};
 use super::tls::Connectors;
-use crate::config::Leasing;
+use tollgate_config::Leasing;
 
 /// How long a connection that was given back may take to be ready for the next request.
 const SOON: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{HttpClient, Leasing, Proxy};
+use tollgate_config::{HttpClient, Leasing, Proxy};
 
 /// What a worker's pools are held to; a reload changes it for all of them.
 #[derive(Clone, Debug)]

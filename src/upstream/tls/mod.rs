@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 pub use self::error::TlsError;
-use crate::config::{Tls, TlsVersion, Trust};
+use tollgate_config::{Tls, TlsVersion, Trust};
 
 /// Sessions that are remembered for each origin, to resume them (RFC 8446 §2.2).
 const SESSIONS: usize = 8;

@@ -1,6 +1,6 @@
 //! What docs/redis.md says can be done is enough.
 
-use tollgate_filters::limiter::store::redis::StoreError;
+use tollgate_limiter::store::redis::StoreError;
 
 use super::replay::shell;
 use super::{blocks, file};

@@ -5,11 +5,11 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::*;
-use crate::config::{EndpointSource, Http2, ListedEndpoint, Scheme};
 use crate::upstream::balance::endpoint::origin;
 use crate::upstream::balance::roster::Health;
 use crate::upstream::balance::upstream::Upstreams;
 use crate::upstream::pool::PoolSettings;
+use tollgate_config::{EndpointSource, Http2, ListedEndpoint, Scheme};
 
 const BAD: Outcome = Outcome::Answered(StatusCode::BAD_GATEWAY);
 const GOOD: Outcome = Outcome::Answered(StatusCode::NOT_FOUND);
@@ -21,7 +21,7 @@ fn listed(host: &str, priority: u16) -> ListedEndpoint {
 
 /// An upstream of `list`, one of which may be ejected after two failures, and a balancer over it.
 fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Balancer>) {
-    let settings = config::Upstream {
+    let settings = tollgate_config::Upstream {
         name: "orders".into(),
         endpoints: EndpointSource::Listed(list.to_vec()),
         balance,

@@ -4,7 +4,7 @@ use http::StatusCode;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{EndpointAddress, Scheme};
+use tollgate_config::{EndpointAddress, Scheme};
 
 fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {
     let address = EndpointAddress { scheme: Scheme::Http, host: name.to_owned(), port: 80, name: name.to_owned() };

@@ -1,0 +1,82 @@
+//! Tables of Markdown.
+
+use std::fmt::Write as _;
+
+use super::keys::{Key, Shape};
+use crate::filters::{Argument, filters as entries};
+use crate::predicates::predicates as predicate_entries;
+
+/// The table of all keys by their paths, sections left out.
+pub(super) fn keys(keys: &[Key]) -> String {
+    let mut out = "| Key | Default | Meaning |\n|---|---|---|\n".to_owned();
+    rows("", keys, &mut out);
+    out
+}
+
+fn rows(prefix: &str, keys: &[Key], out: &mut String) {
+    for key in keys {
+        let path = format!("{prefix}{}", key.name);
+        match &key.shape {
+            Shape::Value => {
+                let mark = if key.needs_restart { " ¹" } else { "" };
+                let literal = key.default.literal.as_ref().map(|literal| format!("`{literal}`")).unwrap_or_default();
+                let default = cell(&format!("{literal}{}", key.default.words));
+                writeln!(out, "| `{path}`{mark} | {default} | {} |", cell(&lower(&key.meaning))).unwrap();
+            }
+            Shape::Section(inner) => rows(&format!("{path}."), inner, out),
+            Shape::Named(inner) => rows(&format!("{path}.NAME."), inner, out),
+            Shape::List(inner) => rows(&format!("{path}[]."), inner, out),
+        }
+    }
+}
+
+/// The table of filters by name. Of those whose arguments stand under a heading of their own in `document`, it links there.
+pub(super) fn filters(document: &str) -> String {
+    let mut out = "| Filter | Arguments | Does |\n|---|---|---|\n".to_owned();
+    let mut entries: Vec<_> = entries().collect();
+    entries.sort_by_key(|entry| entry.name);
+    for entry in entries {
+        let name = entry.name;
+        let arguments = if document.contains(&format!("\n## Arguments of {name}\n")) {
+            format!("[below](#arguments-of-{})", name.to_ascii_lowercase())
+        } else {
+            arguments(entry.args)
+        };
+        writeln!(out, "| `{name}` | {arguments} | {} |", cell(&lower(entry.doc.trim_end_matches('.')))).unwrap();
+    }
+    out
+}
+
+/// The table of predicates by name.
+pub(super) fn predicates() -> String {
+    let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
+    for entry in predicate_entries() {
+        let doc = cell(&lower(entry.doc.trim_end_matches('.')));
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(entry.args)).unwrap();
+    }
+    out
+}
+
+/// Arguments in the order of the shortcut, as one cell.
+fn arguments(arguments: &[Argument]) -> String {
+    let each = arguments.iter().map(|argument| {
+        let doc = argument.doc.trim_end_matches('.');
+        let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };
+        format!("`{}`{doc}", argument.name)
+    });
+    cell(&each.collect::<Vec<_>>().join("<br>"))
+}
+
+/// A sentence as it goes on behind a colon: its first letter small, unless its first word is a name such as `HTTP`.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => first.to_lowercase().chain(letters).collect(),
+        _ => sentence.to_owned(),
+    }
+}
+
+/// A text that is one cell of a table.
+pub(super) fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,107 @@
+//! What is made from the code: `config/schema.json`, the keys in `config/reference.yaml`, the tables in `docs/`.
+//!
+//! A test per file compares what is there with what would be made; `tests/regenerate` lets the same tests write it.
+//! Nothing of this is in the binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod keys;
+mod markdown;
+mod reference;
+mod spring;
+
+use std::path::Path;
+
+use super::{Config, Server, parse, schema};
+
+/// The variable with which the tests write the files instead of comparing them.
+const REGENERATE: &str = "TOLLGATE_REGENERATE";
+
+/// The text of a file of the repository.
+fn file(path: &str) -> String {
+    std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)).unwrap()
+}
+
+/// Fails where the file at `path` is not `made`, or makes it so.
+fn is_current(path: &str, made: &str) {
+    if std::env::var_os(REGENERATE).is_some() {
+        std::fs::write(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path), made).unwrap();
+    }
+    let kept = file(path);
+    let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
+    let line = differs.unwrap_or_else(|| kept.lines().count().min(made.lines().count())) + 1;
+    assert!(kept == made, "{path} is not what the code says, from line {line} on: run tests/regenerate");
+}
+
+/// `text` with `made` between the lines `begin` and `end`, which stay.
+fn between(text: &str, begin: &str, end: &str, made: &str) -> String {
+    let after = |from: usize, marker: &str| {
+        let at = text[from..].find(marker).unwrap_or_else(|| panic!("no line `{marker}`")) + from;
+        (at, at + marker.len())
+    };
+    let (_, start) = after(0, begin);
+    let (stop, _) = after(start, end);
+    format!("{}\n{made}{}", &text[..start], &text[stop..])
+}
+
+/// [`between`] the comments that mark a generated part of a Markdown text.
+fn part(text: &str, name: &str, made: &str) -> String {
+    between(text, &format!("<!-- generated: {name} -->"), "<!-- /generated -->", made)
+}
+
+#[test]
+fn the_schema_is_current() {
+    is_current("config/schema.json", &format!("{:#}\n", schema()));
+}
+
+#[test]
+fn the_reference_file_is_current() {
+    let text = file("config/reference.yaml");
+    let made = between(&text, reference::BEGIN, reference::END, &reference::yaml(&keys::keys()));
+    is_current("config/reference.yaml", &made);
+}
+
+#[test]
+fn the_tables_of_the_configuration_are_current() {
+    let text = file("docs/configuration.md");
+    let made = part(&text, "keys", &markdown::keys(&keys::keys()));
+    let made = part(&made, "predicates", &markdown::predicates());
+    let made = part(&made, "filters", &markdown::filters(&text));
+    is_current("docs/configuration.md", &made);
+}
+
+#[test]
+fn the_states_of_springs_settings_are_current() {
+    let mut text = file("docs/spring.md");
+    for (name, table) in spring::tables() {
+        text = part(&text, name, &table);
+    }
+    is_current("docs/spring.md", &text);
+}
+
+/// What `yaml` and one route make.
+fn config(yaml: &str) -> Config {
+    let text = format!("{yaml}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n");
+    parse("made.yaml", &text, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config
+}
+
+#[test]
+fn the_defaults_that_doc_comments_name_are_the_defaults() {
+    let shown = |config: &Config| {
+        let Config { server, management, memory, metering, access_log, logging, forwarding, http_client, dns, .. } =
+            config;
+        // As many as there are cores.
+        let server = Server { workers: std::num::NonZeroUsize::MIN, ..server.clone() };
+        format!(
+            "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {logging:#?} {forwarding:#?} {http_client:#?} {dns:#?}"
+        )
+    };
+    let mut keys = keys::keys();
+    let (made, plain) = (config(&reference::yaml(&keys)), config(""));
+    assert_eq!(shown(&made), shown(&plain));
+    assert!(made.redis.is_none(), "a section that may be absent is commented out");
+
+    keys.retain(|key| key.name == "redis");
+    keys[0].is_optional = false;
+    assert_eq!(format!("{:#?}", config(&reference::yaml(&keys)).redis), format!("{:#?}", config("redis: {}").redis));
+}

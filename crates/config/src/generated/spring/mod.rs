@@ -1,0 +1,145 @@
+//! The state of everything that Spring Cloud Gateway's YAML can say, for `docs/spring.md`.
+//!
+//! A state is what `check` says of an example, so it is true by construction: what a setting does differently stands
+//! beside the example in [`tables`], and whatever begins to work, or to be refused, changes the document by itself.
+
+mod tables;
+
+use std::fmt::Write as _;
+
+use super::markdown::cell;
+use crate::{Problem, Severity, parse};
+
+/// Something that a file can say.
+struct Entry {
+    /// What it is called.
+    name: &'static str,
+    /// How it is written, in the place that its table says.
+    example: &'static str,
+    /// What is different here where it works.
+    note: &'static str,
+}
+
+const fn entry(name: &'static str, example: &'static str, note: &'static str) -> Entry {
+    Entry { name, example, note }
+}
+
+/// What `check` makes of an example.
+#[derive(Debug, PartialEq)]
+enum State {
+    Works,
+    /// It is read, and something is worth knowing.
+    Told(String),
+    NoEffect(String),
+    Refused(String),
+}
+
+/// Every table by the name that marks it in the document.
+pub(super) fn tables() -> Vec<(&'static str, String)> {
+    vec![
+        ("properties below the root", table(tables::BELOW_ROOT, below_root)),
+        ("properties outside", table(tables::OUTSIDE, outside)),
+        ("routes", table(tables::ROUTES, str::to_owned)),
+        ("predicates of Spring", table(tables::PREDICATES, predicate)),
+        ("filters of Spring", table(tables::FILTERS, filter)),
+    ]
+}
+
+const ROUTE: &str = "spring.cloud.gateway.server.webflux.routes: [\"a=http://a,Path=/**\"]\n";
+
+fn below_root(example: &str) -> String {
+    format!("spring.cloud.gateway.server.webflux.{example}\n{ROUTE}")
+}
+
+fn outside(example: &str) -> String {
+    format!("{example}\n{ROUTE}")
+}
+
+fn predicate(example: &str) -> String {
+    route(&format!("{{id: a, uri: 'http://a', predicates: [{example}]}}"))
+}
+
+fn filter(example: &str) -> String {
+    let (route_filters, more) = example.split_once(" | ").unwrap_or((example, ""));
+    let route =
+        route(&format!("{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}/**'], filters: [{route_filters}]}}"));
+    format!("{route}{more}\n")
+}
+
+fn route(route: &str) -> String {
+    format!("spring.cloud.gateway.server.webflux.routes: [{route}]\n")
+}
+
+fn table(entries: &[Entry], file: fn(&str) -> String) -> String {
+    let mut out = "| Name | State | |\n|---|---|---|\n".to_owned();
+    for Entry { name, example, note } in entries {
+        // Without an example it is described, not tried: what needs files that only a deployment has.
+        let state = if example.is_empty() { State::Works } else { state(&file(example)) };
+        let sentence = |text: &str| text.trim_end_matches('.').to_owned();
+        let (word, text) = match state {
+            State::Works if note.is_empty() => ("works", String::new()),
+            State::Works => ("works", sentence(note)),
+            State::Told(text) => (
+                "works",
+                sentence(&[*note, &text].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")),
+            ),
+            State::NoEffect(text) => ("no effect", text),
+            State::Refused(text) => ("refused", text),
+        };
+        writeln!(out, "| `{name}` | {word} | {} |", cell(&text)).unwrap();
+    }
+    out
+}
+
+/// What `check` says of the file `yaml` that a file with one plain route would not be told.
+fn state(yaml: &str) -> State {
+    let (notes, is_refused) = match parse("a.yml", yaml, &|_| None) {
+        Ok(loaded) => (loaded.notes, false),
+        Err(problems) => (problems, true),
+    };
+    let about = |problem: &&Problem| {
+        let always = ["limits are kept in memory", "nobody logs in here", "while Redis is out of reach"];
+        !always.iter().any(|text| problem.message.contains(text))
+    };
+    let problems: Vec<&Problem> = notes.list().iter().filter(about).collect();
+    let worst = problems.iter().filter(|problem| problem.severity == Severity::Error || !is_refused);
+    let Some(problem) = worst.min_by_key(|problem| problem.severity) else { return State::Works };
+    // Lists of what is known, and advice that the word itself gives.
+    let useless = ["did you mean", "known here", "remove it"];
+    let help = problem.help.as_deref().filter(|help| !useless.iter().any(|start| help.starts_with(start)));
+    let message = problem.message.split_once(" cannot be used: ").map_or(problem.message.as_str(), |(_, why)| why);
+    let text = help.map_or_else(|| message.to_owned(), |help| format!("{message}: {help}"));
+    let says = |signs: &[&str]| signs.iter().any(|sign| problem.message.contains(sign));
+    match problem.severity {
+        Severity::Error => State::Refused(text),
+        _ if says(&["are skipped", "unknown key"]) => State::NoEffect("skipped, with a line that names it".to_owned()),
+        _ if says(&["no effect", "not supported", "is not read"]) => {
+            State::NoEffect(help.unwrap_or(message).to_owned())
+        }
+        _ => State::Told(text),
+    }
+}
+
+#[test]
+fn states_are_what_check_says() {
+    assert_eq!(state(&filter("StripPrefix=1")), State::Works);
+    assert!(matches!(state(&filter("SaveSession")), State::Refused(text) if text.contains("web session")));
+    assert!(matches!(state(&outside("spring.data.redis.lettuce.pool.max-active: 8")), State::NoEffect(_)));
+    assert!(matches!(state(&filter("'StripPrefix=1,2'")), State::Told(_)));
+}
+
+#[test]
+fn everything_that_is_tried_stands_in_its_table_once() {
+    for (name, table) in tables() {
+        let mut names: Vec<&str> = table.lines().skip(2).filter_map(|line| line.split('`').nth(1)).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{name}");
+    }
+    // What Spring's users can write that we have, too: nothing of it is missing from the tables.
+    for filter in crate::filters::filters() {
+        let ours = ["ConcurrencyLimiter", "RequestCounter"].contains(&filter.name);
+        assert!(ours || tables::FILTERS.iter().any(|entry| entry.name == filter.name), "{}", filter.name);
+    }
+}

@@ -1,0 +1,183 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use tollgate_test_support::Certificates;
+
+use crate::{Config, Http2, Leasing, ProxyKind, TlsVersion, Trust, parse};
+
+const ROUTE: &str = "routes: [{id: a, uri: 'https://a', predicates: [Path=/**]}]\n";
+
+fn given(httpclient: &str) -> (Config, String) {
+    let text = format!("{ROUTE}httpclient: {httpclient}\n");
+    let loaded = parse("test.yaml", &text, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
+    (loaded.config, loaded.notes.to_string())
+}
+
+fn refused(httpclient: &str) -> String {
+    let text = format!("{ROUTE}httpclient: {httpclient}\n");
+    match parse("test.yaml", &text, &|_| None) {
+        Ok(loaded) => panic!("accepted: {:?}", loaded.config.http_client),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+/// The same settings in an application.yml.
+fn springs(httpclient: &str, rest: &str) -> Result<(Config, String), String> {
+    let text = format!("spring:\n  cloud.gateway:\n    {ROUTE}    httpclient: {httpclient}\n{rest}");
+    match parse("application.yml", &text, &|_| None) {
+        Ok(loaded) => Ok((loaded.config, loaded.notes.to_string())),
+        Err(problems) => Err(problems.to_string()),
+    }
+}
+
+#[test]
+fn every_setting_of_the_client_is_read() {
+    let (config, notes) = given(
+        "{connect-timeout: 1000, response-timeout: 2s, read-timeout: 3s, max-header-size: 8KB, http2: off, pool: {type: fixed, \
+         max-connections: 7, acquire-timeout: 100, max-idle-time: 5s, max-idle: 3, max-life-time: 1m, leasing-strategy: fifo}, \
+         proxy: {type: socks5, host: proxy.internal, port: 1080, username: me, password: secret, non-proxy-hosts-pattern: \
+         '.*\\.local|a'}}",
+    );
+    assert_eq!(notes, "");
+    let client = config.http_client;
+    assert_eq!(client.connect_timeout, Duration::from_secs(1));
+    assert_eq!((client.response_timeout, client.read_timeout), (Some(Duration::from_secs(2)), Duration::from_secs(3)));
+    assert_eq!((client.max_header_bytes, client.http2), (8 * 1024, Http2::Off));
+    let pool = &client.pool;
+    assert_eq!((pool.max_connections.unwrap().get(), pool.acquire_timeout), (7, Duration::from_millis(100)));
+    assert_eq!((pool.max_idle, pool.max_idle_time), (3, Duration::from_secs(5)));
+    assert_eq!((pool.max_life_time, pool.leasing), (Some(Duration::from_secs(60)), Leasing::Oldest));
+    assert!(!format!("{client:?}").contains("secret"));
+    let proxy = client.proxy.unwrap();
+    assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Socks5, "proxy.internal", 1080));
+    let except = proxy.except.as_ref().unwrap();
+    assert!(except.is_match("X.local") && except.is_match("a") && !except.is_match("ab"));
+    assert_eq!(proxy.login.as_ref().unwrap().password, "secret");
+}
+
+#[test]
+fn pools_have_springs_defaults_for_their_kind() {
+    let kind = |kind: &str| given(&format!("{{pool: {{type: {kind}}}}}")).0.http_client.pool;
+    assert_eq!((kind("elastic").max_connections, kind("ELASTIC").max_idle), (None, 512));
+    assert!(kind("FIXED").max_connections.unwrap().get() >= 16);
+    assert_eq!(kind("disabled").max_idle, 0);
+    assert!(
+        refused("{pool: {max-connections: 5}}").contains("`max-connections` counts in a pool of `type: fixed` alone")
+    );
+    assert!(refused("{pool: {type: fixed, max-connections: 0}}").contains("must be at least 1"));
+}
+
+#[test]
+fn http2_has_three_words_and_a_route_has_the_last() {
+    for (word, meant) in [("auto", Http2::Auto), ("off", Http2::Off), ("prior-knowledge", Http2::PriorKnowledge)] {
+        assert_eq!(given(&format!("{{http2: {word}}}")).0.http_client.http2, meant);
+        for place in [format!("http2: {word}"), format!("metadata: {{http2: {word}}}")] {
+            let text = format!("routes: [{{id: a, uri: 'http://a', predicates: [Path=/**], {place}}}]\n");
+            let config = parse("test.yaml", &text, &|_| None).unwrap().config;
+            assert_eq!(config.routes[0].http2, Some(meant), "{place}");
+        }
+    }
+    assert!(refused("{http2: h2c}").contains("one of auto, off, prior-knowledge"));
+}
+
+#[test]
+fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there() {
+    let made = Certificates::new();
+    let other = Certificates::new();
+    let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
+    let (ca, cert, key) = (ca.display(), cert.display(), key.display());
+    let (config, notes) =
+        given(&format!("{{tls: {{ca: {ca}, cert: {cert}, key: {key}, server-name: b, min-version: 1.3}}}}"));
+    assert_eq!(notes, "");
+    let tls = config.http_client.tls;
+    assert!(matches!(&tls.trust, Trust::Authorities(all) if all.len() == 1));
+    assert!(tls.identity.is_some());
+    assert_eq!((tls.server_name.as_deref(), tls.min_version), (Some("b"), TlsVersion::Tls13));
+    let foreign = other.client_key();
+    for (text, wanted) in [
+        ("{tls: {ca: /nowhere.pem}}".to_owned(), "cannot read /nowhere.pem"),
+        (format!("{{tls: {{ca: {key}}}}}"), "holds no certificate in PEM"),
+        (format!("{{tls: {{cert: {cert}}}}}"), "`cert` and `key` go together"),
+        (format!("{{tls: {{cert: {cert}, key: {}}}}}", foreign.display()), "does not fit"),
+        (format!("{{tls: {{ca: {ca}, insecure: true}}}}"), "remove one of the two"),
+        ("{tls: {server-name: 'https://a'}}".to_owned(), "is neither a host name nor an address"),
+        ("{tls: {min-version: 1.1}}".to_owned(), "`min-version` must be 1.2 or 1.3, found `1.1`"),
+        ("{tls: {cacert: a}}".to_owned(), "unknown key `cacert`"),
+        (format!("{{tls: {{ca: {ca}}}, ssl: {{}}}}"), "`ssl` and `tls` are both given"),
+    ] {
+        let problems = refused(&text);
+        assert!(problems.contains(wanted) && problems.contains("test.yaml:2:"), "{text}: {problems}");
+    }
+    let (_, notes) = given("{tls: {insecure: true}}");
+    assert!(notes.contains("warning: upstreams' certificates are not checked"), "{notes}");
+}
+
+#[test]
+fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
+    let made = Certificates::new();
+    let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
+    let (ca, cert, key) = (ca.display(), cert.display(), key.display());
+    let trusted = format!("{{ssl: {{trusted-x509-certificates: ['file:{ca}'], handshake-timeout: 3000}}}}");
+    let (config, notes) = springs(&trusted, "").unwrap();
+    assert!(matches!(&config.http_client.tls.trust, Trust::Authorities(all) if all.len() == 1), "{notes}");
+    assert_eq!(config.http_client.handshake_timeout, Duration::from_secs(3));
+
+    let bundle = format!(
+        "  ssl.bundle.pem.out: {{truststore.certificate: {ca}, keystore: {{certificate: {cert}, private-key: {key}}}}}\n"
+    );
+    let (config, notes) = springs("{ssl: {ssl-bundle: out}}", &bundle).unwrap();
+    assert!(config.http_client.tls.identity.is_some(), "{notes}");
+    let (_, notes) =
+        springs(&format!("{{ssl: {{use-insecure-trust-manager: true, trusted-x509-certificates: ['{ca}']}}}}"), "")
+            .unwrap();
+    assert!(notes.contains("beside `trusted-x509-certificates` this does nothing"), "{notes}");
+    let (config, notes) =
+        springs("{ssl: {useInsecureTrustManager: true, close-notify-flush-timeout: 3s}}", "").unwrap();
+    assert_eq!(config.http_client.tls.trust, Trust::Anybody);
+    assert!(
+        notes.contains("not checked") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
+        "{notes}"
+    );
+
+    for (ssl, wanted) in [
+        ("key-store: classpath:keystore.jks", "keytool -importkeystore -srckeystore keystore.jks"),
+        ("key-store: client.p12, key-store-password: x", "`openssl pkcs12 -in client.p12 -nodes -out client.pem`"),
+        ("ssl-bundle: nowhere", "there is no SSL bundle `nowhere`"),
+        ("trusted-x509-certificates: ['classpath:ca.pem']", "is inside of a Java archive"),
+        ("cipher: x", "`ssl.cipher` is no setting that can be kept"),
+    ] {
+        let problems = springs(&format!("{{ssl: {{{ssl}}}}}"), "").unwrap_err();
+        assert!(problems.contains(wanted), "{problems}");
+    }
+}
+
+#[test]
+fn what_springs_client_does_and_this_one_need_not_is_said() {
+    let httpclient = "{wiretap: true, compression: true, max-initial-line-length: 4096, websocket: \
+                      {max-frame-payload-length: 1000, proxy-ping: false}, pool: {name: p, eviction-interval: 5s, metrics: true}}";
+    let (_, notes) = springs(httpclient, "").unwrap();
+    for name in [
+        "wiretap",
+        "compression",
+        "max-initial-line-length",
+        "websocket.max-frame-payload-length",
+        "pool.name",
+        "pool.eviction-interval",
+        "pool.metrics",
+    ] {
+        assert!(notes.contains(&format!("info: `httpclient.{name}` has no effect here")), "{name}: {notes}");
+    }
+    assert!(notes.contains("warning: `proxy-ping: false` cannot be kept"), "{notes}");
+    assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));
+}
+
+#[test]
+fn a_proxy_is_whole_or_none() {
+    assert!(refused("{proxy: {host: p}}").contains("the proxy `p` has no port"));
+    assert!(
+        refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}").contains("is no regular expression")
+    );
+    assert!(refused("{proxy: {port: 1}}").contains("a proxy without `host` is none"));
+    assert!(given("{proxy: {host: '', port: 1}}").0.http_client.proxy.is_none());
+}

@@ -1,0 +1,129 @@
+//! The author's own comments, by the key or list item below them.
+//!
+//! YAML's parser drops comments, and says where something stands only when it fails there. So the lines of the usual
+//! block form are followed by their indentation: each key or item is given the path of positions that leads to it,
+//! as [`Places`] count them. Where a line does not fit what the parser found there, in flow form for one, its comments
+//! are left out rather than put beside something else.
+
+use std::cell::RefCell;
+
+use super::ByPlace;
+use crate::yaml::{Kind, Node, Origin, Places};
+
+/// Comments by place.
+#[derive(Debug, Default)]
+pub(super) struct Comments {
+    /// Each is taken once: what a dotted key unfolds to stands in one place.
+    above: RefCell<ByPlace<Vec<String>>>,
+}
+
+/// A map or a list that lines are in.
+struct Open {
+    indent: usize,
+    is_list: bool,
+    /// The position of its latest entry.
+    at: u32,
+}
+
+impl Comments {
+    /// The comments of `text`, whose nodes are below `root`.
+    pub(super) fn of(text: &str, root: &Node, places: &Places) -> Self {
+        let mut keys = ByPlace::new();
+        index(root, places, &mut keys);
+        let mut above = ByPlace::new();
+        let (mut document, mut open): (usize, Vec<Open>) = (0, Vec::new());
+        let (mut waiting, mut has_content, mut block) = (Vec::new(), false, None);
+        for line in text.lines() {
+            let content = line.trim_start();
+            let indent = line.len() - content.len();
+            if block.is_some_and(|above| content.is_empty() || indent > above) {
+                continue;
+            }
+            block = None;
+            if line.trim_end() == "---" {
+                if has_content {
+                    document += 1;
+                }
+                (open, waiting, has_content) = (Vec::new(), Vec::new(), false);
+            } else if let Some(comment) = content.strip_prefix('#') {
+                waiting.push(comment.trim().to_owned());
+            } else if content.is_empty() {
+                // A comment that stands apart belongs to nothing below it.
+                waiting.clear();
+            } else {
+                has_content = true;
+                let trailing = content.split_once(" #").map(|(_, comment)| comment.trim().to_owned());
+                let comments: Vec<String> = waiting.drain(..).chain(trailing).collect();
+                let first = enter(content, indent, &mut open);
+                let path: Vec<u32> = open[..first].iter().map(|open| open.at).collect();
+                let fits = keys.get(&(document, path.clone())).is_some_and(|key| fits(key.as_deref(), content));
+                if !comments.is_empty() && fits {
+                    above.insert((document, path), comments);
+                }
+                block = content.trim_end().ends_with(['|', '>']).then_some(indent);
+            }
+        }
+        Self { above: RefCell::new(above) }
+    }
+
+    /// Takes the comments above what stands at `origin`.
+    pub(super) fn take(&self, places: &Places, origin: Origin) -> Vec<String> {
+        let place = places.get(origin).map(|place| (place.document, place.path.clone()));
+        place.and_then(|place| self.above.borrow_mut().remove(&place)).unwrap_or_default()
+    }
+}
+
+/// Follows one line into the maps and lists that it opens and goes on; how many of `open` lead to what begins the line.
+fn enter(content: &str, mut indent: usize, open: &mut Vec<Open>) -> usize {
+    let mut rest = content;
+    let mut first = None;
+    loop {
+        let is_list = rest == "-" || rest.starts_with("- ");
+        open.retain(|open| open.indent <= indent);
+        // A list may stand in the column of the key that it belongs to.
+        while open.last().is_some_and(|open| open.indent == indent && open.is_list && !is_list) {
+            open.pop();
+        }
+        match open.last_mut() {
+            Some(last) if last.indent == indent && last.is_list == is_list => last.at += 1,
+            _ => open.push(Open { indent, is_list, at: 0 }),
+        }
+        first.get_or_insert(open.len());
+        let Some(inner) = rest.strip_prefix('-').filter(|_| is_list) else { break };
+        let trimmed = inner.trim_start();
+        indent += 1 + inner.len() - trimmed.len();
+        rest = trimmed;
+        let opens = rest.starts_with("- ") || rest.split_once(':').is_some_and(|(key, after)| is_key(key, after));
+        if rest.is_empty() || !opens {
+            break;
+        }
+    }
+    first.unwrap_or(open.len())
+}
+
+fn is_key(key: &str, after: &str) -> bool {
+    (after.is_empty() || after.starts_with(' ')) && !key.contains(['{', '[', '"', '\'', '='])
+}
+
+/// Whether the line `content` begins with what the parser found there: a key, or an item of a list.
+fn fits(key: Option<&str>, content: &str) -> bool {
+    match key {
+        Some(key) => content.trim_start_matches(['"', '\'', '[']).starts_with(key.split('.').next().unwrap_or(key)),
+        None => content.starts_with('-'),
+    }
+}
+
+/// Every node's place, with its key where it has one.
+fn index(node: &Node, places: &Places, into: &mut ByPlace<Option<String>>) {
+    let mut add = |node: &Node, key: Option<&String>| {
+        if let Some(place) = places.get(node.origin) {
+            into.entry((place.document, place.path.clone())).or_insert_with(|| key.cloned());
+        }
+        index(node, places, into);
+    };
+    match &node.kind {
+        Kind::Map(entries) => entries.iter().for_each(|(key, value)| add(value, Some(key))),
+        Kind::Seq(items) => items.iter().for_each(|item| add(item, None)),
+        Kind::Null | Kind::Scalar(_) => {}
+    }
+}

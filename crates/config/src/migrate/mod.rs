@@ -1,0 +1,210 @@
+//! An application.yml of Spring's in our own plain form: `tollgate migrate`.
+//!
+//! The tree of the file, unfolded but with its placeholders as they stand, is rewritten node by node and printed. What
+//! Spring's form means without saying is said ([`routes`]); what does nothing is left out, with the reason as a comment.
+
+mod comments;
+mod names;
+mod placeholders;
+mod print;
+mod routes;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use self::comments::Comments;
+use self::print::{Item, Value};
+use super::model::Config;
+use super::problem::{Problems, Severity};
+use super::text::{self, Part, Text};
+use super::yaml::{Kind, Node, Origin};
+use super::{LoadError, Loaded, Remains};
+
+/// A file in our own form.
+#[derive(Clone, Debug)]
+pub struct Migrated {
+    /// The new file.
+    pub yaml: String,
+    /// What `check` says of the old one.
+    pub notes: Problems,
+}
+
+/// `text`, which problems call `file_name`, in our own form. Profiles are those that are active in `env`; placeholders
+/// stay what they are.
+///
+/// # Errors
+/// As [`parse`](super::parse): what cannot be used cannot be migrated.
+pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
+    migrate_text(Text::of(vec![Part::new(file_name, text)]), env)
+}
+
+/// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
+///
+/// # Errors
+/// As [`load`](super::load): what cannot be used cannot be migrated.
+pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
+    let env = |name: &str| std::env::var(name).ok();
+    migrate_text(Text::of(text::read(path, &env)?), &env).map_err(LoadError::Invalid)
+}
+
+fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
+    let mut written = None;
+    let mut keep = |(root, properties): (&Node, &Node)| written = Some((root.clone(), properties.clone()));
+    let (Loaded { config, notes }, remains) = super::parse_text(text.clone(), env, &mut keep)?;
+    let Some((mut root, properties)) = written else { return Err(notes) };
+    placeholders::own(&mut root, &properties);
+    names::plain(&mut root);
+    let comments = Comments::of(&text.whole, &root, &remains.places);
+    let default_filters = match root.get("default-filters").map(|node| &node.kind) {
+        Some(Kind::Seq(filters)) => filters.len(),
+        _ => 0,
+    };
+    let is_spring = config.is_spring;
+    let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
+    let root = rewriting.root(root);
+    let names: Vec<&str> = text.parts.iter().map(|(_, part)| part.name.as_str()).collect();
+    let mut yaml = head(&names.join(", "), &notes);
+    print::print(&root, &mut yaml);
+    Ok(Migrated { yaml, notes })
+}
+
+/// What stands above everything: where it comes from, and what `check` says of that.
+fn head(file_name: &str, notes: &Problems) -> String {
+    let mut head = format!("# Made by `tollgate migrate` from {file_name}.\n");
+    if !notes.is_empty() {
+        head.push_str("#\n# What `tollgate check` says of that file:\n");
+    }
+    for note in notes.list() {
+        let word = if note.severity == Severity::Warning { "warning: " } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(head, "# - line {}: {word}{}", note.line, note.message);
+    }
+    head
+}
+
+/// From nodes to what is printed.
+struct Rewriting<'r> {
+    remains: &'r Remains,
+    comments: Comments,
+    config: &'r Config,
+    is_spring: bool,
+    /// How many default filters there are.
+    default_filters: usize,
+}
+
+impl Rewriting<'_> {
+    fn root(&self, root: Node) -> Item {
+        let Kind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
+        let mut sections = Vec::with_capacity(entries.len());
+        for (key, node) in entries {
+            if self.idle(node.origin).is_some() {
+                continue;
+            }
+            let mut item = match key.as_str() {
+                "routes" => self.routes(node),
+                "default-filters" => self.filters(node, false),
+                "redis" => self.redis(node),
+                _ => self.item(node),
+            };
+            if item.is_gone() && item.notes.is_empty() {
+                continue;
+            }
+            item.is_section = true;
+            sections.push((key, item));
+        }
+        self.said(&mut sections);
+        Item::plain(Value::Map(sections))
+    }
+
+    /// Says what Spring's form means without saying, where it matters.
+    fn said(&self, sections: &mut Vec<(String, Item)>) {
+        let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
+        if self.is_spring && has(sections, "trusted-proxies") {
+            let mut only = Item::scalar("true");
+            only.note("As in Spring, upstreams are not told of addresses that are not trusted, clients' among them.");
+            let only = ("trusted-only".to_owned(), only);
+            match sections.iter_mut().find(|(key, _)| key == "x-forwarded") {
+                Some((_, item)) if item.get("trusted-only").is_some() => {}
+                Some((_, Item { value: Value::Map(entries), .. })) => entries.push(only),
+                _ => {
+                    let section = Item { is_section: true, ..Item::plain(Value::Map(vec![only])) };
+                    sections.push(("x-forwarded".to_owned(), section));
+                }
+            }
+        }
+    }
+
+    /// A node as it is, without what does nothing.
+    fn item(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        item.value = match node.kind {
+            Kind::Null => Value::Null,
+            Kind::Scalar(text) => Value::Scalar(text),
+            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.item(node)).collect()),
+            Kind::Map(entries) => {
+                let mut kept = Vec::with_capacity(entries.len());
+                for (key, node) in entries {
+                    match self.idle(node.origin) {
+                        None => kept.push((key, self.item(node))),
+                        Some(why) => item.left_out(&key, &why),
+                    }
+                }
+                Value::Map(kept)
+            }
+        };
+        item
+    }
+
+    /// An item without a value yet, with its author's comments.
+    fn noted(&self, origin: Origin) -> Item {
+        let mut item = Item::plain(Value::Null);
+        item.notes.extend(self.comments.take(&self.remains.places, origin));
+        item
+    }
+
+    /// Why what stands at `origin` does nothing.
+    fn idle(&self, origin: Origin) -> Option<String> {
+        let is_it = |known: &Origin| known.place == origin.place && known.argument == 0;
+        let idle = self.remains.idle.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
+        idle.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
+    }
+
+    /// Redis, with Spring's TLS as files.
+    fn redis(&self, node: Node) -> Item {
+        let mut item = self.item(node);
+        let Some(redis) = &self.config.redis else { return item };
+        let Value::Map(entries) = &mut item.value else { return item };
+        // Our own form wants both to say it.
+        if let Some((_, Item { value: Value::Scalar(url), .. })) = entries.iter_mut().find(|(key, _)| key == "url")
+            && redis.settings.tls.is_some()
+        {
+            *url = with_tls(url);
+        }
+        let Some(at) = entries.iter().position(|(key, _)| key == "ssl") else { return item };
+        entries.remove(at);
+        let Some(tls) = &redis.settings.tls else { return item };
+        let path = |path: &Path| Item::plain(Value::Scalar(path.display().to_string()));
+        let client = tls.client.iter().flat_map(|(cert, key)| [("cert", cert), ("key", key)]);
+        let files: Vec<_> = tls.ca.iter().map(|ca| ("ca", ca)).chain(client).collect();
+        let mut made = if files.is_empty() {
+            Item::plain(Value::Scalar("true".to_owned()))
+        } else {
+            Item::plain(Value::Map(files.into_iter().map(|(name, file)| (name.to_owned(), path(file))).collect()))
+        };
+        made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
+        entries.insert(at, ("tls".to_owned(), made));
+        item
+    }
+}
+
+/// `redis://` as `rediss://`.
+fn with_tls(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme @ ("redis" | "valkey"), rest)) => format!("{scheme}s://{rest}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// By place.
+type ByPlace<T> = HashMap<(usize, Vec<u32>), T>;

@@ -1,0 +1,51 @@
+//! Placeholders that name properties of the file, which move in it or leave it.
+
+use crate::placeholder::closing_brace;
+use crate::property;
+use crate::yaml::{Kind, Node};
+
+/// Nesting at which a property that leads back to itself is left as it is.
+const MAX_DEPTH: usize = 8;
+
+/// Gives every placeholder below `node` that names one of `properties` that property's text as a default, in place of its
+/// own: the environment still wins, as in Spring.
+pub(super) fn own(node: &mut Node, properties: &Node) {
+    match &mut node.kind {
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            if text.contains("${") {
+                *text = rewritten(text, properties, 0);
+            }
+        }
+        Kind::Seq(items) => items.iter_mut().for_each(|item| own(item, properties)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| own(value, properties)),
+    }
+}
+
+fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once("${") {
+        out.push_str(before);
+        out.push_str("${");
+        let Some(end) = closing_brace(from) else {
+            rest = from;
+            continue;
+        };
+        let inside = &from[..end];
+        let (name, default) = inside.split_once(':').map_or((inside, None), |(name, default)| (name, Some(default)));
+        out.push_str(name);
+        let default = match property(properties, name.trim()) {
+            Some(value) if depth < MAX_DEPTH => Some(rewritten(&value, properties, depth + 1)),
+            _ => default.map(|default| rewritten(default, properties, depth)),
+        };
+        if let Some(default) = default {
+            out.push(':');
+            out.push_str(&default);
+        }
+        out.push('}');
+        rest = &from[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}

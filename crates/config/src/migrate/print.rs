@@ -1,0 +1,244 @@
+//! YAML with comments.
+
+use crate::problem::Sink;
+use crate::yaml::{self, Kind};
+
+/// Columns that a comment may reach.
+const WIDTH: usize = 118;
+
+/// Texts to YAML 1.2, flags to older readers.
+const UNCLEAR: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
+
+/// A value, and the comments above it.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) notes: Vec<String>,
+    pub(super) value: Value,
+    /// Set off by an empty line.
+    pub(super) is_section: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Scalar(String),
+    Seq(Vec<Item>),
+    Map(Vec<(String, Item)>),
+}
+
+impl Item {
+    pub(super) fn plain(value: Value) -> Self {
+        Self { notes: Vec::new(), value, is_section: false }
+    }
+
+    pub(super) fn scalar(text: impl Into<String>) -> Self {
+        Self::plain(Value::Scalar(text.into()))
+    }
+
+    /// Says `note` above it.
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// Says that `what` stood here and is gone.
+    pub(super) fn left_out(&mut self, what: &str, why: &str) {
+        let why = why.strip_prefix(&format!("`{what}` ")).unwrap_or(why);
+        self.note(format!("Left out: `{what}`: {why}."));
+    }
+
+    /// Whether nothing is left of a map or a list.
+    pub(super) fn is_gone(&self) -> bool {
+        match &self.value {
+            Value::Map(entries) => entries.iter().all(|(_, item)| item.is_gone() && item.notes.is_empty()),
+            Value::Seq(items) => items.is_empty(),
+            Value::Null => true,
+            Value::Scalar(_) => false,
+        }
+    }
+
+    /// The entry `key` of a map.
+    pub(super) fn get(&self, key: &str) -> Option<&Item> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, item)| item),
+            _ => None,
+        }
+    }
+}
+
+/// Appends `root`, a map of sections.
+pub(super) fn print(root: &Item, out: &mut String) {
+    if let Value::Map(entries) = &root.value {
+        entries.iter().for_each(|entry| write_entry(entry, 0, out));
+    }
+}
+
+fn write_entry((key, item): &(String, Item), depth: usize, out: &mut String) {
+    if item.is_section {
+        out.push('\n');
+    }
+    notes(item, depth, out);
+    indent(depth, out);
+    out.push_str(&key_text(key));
+    out.push(':');
+    match &item.value {
+        Value::Null => out.push('\n'),
+        Value::Scalar(text) => line(text, out),
+        Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
+        Value::Seq(items) if items.is_empty() => out.push_str(" []\n"),
+        Value::Map(entries) => {
+            out.push('\n');
+            entries.iter().for_each(|entry| write_entry(entry, depth + 1, out));
+        }
+        Value::Seq(items) => {
+            out.push('\n');
+            items.iter().for_each(|item| write_item(item, depth + 1, out));
+        }
+    }
+}
+
+fn write_item(item: &Item, depth: usize, out: &mut String) {
+    notes(item, depth, out);
+    indent(depth, out);
+    out.push('-');
+    match &item.value {
+        Value::Null => out.push_str(" null\n"),
+        Value::Scalar(text) => line(text, out),
+        Value::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
+        Value::Seq(items) if items.is_empty() => out.push_str(" []\n"),
+        Value::Map(entries) => {
+            let mut inner = String::new();
+            entries.iter().for_each(|entry| write_entry(entry, depth + 1, &mut inner));
+            if entries.first().is_some_and(|(_, first)| first.notes.is_empty()) {
+                // The first key stands on the line of the dash.
+                out.push(' ');
+                out.push_str(inner.trim_start());
+            } else {
+                out.push('\n');
+                out.push_str(&inner);
+            }
+        }
+        Value::Seq(items) => {
+            out.push('\n');
+            items.iter().for_each(|item| write_item(item, depth + 1, out));
+        }
+    }
+}
+
+fn line(text: &str, out: &mut String) {
+    out.push(' ');
+    out.push_str(&scalar(text));
+    out.push('\n');
+}
+
+fn indent(depth: usize, out: &mut String) {
+    out.push_str(&"  ".repeat(depth));
+}
+
+fn notes(item: &Item, depth: usize, out: &mut String) {
+    for note in &item.notes {
+        let mut column = WIDTH;
+        for word in note.split(' ') {
+            if column + 1 + word.chars().count() > WIDTH {
+                if column < WIDTH {
+                    out.push('\n');
+                }
+                indent(depth, out);
+                out.push('#');
+                column = 2 * depth + 1;
+            }
+            out.push(' ');
+            out.push_str(word);
+            column += 1 + word.chars().count();
+        }
+        out.push('\n');
+    }
+}
+
+/// A key. One that holds dots or brackets of its own stands in brackets.
+fn key_text(key: &str) -> String {
+    if key.contains(['.', '[']) { quoted(&format!("[{key}]")) } else { scalar(key) }
+}
+
+/// `text` plainly where YAML reads that as this text, and quoted elsewhere.
+fn scalar(text: &str) -> String {
+    let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
+    let mut sink = Sink::default();
+    if is_simple
+        && let (documents, _) = yaml::parse(&format!("- {text}\n"), &mut sink)
+        && let [document] = documents.as_slice()
+        && let Kind::Seq(items) = &document.kind
+        && let [only] = items.as_slice()
+        && only.scalar() == Some(text)
+        && !text.starts_with(['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '"', '\''])
+        && !UNCLEAR.iter().any(|word| word.eq_ignore_ascii_case(text))
+        && !text.contains(": ")
+        && !text.ends_with(':')
+    {
+        return text.to_owned();
+    }
+    quoted(text)
+}
+
+/// In double quotes, as JSON, which YAML is a superset of.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn every_text_is_read_as_it_was() {
+        for text in [
+            "",
+            " ",
+            "a",
+            "8080",
+            "010",
+            "1.0",
+            "1e3",
+            "0x1F",
+            "true",
+            "off",
+            "null",
+            "~",
+            "a: b",
+            "a:",
+            "- a",
+            "a #b",
+            "#a",
+            "{a}",
+            "[a]",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            "\"a\"",
+            "'a'",
+            "a\nb",
+            "ä",
+            "\u{1f600}",
+            "a\tb",
+            "%a",
+            "@a",
+            "`a`",
+            "a, b",
+            "Path=/a/{b:[0-9]{2,3}}/**",
+            "#{@bean}",
+            "${A:b}",
+            "-1",
+            "-",
+            "?",
+            "<<",
+            "\u{0}",
+            "2027-01-20T17:42:47-07:00",
+        ] {
+            let mut out = String::new();
+            print(&Item::plain(Value::Map(vec![("k".to_owned(), Item::scalar(text))])), &mut out);
+            let (documents, _) = yaml::parse(&out, &mut Sink::default());
+            assert_eq!(documents[0].get("k").unwrap().scalar(), Some(text), "{out}");
+        }
+    }
+}

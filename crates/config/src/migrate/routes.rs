@@ -1,0 +1,274 @@
+//! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
+
+use super::Rewriting;
+use super::print::{Item, Value};
+use crate::de::canonical;
+use crate::filters::Argument;
+use crate::predicates::{Takes, predicates};
+use crate::yaml::{Kind, Node};
+
+/// Spring's prefix of its limiter's arguments.
+const PREFIX: &str = "redis-rate-limiter";
+
+impl Rewriting<'_> {
+    pub(super) fn routes(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        let Kind::Seq(nodes) = node.kind else { return item };
+        let routes = nodes.into_iter().enumerate();
+        item.value = Value::Seq(routes.map(|(position, node)| self.route(position, node)).collect());
+        item
+    }
+
+    fn route(&self, position: usize, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        let mut fields = match node.kind {
+            Kind::Scalar(line) => {
+                item.note("Was written on one line.");
+                one_line(&line)
+            }
+            Kind::Map(entries) => {
+                let mut fields = Vec::with_capacity(entries.len());
+                for (key, node) in entries {
+                    if let Some(why) = self.idle(node.origin) {
+                        item.left_out(&key, &why);
+                        continue;
+                    }
+                    let field = match key.as_str() {
+                        "filters" => self.filters(node, true),
+                        "predicates" => self.predicates(node),
+                        "uri" => self.uri(node),
+                        _ => self.item(node),
+                    };
+                    fields.push((key, field));
+                }
+                fields
+            }
+            _ => return item,
+        };
+        if !fields.iter().any(|(key, _)| key == "id") {
+            item.note("Had no id, and was counted under this one, by its position.");
+            fields.insert(0, ("id".to_owned(), Item::scalar(format!("route-{position}"))));
+        }
+        self.unlimited(&mut fields);
+        item.value = Value::Map(fields);
+        item
+    }
+
+    /// Spring waits for an answer without end, unless it is told how long.
+    fn unlimited(&self, fields: &mut Vec<(String, Item)>) {
+        if !self.is_spring || self.config.http_client.response_timeout.is_some() {
+            return;
+        }
+        let mut none = Item::scalar("-1");
+        none.note("As in Spring, an answer may take any time; Tollgate's own default is 60s.");
+        let none = ("response-timeout".to_owned(), none);
+        match fields.iter_mut().find(|(key, _)| key == "metadata") {
+            Some((_, metadata)) if metadata.get("response-timeout").is_some() => {}
+            Some((_, Item { value: Value::Map(entries), .. })) => entries.push(none),
+            Some((_, metadata)) => metadata.value = Value::Map(vec![none]),
+            None => fields.push(("metadata".to_owned(), Item::plain(Value::Map(vec![none])))),
+        }
+    }
+
+    /// Only scheme, host and port of it count.
+    fn uri(&self, node: Node) -> Item {
+        let mut item = self.item(node);
+        if let Value::Scalar(text) = &mut item.value
+            && let Some(end) = ignored_path(text)
+        {
+            let path = text.split_off(end);
+            item.left_out(&path, "nobody reads it");
+        }
+        item
+    }
+
+    /// A list of predicates.
+    fn predicates(&self, node: Node) -> Item {
+        let mut item = self.noted(node.origin);
+        item.value = match node.kind {
+            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
+            _ => return self.item(node),
+        };
+        item
+    }
+
+    fn predicate(&self, node: Node) -> Item {
+        let mut item = self.item(node);
+        let Value::Map(fields) = &mut item.value else { return item };
+        let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
+        let Some(Value::Scalar(name)) = name else { return item };
+        let gathers = predicates().iter().find(|entry| entry.name == name.trim() && entry.takes != Takes::Each);
+        if let Some(entry) = gathers
+            && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
+        {
+            gather(args, entry.args);
+        }
+        item
+    }
+
+    /// A list of filters: a route's, or the default ones. What does nothing on its route is left out where that moves
+    /// nothing else: the two lists are joined by position.
+    pub(super) fn filters(&self, node: Node, is_of_route: bool) -> Item {
+        let mut item = self.noted(node.origin);
+        let Kind::Seq(nodes) = node.kind else { return item };
+        let last = nodes.len().saturating_sub(1);
+        let mut kept = Vec::with_capacity(nodes.len());
+        for (at, node) in nodes.into_iter().enumerate() {
+            let name = node.get("name");
+            let why = self
+                .idle(name.map_or(node.origin, |name| name.origin))
+                .filter(|_| is_of_route && (at == last || at + 1 >= self.default_filters));
+            let written = name.unwrap_or(&node).scalar().unwrap_or_default();
+            match why {
+                Some(why) => item.left_out(written, &why),
+                None => kept.push(self.filter(node)),
+            }
+        }
+        item.value = Value::Seq(kept);
+        item
+    }
+
+    fn filter(&self, node: Node) -> Item {
+        let origin = node.origin;
+        let is_limiter =
+            node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
+        let mut item = self.item(node);
+        if let Value::Scalar(text) = &mut item.value {
+            path_alone(text);
+            // The first argument that is one too many; those behind it are as well.
+            let extra = self.remains.idle.iter().find(|(at, _)| at.place == origin.place && at.argument > 0);
+            if let Some((at, why)) = extra {
+                *text = without_arguments(text, usize::from(at.argument) - 1);
+                let why = why.clone();
+                item.note(format!("Changed: {why}."));
+            }
+        }
+        if is_limiter && let Value::Map(fields) = &mut item.value {
+            fields.iter_mut().filter(|(key, _)| key == "args").for_each(|(_, args)| self.limiter(args));
+        }
+        item
+    }
+
+    /// The arguments of a limiter: without the prefix, and with what they mean in Spring.
+    fn limiter(&self, args: &mut Item) {
+        let Value::Map(entries) = &mut args.value else { return };
+        let mut plain = Vec::with_capacity(entries.len() + 3);
+        for (key, item) in entries.drain(..) {
+            match (key.as_str(), item) {
+                (PREFIX, Item { value: Value::Map(inner), notes, .. }) => {
+                    let first = plain.len();
+                    plain.extend(inner.into_iter().map(|(key, item)| (kebab(&key), item)));
+                    if let Some((_, item)) = plain.get_mut(first) {
+                        item.notes.splice(0..0, notes);
+                    }
+                }
+                (key, item) => plain.push((kebab(key.strip_prefix("redis-rate-limiter.").unwrap_or(key)), item)),
+            }
+        }
+        let has = |plain: &[(String, Item)], names: &[&str]| plain.iter().any(|(key, _)| names.contains(&key.as_str()));
+        let say = |plain: &mut Vec<(String, Item)>, name: &str, value: &str, why: &str| {
+            let mut item = Item::scalar(value);
+            item.note(why);
+            plain.push((name.to_owned(), item));
+        };
+        if self.is_spring {
+            if has(&plain, &["replenish-rate"]) && !has(&plain, &["burst-capacity"]) {
+                say(&mut plain, "burst-capacity", "1", "Spring's default, whatever the rate.");
+            }
+            if !has(&plain, &["error-body", "body"]) {
+                say(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
+            }
+            if self.config.redis.is_some() && !has(&plain, &["on-store-failure"]) {
+                let why =
+                    "As in Spring, requests pass while Redis is out of reach; `local` limits in memory meanwhile.";
+                say(&mut plain, "on-store-failure", "allow", why);
+            }
+        }
+        *entries = plain;
+    }
+}
+
+/// Spring gathers what stands under any name; our own form wants it under the right one, and what has a name of its own
+/// behind it.
+fn gather(args: &mut Item, known: &[Argument]) {
+    let Value::Map(entries) = &mut args.value else { return };
+    let Some((list, others)) = known.split_first() else { return };
+    let is_other = |(key, _): &(String, Item)| others.iter().any(|other| canonical(other.name) == canonical(key));
+    let fits = |key: &str| {
+        let (key, name) = (canonical(key), canonical(list.name));
+        key == name || name.strip_suffix('s').is_some_and(|one| key == one)
+    };
+    let (named, mut gathered): (Vec<_>, Vec<_>) = entries.drain(..).partition(is_other);
+    if !gathered.iter().all(|(key, _)| fits(key)) {
+        let each = gathered.into_iter().flat_map(|(_, item)| match item.value {
+            Value::Seq(items) => items,
+            value => vec![Item { value, ..item }],
+        });
+        gathered = vec![(list.name.to_owned(), Item::plain(Value::Seq(each.collect())))];
+    }
+    gathered.extend(named);
+    *entries = gathered;
+}
+
+/// `id=uri,Predicate=arg,Predicate=arg` as fields.
+fn one_line(line: &str) -> Vec<(String, Item)> {
+    let (id, rest) = line.split_once('=').unwrap_or((line, ""));
+    let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
+    let uri = tokens.next().unwrap_or_default();
+    let predicates = tokens.map(Item::scalar).collect();
+    vec![
+        ("id".to_owned(), Item::scalar(id.trim())),
+        ("uri".to_owned(), Item::scalar(uri)),
+        ("predicates".to_owned(), Item::plain(Value::Seq(predicates))),
+    ]
+}
+
+/// Where in `uri` the path begins that nobody reads.
+fn ignored_path(uri: &str) -> Option<usize> {
+    let (scheme, rest) = uri.split_once("://")?;
+    if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {
+        // Ports stand with the endpoints.
+        return Some(scheme.len() + 3 + rest.find([':', '/', '?', '#'])?);
+    }
+    let is_server = ["http", "https", "ws", "wss"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
+    if !is_server || rest.contains("${") {
+        return None;
+    }
+    let path = rest.find(['/', '?', '#']).filter(|at| &rest[*at..] != "/")?;
+    Some(scheme.len() + 3 + path)
+}
+
+/// A shortcut with its first `count` arguments only.
+fn without_arguments(text: &str, count: usize) -> String {
+    let Some((name, args)) = text.split_once('=') else { return text.to_owned() };
+    let kept: Vec<&str> = args.split(',').map(str::trim).take(count).filter(|arg| !arg.is_empty()).collect();
+    if kept.is_empty() { name.trim().to_owned() } else { format!("{}={}", name.trim(), kept.join(", ")) }
+}
+
+/// `replenishRate` and `replenish_rate` as `replenish-rate`.
+fn kebab(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    let mut was_small = false;
+    for letter in name.chars() {
+        match letter {
+            '_' => out.push('-'),
+            letter if letter.is_ascii_uppercase() => {
+                if was_small {
+                    out.push('-');
+                }
+                out.push(letter.to_ascii_lowercase());
+            }
+            letter => out.push(letter),
+        }
+        was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    }
+    out
+}
+
+/// Leaves out of a path, in a shortcut, what Spring does not read of it.
+fn path_alone(shortcut: &mut String) {
+    let takes_a_path = ["PrefixPath", "SetPath"].iter().any(|name| shortcut.trim_start().starts_with(name));
+    if takes_a_path && let Some(end) = shortcut.find(['?', '#']) {
+        shortcut.truncate(end);
+    }
+}

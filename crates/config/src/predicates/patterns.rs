@@ -1,0 +1,26 @@
+//! Lists of patterns that are no lists.
+
+use crate::definition::Written;
+use crate::problem::Sink;
+
+/// Points out named arguments that look like several patterns: Spring takes a text for one, its commas included.
+pub(super) fn warn(written: &Written, sink: &mut Sink) {
+    for arg in written.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
+        let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
+        sink.warn(arg.origin, format!("`{}` is one pattern, comma and all, as in Spring", arg.value))
+            .help(format!("write a list: `[{}]`", items.join(", ")));
+    }
+}
+
+/// Whether there is a comma but for those within braces, of a regular expression for one.
+fn has_comma(pattern: &str) -> bool {
+    let mut depth = 0_usize;
+    pattern.bytes().any(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        byte == b',' && depth == 0
+    })
+}

@@ -1,0 +1,166 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::{names, predicates};
+use crate::{Loaded, parse};
+
+#[test]
+fn every_predicate_stands_in_the_table_once_and_says_when_it_holds() {
+    let mut seen: Vec<_> = names().collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), predicates().len());
+    for entry in predicates() {
+        assert!(entry.doc.ends_with('.'), "{}", entry.name);
+        assert!(entry.args.iter().all(|argument| argument.doc.ends_with('.')), "{}", entry.name);
+    }
+}
+
+fn outcome(text: &str) -> (Option<Loaded>, String) {
+    match parse("test.yaml", text, &|_| None) {
+        Ok(loaded) => {
+            let notes = loaded.notes.to_string();
+            (Some(loaded), notes)
+        }
+        Err(problems) => (None, problems.to_string()),
+    }
+}
+
+/// The first route's predicates as they show; `before` are lines before `routes:`.
+fn shown(before: &str, predicates: &str) -> String {
+    let (loaded, notes) = outcome(&format!("{before}routes: [{{id: a, uri: 'echo:', predicates: {predicates}}}]\n"));
+    let loaded = loaded.unwrap_or_else(|| panic!("{notes}"));
+    tollgate_routing::AllOf(&loaded.config.routes[0].predicates).to_string()
+}
+
+fn complaint(before: &str, predicates: &str) -> String {
+    outcome(&format!("{before}routes: [{{id: a, uri: 'echo:', predicates: {predicates}}}]\n")).1
+}
+
+#[test]
+fn shortcuts_and_named_arguments_mean_the_same() {
+    for (predicates, expected) in [
+        ("['Path=/a,/b,true']", "Paths: [/a, /b], match trailing slash: true"),
+        (
+            "[{name: Path, args: {patterns: [/a, /b], match-trailing-slash: true}}]",
+            "Paths: [/a, /b], match trailing slash: true",
+        ),
+        ("[{name: Path, args: {pattern: /a}}]", "Paths: [/a], match trailing slash: false"),
+        ("[{name: Path, args: {_genkey_0: /a, _genkey_1: /b}}]", "Paths: [/a, /b], match trailing slash: false"),
+        ("['Method= GET, , POST,']", "Methods: [GET, POST]"),
+        ("[{name: Host, args: {patterns: '**.a'}}]", "Hosts: [**.a]"),
+        ("[{name: Header, args: {HEADER: X-Id, regexp: '\\d+'}}]", "Header: X-Id regexp=\\d+"),
+        ("[{name: Header, args: {_genkey_0: X-Id, _genkey_1: '\\d+'}}]", "Header: X-Id regexp=\\d+"),
+        ("['Weight=g, 8']", "Weight: g 8"),
+        ("[{name: Weight, args: {group: g, weight: 8}}]", "Weight: g 8"),
+        ("[{name: Weight, args: {weight.group: g, weight.weight: 8}}]", "Weight: g 8"),
+        ("['XForwardedRemoteAddr=10.0.0.1, 10.1.0.0/16']", "XForwardedRemoteAddrs: [10.0.0.1, 10.1.0.0/16]"),
+        (
+            "[{name: XForwardedRemoteAddr, args: {sources: [10.0.0.1], max-trusted-index: 2}}]",
+            "XForwardedRemoteAddrs: [10.0.0.1], max trusted index: 2",
+        ),
+        ("['CloudFoundryRouteService=']", "CloudFoundryRouteService"),
+        (
+            "[{any: ['Path=/a', {all: ['Host=b', {not: 'Method=GET'}]}]}, {not: {name: Query, args: {param: q}}}]",
+            "((Paths: [/a], match trailing slash: false || (Hosts: [b] && !Methods: [GET])) && !Query: param=q regexp=null)",
+        ),
+    ] {
+        assert_eq!(shown("", predicates), expected, "{predicates}");
+    }
+}
+
+#[test]
+fn a_route_keeps_what_was_written_of_it() {
+    let text = "routes: [{id: a, uri: 'echo:', predicates: ['Path=/a', {any: ['Host=a,b', {not: 'Method=GET'}]}]}]";
+    let loaded = outcome(text).0.unwrap();
+    assert_eq!(loaded.config.routes[0].definition.predicates, ["Path=/a", "any: [Host=a,b; not: Method=GET]"]);
+}
+
+#[test]
+fn the_base_path_stands_before_every_pattern() {
+    for (base, predicates, expected) in [
+        ("base-path: /api\n", "['Path=/a,b']", "Paths: [/api/a, /api/b], match trailing slash: false"),
+        ("base-path: api/v1/\n", "['Path=/**']", "Paths: [/api/v1/**], match trailing slash: false"),
+        ("base-path: /\n", "['Path=/a']", "Paths: [/a], match trailing slash: false"),
+        ("base-path: /api\n", "['Method=GET']", "(Methods: [GET] && Paths: [/api/**], match trailing slash: false)"),
+    ] {
+        assert_eq!(shown(base, predicates), expected, "{base} {predicates}");
+    }
+    for base in ["/a/../b", "/{a}", "/a%20b", "/a b", "/a*"] {
+        let said = complaint(&format!("base-path: '{base}'\n"), "['Path=/a']");
+        assert!(said.contains("1:12: error: `") && said.contains("is no base path"), "{base}: {said}");
+    }
+    let said = complaint("base-path: /api\n", "['Path=/a/{b']");
+    assert!(said.contains("path pattern `/a/{b` cannot be used: `{` at character 4"), "{said}");
+}
+
+#[test]
+fn springs_keys_are_read_where_spring_has_them() {
+    let spring = "spring:\n  webflux:\n    base-path: /api\n    apiversion: {use: {header: X-Version, path-segment: 0}, default-version: 1.1, supported: [1.1, 1.3]}\n    \
+                  format: {date: iso}\n  cloud.gateway.server.webflux:\n    predicate.host.include-port: false\n    \
+                  routes: ['a=http://a,Path=/a/**,Host=b,Version=1.3+']\n";
+    let (loaded, notes) = outcome(spring);
+    let loaded = loaded.unwrap_or_else(|| panic!("{notes}"));
+    assert!(notes.contains("skipped: spring.webflux"), "what else stands there is named: {notes}");
+    assert!(!notes.contains("warning"), "{notes}");
+    let shown = tollgate_routing::AllOf(&loaded.config.routes[0].predicates).to_string();
+    assert_eq!(shown, "((Paths: [/api/a/**], match trailing slash: false && Hosts: [b]) && Version: 1.3+)");
+}
+
+#[test]
+fn versions_of_an_api_are_checked() {
+    let used = "api-version: {use: {header: X-Version}}\n";
+    assert_eq!(shown(used, "['Version=1.3']"), "Version: 1.3");
+    for (before, predicates, expected) in [
+        ("", "['Version=1.3']", "1:45: error: `Version` never matches: nothing says where"),
+        (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
+        ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is no version"),
+        ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is no version"),
+        ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a header's name"),
+        ("api-version: {default: 1}\n", "['Path=/a']", "error: `api-version` does not say where requests name"),
+        (
+            "api-version: {use: {header: X-Version}, default: 1, required: true}\n",
+            "['Path=/a']",
+            "error: `default` and `required: true` exclude each other",
+        ),
+        ("api-version: {use: {head: X-Version}}\n", "['Path=/a']", "error: unknown key `head`"),
+    ] {
+        let said = complaint(before, predicates);
+        assert!(said.contains(expected), "{before}{predicates}: {said}");
+    }
+}
+
+#[test]
+fn what_spring_gathers_by_any_name_has_its_own_here() {
+    let said = complaint("", "[{name: Path, args: {anything: /a}}]");
+    assert!(said.contains("error: `Path` has no argument `anything`"), "{said}");
+    let said = complaint("", "[{name: Method, args: {methods: GET, flag: true}}]");
+    assert!(said.contains("error: `Method` has no argument `flag`"), "{said}");
+    let said = complaint("", "[{name: Path, args: {matchTrailingSlash: true, patterns: /a}}]");
+    assert!(said.contains("error: Spring takes `matchTrailingSlash` for a pattern"), "{said}");
+}
+
+#[test]
+fn groups_of_weights_are_looked_at_as_a_whole() {
+    let routes = |list: &[(&str, &str)]| {
+        let lines: Vec<String> = list
+            .iter()
+            .map(|(id, predicates)| format!("- {{id: {id}, uri: 'echo:', predicates: [{predicates}]}}"))
+            .collect();
+        let (loaded, notes) = outcome(&format!("routes:\n{}\n", lines.join("\n")));
+        assert!(loaded.is_some(), "{notes}");
+        notes
+    };
+    assert_eq!(routes(&[("a", "Path=/x, 'Weight=g,1'"), ("b", "'Weight=g,2', Path=/x")]), "");
+    let zero = routes(&[("a", "'Weight=g,0'"), ("b", "'Weight=g,0'")]);
+    assert!(zero.contains("2:8: warning: every weight of group `g` is 0"), "{zero}");
+    let alone = routes(&[("a", "'Weight=group1,8'"), ("b", "'Weight=groupl,2'")]);
+    assert!(alone.contains("info: route `a` is alone in weight group `group1`"), "{alone}");
+    assert!(alone.contains("did you mean group `groupl`?"), "{alone}");
+    let apart = routes(&[("a", "Path=/x, 'Weight=g,1'"), ("b", "Path=/y, 'Weight=g,1'")]);
+    assert!(
+        apart.contains("3:8: warning: routes `a` and `b` of weight group `g` differ in other predicates"),
+        "{apart}"
+    );
+    let off = "routes:\n- {id: a, uri: 'echo:', predicates: ['Weight=g,0']}\n- {id: b, uri: 'echo:', enabled: false, predicates: ['Weight=g,1']}\n";
+    assert!(outcome(off).1.contains("every weight of group `g` is 0"), "a disabled route is in no group");
+}

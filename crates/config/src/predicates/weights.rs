@@ -1,0 +1,62 @@
+//! What the routes of a weight group are to each other.
+
+use std::collections::BTreeMap;
+
+use super::super::problem::{Sink, closest};
+use super::super::yaml::Origin;
+use tollgate_routing::Predicate;
+
+/// The weight groups of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Groups(BTreeMap<String, Vec<Member>>);
+
+#[derive(Debug)]
+struct Member {
+    route: String,
+    weight: u32,
+    at: Origin,
+    /// The route's other predicates, sorted.
+    others: Vec<String>,
+}
+
+impl Groups {
+    /// Notes the groups that a route at `at` belongs to.
+    pub(crate) fn add(&mut self, route: &str, predicates: &[Predicate], at: Origin) {
+        for (group, weight) in predicates.iter().filter_map(Predicate::weighted) {
+            let others = predicates.iter().filter(|predicate| predicate.weighted().is_none());
+            let mut others: Vec<String> = others.map(ToString::to_string).collect();
+            others.sort_unstable();
+            let member = Member { route: route.to_owned(), weight, at, others };
+            self.0.entry(group.to_owned()).or_default().push(member);
+        }
+    }
+
+    /// Warns about groups that do not do what their author meant.
+    pub(crate) fn check(&self, sink: &mut Sink) {
+        for (name, members) in &self.0 {
+            let [first, rest @ ..] = members.as_slice() else { continue };
+            if members.iter().all(|member| member.weight == 0) {
+                sink.warn(first.at, format!("every weight of group `{name}` is 0: none of its routes takes a request"))
+                    .help("give one of them a weight above 0");
+            } else if rest.is_empty() {
+                let others = self.0.keys().map(String::as_str).filter(|other| other != name);
+                let near = closest(name, others).map(|near| format!("did you mean group `{near}`?"));
+                sink.info(
+                    first.at,
+                    format!("route `{}` is alone in weight group `{name}`: it is always drawn", first.route),
+                )
+                .help(near.unwrap_or_else(|| "`Weight` means something between routes of one group".to_owned()));
+            } else if let Some(other) = rest.iter().find(|other| other.others != first.others) {
+                sink.warn(
+                    other.at,
+                    format!(
+                        "routes `{}` and `{}` of weight group `{name}` differ in other predicates, which are not \
+                         asked before one is drawn",
+                        first.route, other.route
+                    ),
+                )
+                .help("a request whose route they refuse goes to no other of the group: give each set of predicates a group of its own");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Who takes part: the memory store and governor under the same rule, and the loop that asks them.
+
+use std::hint::black_box;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use governor::clock::{MonotonicClock, QuantaClock};
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::DashMapStateStore;
+use governor::{Quota, RateLimiter};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{
+    Align, FixedWindow, LeakyBucket, Quota as Stock, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::{Check, Decision, Store};
+
+/// Tokens a second, and a burst that no run spends: every check is admitted.
+const RATE: u32 = 1_000;
+const BURST: u32 = 4_000_000_000;
+
+/// A decision on a key, by name and by number.
+pub(crate) type Decide = Box<dyn Fn(&str, u64) -> bool + Sync>;
+
+/// Makes one and asks it for so many keys once each.
+pub(crate) type Make = fn(u64) -> Decide;
+
+/// The rule that everybody holds every key to, or the nearest that an algorithm has to it.
+fn bucket() -> TokenBucket {
+    TokenBucket::per_second(RATE.into(), BURST.into()).unwrap()
+}
+
+/// Turns so close together that nobody is denied, and waits that nobody keeps: what is measured is the decision.
+fn pace() -> LeakyBucket {
+    LeakyBucket::new(1_000_000, Duration::from_secs(1), HOUR, 1_000_000_000_000).unwrap()
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Everyone, by name. The first asks nobody: what it takes is the loop's own and in everyone's time.
+pub(crate) const ALL: [(&str, Make); 13] = [
+    ("the loop alone", |_| Box::new(|key, number| black_box(key).len() as u64 != black_box(number) + 1_000_000_000)),
+    ("token-bucket", |keys| tollgate(keys, vec![Rule::TokenBucket(bucket())])),
+    ("gcra", |keys| tollgate(keys, vec![Rule::Gcra(bucket())])),
+    ("fixed-window", |keys| {
+        tollgate(keys, vec![Rule::FixedWindow(FixedWindow::new(BURST.into(), HOUR, Align::First).unwrap())])
+    }),
+    ("sliding-window-log", |keys| {
+        // A log holds a million entries; one key alone would have that in a second.
+        let window = if keys < 100_000 { Duration::from_millis(50) } else { HOUR };
+        tollgate(keys, vec![Rule::SlidingWindowLog(SlidingWindowLog::new(1_000_000, window).unwrap())])
+    }),
+    ("sliding-window-counter", |keys| {
+        tollgate(keys, vec![Rule::SlidingWindowCounter(SlidingWindowCounter::new(BURST.into(), HOUR).unwrap())])
+    }),
+    ("leaky-bucket", |keys| tollgate(keys, vec![Rule::LeakyBucket(pace())])),
+    ("quota", |keys| tollgate(keys, vec![Rule::Quota(Stock::new(BURST.into()).unwrap())])),
+    ("three gcra rules", |keys| tollgate(keys, vec![Rule::Gcra(bucket()); 3])),
+    ("governor String", by_text::<QuantaClock>),
+    ("governor u64", by_number::<QuantaClock>),
+    ("governor String, std clock", by_text::<MonotonicClock>),
+    ("governor u64, std clock", by_number::<MonotonicClock>),
+];
+
+fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
+    const SCOPES: [&str; 3] = ["orders", "orders#minute", "orders#hour"];
+    let store = MemoryStore::new(NonZeroUsize::new(4_000_000).unwrap());
+    // A quarter of an hour's tokens, since the place of a bucket that is full again goes to the next new key.
+    let first = match rules[0] {
+        Rule::TokenBucket(_) | Rule::Gcra(_) => 1_000_000,
+        Rule::LeakyBucket(_) => 900_000_000,
+        _ => 1,
+    };
+    let ask = move |key: &str, cost| {
+        let check = |n: usize| Check { key: BucketKey { scope: SCOPES[n], id: key.as_bytes() }, rule: &rules[n], cost };
+        let decision = if rules.len() == 1 {
+            store.decide(&[check(0)])
+        } else {
+            store.decide(&(0..rules.len()).map(check).collect::<Vec<_>>())
+        };
+        match decision {
+            Decision::Ready(verdict) => verdict.is_allowed(),
+            Decision::Pending(_) => false,
+        }
+    };
+    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, first))));
+    Box::new(move |key, _| ask(key, 1))
+}
+
+fn quota() -> Quota {
+    Quota::per_second(NonZeroU32::new(RATE).unwrap()).allow_burst(NonZeroU32::new(BURST).unwrap())
+}
+
+fn by_text<C: governor::clock::Clock + Default + Sync + 'static>(keys: u64) -> Decide
+where
+    C::Instant: Sync,
+{
+    let limiter: RateLimiter<String, DashMapStateStore<String>, C, NoOpMiddleware<C::Instant>> =
+        RateLimiter::new(quota(), DashMapStateStore::default(), C::default());
+    // It wants an owned key to look up.
+    let ask = move |key: &str, _| limiter.check_key(&key.to_owned()).is_ok();
+    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, n))));
+    Box::new(ask)
+}
+
+fn by_number<C: governor::clock::Clock + Default + Sync + 'static>(keys: u64) -> Decide
+where
+    C::Instant: Sync,
+{
+    let limiter: RateLimiter<u64, DashMapStateStore<u64>, C, NoOpMiddleware<C::Instant>> =
+        RateLimiter::new(quota(), DashMapStateStore::default(), C::default());
+    let ask = move |_: &str, number| limiter.check_key(&number).is_ok();
+    (0..keys).for_each(|n| assert!(ask("", n)));
+    Box::new(ask)
+}
+
+/// Calls `f` with key `n`: 21 bytes on the stack, as a gateway has just read them. (An array of all keys would have its
+/// own cache misses in everyone's time.)
+#[inline]
+pub(crate) fn with_key<T>(n: u64, f: impl FnOnce(&str) -> T) -> T {
+    let mut key = *b"client-10.10.10.0:...";
+    for (place, byte) in key[18..].iter_mut().enumerate() {
+        *byte = (n >> (7 * place)) as u8 & 0x7F;
+    }
+    f(str::from_utf8(&key).unwrap())
+}
+
+/// The time that `checks` of random keys take each of so many threads, as a mean; each brings who it asks. The second
+/// is the time on a processor, which other processes do not lengthen (nor does waiting asleep).
+pub(crate) fn timed(deciders: &[&Decide], keys: u64, checks: u64) -> [Duration; 2] {
+    let barrier = Barrier::new(deciders.len());
+    let run = |decide: &Decide, seed: u64| {
+        let mut random = seed * 0x9E37_79B9_7F4A_7C15 + 1;
+        barrier.wait();
+        let (start, start_on_cpu) = (Instant::now(), on_cpu());
+        for _ in 0..checks {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let n = random % keys;
+            assert!(black_box(with_key(n, |key| decide(key, n))));
+        }
+        [start.elapsed(), on_cpu() - start_on_cpu]
+    };
+    std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> =
+            (1..).zip(deciders).map(|(seed, decide)| scope.spawn(move || run(decide, seed))).collect();
+        let times: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        [0, 1].map(|n| times.iter().map(|both| both[n]).sum::<Duration>() / times.len() as u32)
+    })
+}
+
+/// The time that this thread has spent on a processor: proc_pid_schedstat(5).
+fn on_cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default())
+}

@@ -1,0 +1,33 @@
+//! Pictures of limiters at work: real decisions, drawn.
+
+mod chart;
+mod line;
+mod pictures;
+mod slots;
+mod trace;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+/// Where the pictures stand.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limiters"))
+}
+
+/// Every picture, by its file's name.
+///
+/// # Errors
+/// A rule that cannot be.
+pub(crate) fn all() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+    Ok(vec![
+        ("token-bucket.svg", pictures::token_bucket()?),
+        ("gcra.svg", pictures::gcra()?),
+        ("fixed-window.svg", pictures::fixed_window()?),
+        ("sliding-window-log.svg", pictures::sliding_window_log()?),
+        ("sliding-window-counter.svg", pictures::sliding_window_counter()?),
+        ("leaky-bucket.svg", pictures::leaky_bucket()?),
+        ("concurrency.svg", slots::concurrency()),
+        ("quota.svg", pictures::quota()?),
+        ("compare.svg", pictures::compare()?),
+    ])
+}

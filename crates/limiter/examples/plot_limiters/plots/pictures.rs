@@ -1,0 +1,203 @@
+//! The pictures: which rule, what arrives, what is shown of it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use tollgate_limiter::rule::{
+    Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog,
+    TokenBucket,
+};
+
+use super::chart::Chart;
+use super::trace::{Trace, burst, run, run_with, steady};
+
+type Drawn = Result<String, Box<dyn Error>>;
+
+const SECONDS: (&str, u64) = ("s", 1_000);
+
+const HOUR_MS: u64 = 3_600_000;
+
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A burst, more than the rate, idle time, a burst.
+fn bursts() -> Vec<u64> {
+    [burst(1_000, 14), steady(3_000, 8_000, 250), burst(14_000, 14)].concat()
+}
+
+/// Bursts on both sides of a window's edge and one a window later, then more than the limit evenly.
+fn around_edges() -> Vec<u64> {
+    [burst(9_000, 12), burst(11_000, 12), burst(19_000, 12), steady(22_000, 34_000, 500)].concat()
+}
+
+pub(crate) fn token_bucket() -> Drawn {
+    let end_ms = 18_000;
+    let trace = run(&Rule::TokenBucket(TokenBucket::per_second(2, 10)?), &bursts(), end_ms)?;
+    let mut chart = Chart::new(
+        "token-bucket: 2 tokens a second, burst 10",
+        "Of 14 requests at 1 s the first 10 are admitted. From 3 s to 8 s requests come at 4 a second and are admitted \
+         at 2 a second once what had flown in is spent. After idle time the bucket is full and 10 of 14 pass at once.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    chart.requests("requests", &trace.events);
+    let left = chart.panel("tokens left", 70.0, 10.0);
+    chart.line(&left, "l", &trace.left.steps());
+    let total = chart.panel("admitted so far, and the most that may be: burst + rate × time", 90.0, 50.0);
+    chart.line(&total, "b", &[(1_000, 0.0), (1_000, 10.0), (end_ms, 44.0)]);
+    chart.line(&total, "l", &trace.admitted().steps());
+    Ok(chart.finish(2, SECONDS))
+}
+
+pub(crate) fn gcra() -> Drawn {
+    let end_ms = 18_000;
+    let bucket = TokenBucket::per_second(2, 10)?;
+    let [tokens, gcra] = [Rule::TokenBucket(bucket.clone()), Rule::Gcra(bucket)];
+    let [tokens, gcra] = [run(&tokens, &bursts(), end_ms)?, run(&gcra, &bursts(), end_ms)?];
+    if tokens.events != gcra.events {
+        return Err("gcra and token-bucket disagree".into());
+    }
+    let mut chart = Chart::new(
+        "gcra: the token bucket's verdicts from one moment per key",
+        "The same arrivals under token-bucket and gcra, 2 a second with a burst of 10: the verdicts are the same. What \
+         gcra keeps is when the bucket is full again, which each admitted request moves half a second further off.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    chart.requests("gcra", &gcra.events);
+    chart.requests("token-bucket", &tokens.events);
+    let reset = chart.panel("seconds until it is full again: what is kept", 70.0, 5.0);
+    chart.limit(&reset, 5.0, "burst ÷ rate: nothing left");
+    chart.line(&reset, "l", &gcra.reset.slopes());
+    Ok(chart.finish(2, SECONDS))
+}
+
+pub(crate) fn fixed_window() -> Drawn {
+    let end_ms = 36_000;
+    let rule = Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock)?);
+    let trace = run(&rule, &around_edges(), end_ms)?;
+    let mut chart = Chart::new(
+        "fixed-window: 10 in each 10 s, on the clock",
+        "10 of 12 requests pass at 9 s and 10 of 12 at 11 s, in the next window: 20 within 10 seconds, twice the limit.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    let top = chart.depth();
+    chart.requests("requests; lines are the edges of windows", &trace.events);
+    let left = chart.panel("left in the window", 60.0, 10.0);
+    chart.line(&left, "l", &trace.left.steps());
+    within_ten_seconds(&mut chart, &trace);
+    chart.edges(top, (0..=3).map(|n| n * 10_000));
+    Ok(chart.finish(5, SECONDS))
+}
+
+pub(crate) fn sliding_window_log() -> Drawn {
+    let end_ms = 36_000;
+    let trace = run(&Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?), &around_edges(), end_ms)?;
+    let mut chart = Chart::new(
+        "sliding-window-log: 10 in any 10 s, exactly",
+        "10 of 12 requests pass at 9 s and none at 11 s. Those of 9 s count until 19 s: then 10 pass again. Never are more \
+         than 10 admitted within 10 seconds.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    chart.requests("requests", &trace.events);
+    let left = chart.panel("left", 60.0, 10.0);
+    chart.line(&left, "l", &trace.left.steps());
+    within_ten_seconds(&mut chart, &trace);
+    Ok(chart.finish(5, SECONDS))
+}
+
+pub(crate) fn sliding_window_counter() -> Drawn {
+    let end_ms = 36_000;
+    let counter = run(&Rule::SlidingWindowCounter(SlidingWindowCounter::new(10, WINDOW)?), &around_edges(), end_ms)?;
+    let log = run(&Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?), &around_edges(), end_ms)?;
+    let mut chart = Chart::new(
+        "sliding-window-counter: about 10 in any 10 s",
+        "Beside the exact log, under the same arrivals. What was admitted in a burst is taken as evenly spread over its \
+         window: it is counted for too long or not long enough, so now and then some more than the limit pass within 10 \
+         seconds, here 16, or fewer than could.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    let top = chart.depth();
+    chart.requests("sliding-window-counter; lines are the edges of its windows", &counter.events);
+    chart.requests("sliding-window-log", &log.events);
+    let counted = chart.panel("taken as used: the limit less what is left", 60.0, 10.0);
+    chart.line(&counted, "l", &counter.left.map(|left| 10.0 - left).steps());
+    within_ten_seconds(&mut chart, &counter);
+    chart.edges(top, (0..=3).map(|n| n * 10_000));
+    Ok(chart.finish(5, SECONDS))
+}
+
+pub(crate) fn leaky_bucket() -> Drawn {
+    let end_ms = 14_400;
+    let rule = LeakyBucket::new(2, Duration::from_secs(1), Duration::from_secs(3), 4)?;
+    let arrivals = [burst(1_000, 7), burst(2_500, 7), steady(6_000, 11_000, 400)].concat();
+    let trace = run(&Rule::LeakyBucket(rule), &arrivals, end_ms)?;
+    let mut chart = Chart::new(
+        "leaky-bucket: one each 500 ms, four may wait",
+        "Of seven requests at once the first begins at once and four wait for their turns, half a second apart; two are \
+         denied. Requests that come a little faster than the rate wait a little longer each.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied at once (429)");
+    chart.requests("came", &trace.events);
+    chart.starts("began", &trace.events);
+    let left = chart.panel("free places: the turn at hand and four in the queue", 60.0, 5.0);
+    chart.line(&left, "l", &trace.left.steps());
+    Ok(chart.finish(2, SECONDS))
+}
+
+pub(crate) fn quota() -> Drawn {
+    let end_ms = 47 * HOUR_MS;
+    let rule = Rule::Quota(Quota::resetting(20, Calendar::new(CalendarUnit::Day, "UTC")?)?);
+    let arrivals: Vec<u64> = [6, 10, 15, 21, 30, 40].into_iter().flat_map(|hour| burst(hour * HOUR_MS, 8)).collect();
+    let trace = run_with(&rule, &arrivals, Some((18 * HOUR_MS, 6)), end_ms)?;
+    let mut chart = Chart::new(
+        "quota: a stock of 20, new each day",
+        "Eight requests each at 6, 10, 15 and 21 o'clock. The third time only 4 are left. 6 are granted at 18 o'clock and \
+         pass at 21. At midnight there are 20 again.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    let top = chart.depth();
+    chart.requests("requests; the line is midnight", &trace.events);
+    let left = chart.panel("stock", 80.0, 20.0);
+    chart.line(&left, "l", &trace.left.steps());
+    chart.note(&left, 17 * HOUR_MS, 9.0, "6 granted");
+    chart.edges(top, std::iter::once(24 * HOUR_MS));
+    Ok(chart.finish(6, ("h", HOUR_MS)))
+}
+
+/// A panel with what was admitted in the last ten seconds beside a limit of ten.
+fn within_ten_seconds(chart: &mut Chart, trace: &Trace) {
+    let line = trace.admitted_within(10_000);
+    let panel = chart.panel("admitted within the last 10 s", 80.0, 20.0);
+    chart.limit(&panel, 10.0, "limit");
+    chart.line(&panel, "l", &line.steps());
+}
+
+pub(crate) fn compare() -> Drawn {
+    let end_ms = 36_000;
+    let bucket = TokenBucket::new(10, WINDOW, 10)?;
+    let rules = [
+        ("token-bucket and gcra: 1 a second, burst 10", Rule::TokenBucket(bucket)),
+        ("fixed-window, align: clock", Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock)?)),
+        ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?)),
+        ("sliding-window-counter", Rule::SlidingWindowCounter(SlidingWindowCounter::new(10, WINDOW)?)),
+        ("leaky-bucket: 1 a second, 9 may wait", Rule::LeakyBucket(LeakyBucket::new(10, WINDOW, WINDOW, 9)?)),
+    ];
+    let mut chart = Chart::new(
+        "The same requests, 10 in 10 seconds, under each limiter",
+        "Which requests each limiter admits, how many, and how many begin within ten seconds at most.",
+        end_ms,
+    );
+    chart.legend("admitted", "denied (429)");
+    for (name, rule) in rules {
+        let trace = run(&rule, &around_edges(), end_ms)?;
+        let most = trace.admitted_within(10_000).most();
+        let admitted = trace.events.iter().filter(|event| event.is_allowed).count();
+        chart.requests(&format!("{name}: {admitted} admitted, at most {most} in 10 s"), &trace.events);
+    }
+    Ok(chart.finish(5, SECONDS))
+}

@@ -1,0 +1,158 @@
+//! Who asks Redis: the limiter's store, or what it might be instead.
+
+use std::sync::{Arc, LazyLock};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Script, Value};
+use tokio::sync::{mpsc, oneshot};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::redis::RedisStore;
+use tollgate_limiter::store::{Check, Decision, Store};
+
+/// Requests that one batch takes at most.
+const BATCH: usize = 64;
+
+pub(crate) const TOKEN_BUCKET: &str = include_str!("../../lua/token_bucket.lua");
+pub(crate) const GCRA: &str = include_str!("../../lua/gcra.lua");
+
+/// A library with `lua/gcra.lua` as the function `gcra`.
+pub(crate) static GCRA_FUNCTION: LazyLock<String> = LazyLock::new(|| {
+    format!("#!lua name=tollgate\nredis.register_function('gcra', function(KEYS, ARGV)\n{}\nend)", code(GCRA))
+});
+
+/// `lua/gcra.lua` for each of many keys, with four arguments each, at one moment; a key that fails leaves the others alone.
+pub(crate) static MANY_GCRA: LazyLock<Script> = LazyLock::new(|| {
+    let (parse, rest) = code(GCRA).split_once("-- [validate]").expect("marked");
+    let (_, rest) = rest.split_once("-- [time]").expect("marked");
+    let (time, rest) = rest.split_once("-- [/time]").expect("marked");
+    Script::new(&format!(
+        "local MILLION, call = 1000000, redis.call\n{time}\nlocal function one(KEYS, ARGV)\n{parse}\n{rest}\nend\n\
+         local out, a, ok = {{}}, 1\nfor n = 1, #KEYS do\n\
+         ok, out[n] = pcall(one, {{KEYS[n]}}, {{ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]}})\na = a + 4\n\
+         end\nreturn out"
+    ))
+});
+
+fn code(script: &str) -> &str {
+    script.split_once("--]]").expect("a block of comment first").1
+}
+
+/// One that asks; each task has a clone.
+#[derive(Clone)]
+pub(crate) enum Asker {
+    /// The limiter.
+    Store { store: RedisStore, scope: &'static str, rules: Arc<[Rule]> },
+    /// A call of GCRA, by `EVALSHA` or `FCALL` and its name; no deadline, no breaker, no verdict.
+    Bare { connection: MultiplexedConnection, verb: &'static str, name: Arc<str> },
+    /// The same by a task that sends what waits at one go.
+    Batched(mpsc::Sender<Waiting>),
+}
+
+/// A request that waits to be sent, and where its answer goes.
+pub(crate) struct Waiting {
+    key: Vec<u8>,
+    answer: oneshot::Sender<Value>,
+}
+
+/// What a batch is sent as.
+#[derive(Clone, Copy)]
+pub(crate) enum Batch {
+    /// A pipeline of calls.
+    Pipeline,
+    /// One call with many keys.
+    ManyKeys,
+}
+
+impl Asker {
+    pub(crate) async fn ask(&mut self, id: &[u8]) {
+        match self {
+            Self::Store { store, scope, rules } => ask_store(store, scope, rules, id).await,
+            Self::Bare { connection, verb, name } => {
+                let mut call = redis::cmd(verb);
+                call.arg(&**name).arg(1).arg(key(id)).arg(&RULE);
+                let reply = connection.send_packed_command(&call).await.unwrap().extract_error().unwrap();
+                assert_allowed(&reply);
+            }
+            Self::Batched(queue) => {
+                let (answer, answered) = oneshot::channel();
+                queue.send(Waiting { key: key(id), answer }).await.expect("the sender lives");
+                assert_allowed(&answered.await.unwrap());
+            }
+        }
+    }
+
+    /// Starts the task that sends batches.
+    pub(crate) fn batched(connection: MultiplexedConnection, batch: Batch) -> Self {
+        let (queue, waiting) = mpsc::channel(4096);
+        tokio::spawn(send_batches(connection, waiting, batch));
+        Self::Batched(queue)
+    }
+}
+
+/// Rate, burst, Redis' own time, cost.
+pub(crate) const RULE: [&str; 4] = ["10", "1000", "", "1"];
+
+fn key(id: &[u8]) -> Vec<u8> {
+    [b"gcra.{orders.", id, b"}"].concat()
+}
+
+fn assert_allowed(reply: &Value) {
+    assert!(matches!(reply, Value::Array(items) if items[0] == Value::Int(1)), "{reply:?}");
+}
+
+async fn ask_store(store: &RedisStore, scope: &str, rules: &[Rule], id: &[u8]) {
+    let scopes = if rules.len() == 1 { [scope; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
+    let check = |n: usize| Check { key: BucketKey { scope: scopes[n], id }, rule: &rules[n], cost: 1 };
+    let decision = match rules.len() {
+        1 => store.decide(&[check(0)]),
+        _ => store.decide(&[check(0), check(1), check(2)]),
+    };
+    let verdict = match decision {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    };
+    assert!(verdict.remaining.is_some(), "decided without redis");
+}
+
+/// Sends all that waits whenever it has its turn, and waits for no answer before it sends again.
+async fn send_batches(connection: MultiplexedConnection, mut queue: mpsc::Receiver<Waiting>, batch: Batch) {
+    loop {
+        let mut waiting = Vec::with_capacity(BATCH);
+        if queue.recv_many(&mut waiting, BATCH).await == 0 {
+            return;
+        }
+        tokio::spawn(send_batch(connection.clone(), waiting, batch));
+    }
+}
+
+async fn send_batch(mut connection: MultiplexedConnection, waiting: Vec<Waiting>, batch: Batch) {
+    let replies = match batch {
+        Batch::Pipeline => {
+            let mut calls = redis::pipe();
+            let script = Script::new(GCRA);
+            for Waiting { key, .. } in &waiting {
+                calls.cmd("EVALSHA").arg(script.get_hash()).arg(1).arg(key).arg(&RULE);
+            }
+            connection.send_packed_commands(&calls, 0, waiting.len()).await.unwrap()
+        }
+        Batch::ManyKeys => {
+            let mut call = redis::cmd("EVALSHA");
+            call.arg(MANY_GCRA.get_hash()).arg(waiting.len());
+            for Waiting { key, .. } in &waiting {
+                call.arg(key);
+            }
+            for _ in &waiting {
+                call.arg(&RULE);
+            }
+            let reply = connection.send_packed_command(&call).await.unwrap();
+            match reply.extract_error().unwrap() {
+                Value::Array(replies) => replies,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    for (Waiting { answer, .. }, reply) in waiting.into_iter().zip(replies) {
+        let _ = answer.send(reply);
+    }
+}

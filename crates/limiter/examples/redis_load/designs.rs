@@ -1,0 +1,150 @@
+//! What is compared.
+
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{AsyncConnectionConfig, Script};
+use tokio::runtime::{Builder, Runtime};
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+
+use super::askers::{Asker, Batch, GCRA, GCRA_FUNCTION, MANY_GCRA, RULE, TOKEN_BUCKET};
+use super::load::{self, Ids, Turn, children_cpu, ids};
+use super::server::Server;
+
+/// Keys that decisions are about, unless a design says otherwise.
+const KEYS: usize = 100_000;
+
+/// One row of the table.
+pub(crate) struct Design {
+    pub(crate) name: String,
+    pub(crate) load: Load,
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// Who makes the load.
+pub(crate) enum Load {
+    /// `redis-benchmark` with the script of a token bucket.
+    Benchmark,
+    /// So many tasks.
+    Tasks { runtime: Arc<Runtime>, asker: Asker, ids: Ids, tasks: usize },
+}
+
+thread_local! {
+    /// Calls a second that `redis-benchmark` made last, to tell how many fill a turn.
+    static BENCHMARK_RATE: Cell<f64> = const { Cell::new(20_000.0) };
+}
+
+impl Design {
+    fn new(name: impl Into<String>, load: Load) -> Self {
+        Self { name: name.into(), load, turns: Vec::new() }
+    }
+
+    pub(crate) fn turn(&self, server: &Server, turn: Duration) -> Turn {
+        match &self.load {
+            Load::Benchmark => benchmark(server, turn),
+            Load::Tasks { runtime, asker, ids, tasks } => load::run(server, runtime, asker, ids, *tasks, turn),
+        }
+    }
+}
+
+fn benchmark(server: &Server, turn: Duration) -> Turn {
+    let calls = (BENCHMARK_RATE.get() * turn.as_secs_f64()) as u64;
+    let script = Script::new(TOKEN_BUCKET);
+    let [tokens, timestamp] =
+        ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.__rand_int__}}.{suffix}"));
+    let call = [&["EVALSHA", script.get_hash(), "2", &tokens, &timestamp][..], &RULE].concat();
+    let (before, own) = (server.used(), children_cpu());
+    let said = server.benchmark(calls, KEYS, &call);
+    BENCHMARK_RATE.set(said.rate);
+    let own = children_cpu() - own;
+    Turn::new(&before, &server.used(), calls as f64, own, [said.rate, said.p50_us, said.p99_us])
+}
+
+/// Every design, in runtimes and over connections that all have already.
+pub(crate) fn designs(server: &Server) -> Vec<Design> {
+    let mut admin = server.connection();
+    redis::cmd("FUNCTION").arg("LOAD").arg(&*GCRA_FUNCTION).exec(&mut admin).unwrap();
+    MANY_GCRA.load(&mut admin).unwrap();
+    let worker = Arc::new(Builder::new_current_thread().enable_all().build().unwrap());
+    let pool = Arc::new(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
+    let bucket = |rate| Rule::TokenBucket(TokenBucket::per_second(rate, 100 * rate).unwrap());
+    let gcra = || Rule::Gcra(TokenBucket::per_second(10, 1_000).unwrap());
+    let denying = Rule::TokenBucket(TokenBucket::per_second(1, 1).unwrap());
+    let (many, hot, few) = (ids(KEYS), ids(1), ids(10));
+    let tasks = |runtime: &Arc<Runtime>, asker: &Asker, ids: &Ids, tasks| Load::Tasks {
+        runtime: Arc::clone(runtime),
+        asker: asker.clone(),
+        ids: Arc::clone(ids),
+        tasks,
+    };
+    let ours = |runtime: &Runtime, style, scope, rules: &[Rule]| Asker::Store {
+        scope,
+        store: runtime.block_on(store(server.url(), style)),
+        rules: rules.into(),
+    };
+    let connection = || {
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let client = redis::Client::open(server.url()).unwrap();
+        worker.block_on(client.get_multiplexed_async_connection_with_config(&config)).unwrap()
+    };
+    let bare = |verb, name: &str| Asker::Bare { connection: connection(), verb, name: name.into() };
+    let batched = |batch| {
+        let connection = connection();
+        worker.block_on(async { Asker::batched(connection, batch) })
+    };
+
+    let mut all = vec![Design::new("redis-benchmark -c 50 -P 1: token-bucket", Load::Benchmark)];
+    let mut add = |name: &str, load| all.push(Design::new(name, load));
+    for callers in [50, 500] {
+        for (name, rule) in [("token-bucket", bucket(10)), ("gcra", gcra())] {
+            for connections in [1, 2, 4] {
+                let asker = ours(&worker, Style { connections, batch: true }, "orders", std::slice::from_ref(&rule));
+                let name = format!("{name}, {callers} callers, {connections} connections");
+                add(&name, tasks(&worker, &asker, &many, callers));
+            }
+            let asker = ours(&worker, Style { batch: false, ..ONE }, "orders", &[rule]);
+            add(&format!("{name}, {callers} callers, a call each"), tasks(&worker, &asker, &many, callers));
+        }
+        let asker = ours(&worker, ONE, "orders", &[gcra(), gcra(), gcra()]);
+        add(&format!("three gcra rules, {callers} callers"), tasks(&worker, &asker, &many, callers));
+        let asker = ours(&worker, ONE, "hot", &[bucket(10_000_000)]);
+        add(&format!("token-bucket, one hot key, {callers} callers"), tasks(&worker, &asker, &hot, callers));
+        let asker = ours(&worker, ONE, "denied", std::slice::from_ref(&denying));
+        add(&format!("token-bucket, denied, {callers} callers"), tasks(&worker, &asker, &few, callers));
+        let asker = bare("EVALSHA", Script::new(GCRA).get_hash());
+        add(&format!("bare gcra, EVALSHA, {callers} callers"), tasks(&worker, &asker, &many, callers));
+        add(&format!("bare gcra, FCALL, {callers} callers"), tasks(&worker, &bare("FCALL", "gcra"), &many, callers));
+        let asker = batched(Batch::Pipeline);
+        add(&format!("bare gcra, a pipeline a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
+        let asker = batched(Batch::ManyKeys);
+        add(&format!("bare gcra, one call a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
+        let asker = ours(&pool, ONE, "orders", &[gcra()]);
+        add(&format!("gcra, {callers} callers, multi_thread"), tasks(&pool, &asker, &many, callers));
+    }
+    all
+}
+
+/// How a store asks.
+struct Style {
+    connections: usize,
+    batch: bool,
+}
+
+const ONE: Style = Style { connections: 1, batch: true };
+
+async fn store(url: String, style: Style) -> RedisStore {
+    let settings = RedisSettings {
+        timeout: Duration::from_secs(20),
+        connections: NonZeroUsize::new(style.connections).unwrap(),
+        batch: style.batch,
+        ..RedisSettings::new(url)
+    };
+    let client = RedisClient::start(&settings).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await, "redis answers");
+    RedisStore::new(client, Arc::new(MemoryStore::new(NonZeroUsize::MIN)), OnStoreFailure::Deny)
+}

@@ -1,0 +1,41 @@
+//! What a decision takes while Redis is gone and the breaker is open.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+
+use super::load::ids;
+use super::server::Server;
+
+/// Ends the server and decides a million times without it.
+pub(crate) fn measure(server: Server) {
+    let worker = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = worker.block_on(async {
+        let client = RedisClient::start(&RedisSettings::new(server.url())).unwrap();
+        assert!(client.wait_connected(Duration::from_secs(10)).await, "redis answers");
+        drop(server);
+        while client.status().connected() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        client
+    });
+    let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN.saturating_add(1_000_000)));
+    let rule = Rule::TokenBucket(TokenBucket::per_second(1_000, 1_000).unwrap());
+    println!();
+    for (name, policy) in [("local", OnStoreFailure::Local), ("deny", OnStoreFailure::Deny)] {
+        let store = RedisStore::new(Arc::clone(&client), Arc::clone(&local), policy);
+        let ids = ids(100_000);
+        let start = Instant::now();
+        for id in ids.iter().cycle().take(1_000_000) {
+            let check = Check { key: BucketKey { scope: "orders", id }, rule: &rule, cost: 1 };
+            assert!(matches!(store.decide(&[check]), Decision::Ready(_)), "decided at once");
+        }
+        println!("while Redis is gone, {name}: {:.2} µs a decision", start.elapsed().as_secs_f64());
+    }
+}

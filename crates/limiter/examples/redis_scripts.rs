@@ -1,0 +1,225 @@
+//! What each script costs Redis: processor time a decision and bytes a key, beside a plain token bucket in two strings.
+//!
+//! `cargo run --release -p tollgate-filters --features redis --example redis_scripts [-- ROUNDS]`
+//!
+//! Starts a redis-server of its own. Every design has turns in rotating order, 64 tasks over one connection asking for
+//! random keys of 100,000; what counts is Redis' time on a processor (`/proc/PID/schedstat`) for each decision, as a
+//! median of the turns and as a ratio to the base in the same round.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::cell::Cell;
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use tokio::task::{LocalSet, spawn_local};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{
+    Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+};
+use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+
+/// Keys that decisions are about.
+const KEYS: u64 = 100_000;
+
+/// Keys that are written to see what one takes.
+const STORED: u64 = 200_000;
+
+const TASKS: u64 = 64;
+
+/// How long a turn lasts.
+const TURN: Duration = Duration::from_millis(700);
+
+/// The base: a token bucket as plain as it can be, the caller's time, no check of its arguments.
+const BASE: &str = "
+local tokens = tonumber(redis.call('GET', KEYS[1])) or tonumber(ARGV[2])
+local since = tonumber(redis.call('GET', KEYS[2])) or 0
+local level = math.min(tonumber(ARGV[2]), tokens + math.max(0, ARGV[3] - since) * ARGV[1])
+local allowed = level >= tonumber(ARGV[4])
+if allowed then level = level - ARGV[4] end
+redis.call('SETEX', KEYS[1], ARGV[5], level)
+redis.call('SETEX', KEYS[2], ARGV[5], ARGV[3])
+return {allowed and 1 or 0, level}";
+
+/// One row of the table.
+struct Design {
+    name: &'static str,
+    rules: Vec<Rule>,
+    cost: u64,
+    turns: Vec<[f64; 2]>,
+}
+
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Server {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed");
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { process, port }
+    }
+
+    /// Time on a processor so far: proc_pid_schedstat(5).
+    fn on_cpu(&self) -> Duration {
+        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.process.id())).unwrap();
+        Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    }
+}
+
+/// Asks until the time is over; returns how often.
+async fn ask_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, design: &Design) -> u64 {
+    let (stop, asked) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let (asked, store, rules, cost) = (Rc::clone(&asked), store.clone(), design.rules.clone(), design.cost);
+            let mut connection = connection.clone();
+            spawn_local(async move {
+                let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                while Instant::now() < stop {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    ask(&mut connection, &store, &rules, cost, random % KEYS).await;
+                    asked.set(asked.get() + 1);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    asked.get()
+}
+
+async fn ask(connection: &mut MultiplexedConnection, store: &RedisStore, rules: &[Rule], cost: u64, number: u64) {
+    let id = format!("{number:016x}");
+    if rules.is_empty() {
+        let keys = ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.{id}}}.{suffix}"));
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(redis::Script::new(BASE).get_hash()).arg(2).arg(&keys).arg(&[10, 100_000, 1_763_700_000]);
+        let _: (i64, f64) = call.arg(cost).arg(3_600).query_async(connection).await.unwrap();
+        return;
+    }
+    let scopes = if rules.len() == 1 { ["orders"; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
+    let key = |n: usize| BucketKey { scope: scopes[n], id: id.as_bytes() };
+    let checks: Vec<_> = rules.iter().enumerate().map(|(n, rule)| Check { key: key(n), rule, cost }).collect();
+    let verdict = match store.decide(&checks) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    };
+    assert!(verdict.remaining.is_some(), "decided in redis");
+}
+
+/// Every design that is compared. Rules are wide enough that what should be admitted is.
+fn designs() -> Vec<Design> {
+    let hour = Duration::from_secs(3_600);
+    let bucket = || Rule::TokenBucket(TokenBucket::new(1_000_000, hour, 1_000_000).unwrap());
+    let second = || Rule::TokenBucket(TokenBucket::per_second(10, 100_000).unwrap());
+    let gcra = || Rule::Gcra(TokenBucket::per_second(10, 100_000).unwrap());
+    let window = || Rule::FixedWindow(FixedWindow::new(1_000_000, hour, Align::First).unwrap());
+    let log = |limit| Rule::SlidingWindowLog(SlidingWindowLog::new(limit, hour).unwrap());
+    let counter = || Rule::SlidingWindowCounter(SlidingWindowCounter::new(1_000_000, hour).unwrap());
+    let pace = || Rule::LeakyBucket(LeakyBucket::new(1_000, Duration::from_secs(1), hour, 1_000_000).unwrap());
+    let design = |name, rules, cost| Design { name, rules, cost, turns: Vec::new() };
+    vec![
+        design("base: two strings", vec![], 1),
+        design("token-bucket", vec![second()], 1),
+        design("token-bucket, per hour", vec![bucket()], 1),
+        design("token-bucket, denied", vec![second()], 100_001),
+        design("gcra", vec![gcra()], 1),
+        design("gcra, denied", vec![gcra()], 100_001),
+        design("fixed-window", vec![window()], 1),
+        design("sliding-window-log", vec![log(1_000_000)], 1),
+        design("sliding-window-log, denied", vec![log(0)], 1),
+        design("sliding-window-counter", vec![counter()], 1),
+        design("leaky-bucket", vec![pace()], 1),
+        design("quota", vec![Rule::Quota(Quota::new(1_000_000).unwrap())], 1),
+        design("three gcra rules", vec![gcra(), gcra(), gcra()], 1),
+        design("three token-bucket rules", vec![second(), second(), second()], 1),
+        design("token-bucket, gcra and fixed-window", vec![second(), gcra(), window()], 1),
+    ]
+}
+
+fn used_memory(info: &str) -> f64 {
+    info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+async fn measure(rounds: usize) {
+    let server = Server::start();
+    let settings = RedisSettings {
+        timeout: Duration::from_secs(20),
+        ..RedisSettings::new(format!("redis://127.0.0.1:{}", server.port))
+    };
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let client = RedisClient::start(&settings).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
+    let mut connection = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    redis::cmd("SCRIPT").arg("LOAD").arg(BASE).exec_async(&mut connection).await.unwrap();
+    let local = Arc::new(MemoryStore::new(NonZeroUsize::MIN));
+    let store = RedisStore::new(client, local, OnStoreFailure::Deny);
+    let mut designs = designs();
+    for round in 0..=rounds {
+        for turn in 0..designs.len() {
+            let at = (turn + round) % designs.len();
+            redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+            let before = server.on_cpu();
+            let asked = ask_for_a_turn(&connection, &store, &designs[at]).await;
+            let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / asked as f64;
+            // The first round warms up.
+            if round > 0 {
+                designs[at].turns.push([each, asked as f64 / TURN.as_secs_f64()]);
+            }
+        }
+    }
+    println!("| design | us of Redis | of the base | decisions/s | bytes a key |\n|---|---|---|---|---|");
+    let base: Vec<f64> = designs[0].turns.iter().map(|turn| turn[0]).collect();
+    for design in &designs {
+        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+        let info = async |connection: &mut MultiplexedConnection| -> f64 {
+            used_memory(&redis::cmd("INFO").arg("memory").query_async::<String>(connection).await.unwrap())
+        };
+        let before = info(&mut connection).await;
+        for number in 0..STORED {
+            ask(&mut connection, &store, &design.rules, design.cost * 997, number).await;
+        }
+        let bytes = (info(&mut connection).await - before).max(0.0) / STORED as f64;
+        let ratio = median(design.turns.iter().zip(&base).map(|(turn, base)| turn[0] / base).collect());
+        let column = |n: usize| median(design.turns.iter().map(|turn| turn[n]).collect());
+        println!("| {} | {:.2} | {ratio:.2} | {:.0} | {bytes:.0} |", design.name, column(0), column(1));
+    }
+}
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, measure(rounds));
+}

@@ -1,0 +1,327 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::verdict::Outcome;
+
+const MS: u64 = 1_000;
+
+/// `rate` a second, waiting at most so many ms, at most so many at a time.
+fn pace(rate: u64, max_wait_ms: u64, max_queue: u64) -> LeakyBucket {
+    LeakyBucket::new(rate, Duration::from_secs(1), Duration::from_millis(max_wait_ms), max_queue).unwrap()
+}
+
+/// One line, as a store would keep it. It starts at 1 s.
+#[derive(Default)]
+struct Kept {
+    state: Option<Line>,
+}
+
+impl Kept {
+    fn ask(&mut self, rule: &LeakyBucket, at_ms: u64, cost: u64) -> Answer {
+        let (answer, change) = rule.decide(self.state.as_ref(), Moment::at(1_000_000 + at_ms * MS), cost);
+        self.state = change.or(self.state.take());
+        answer
+    }
+
+    /// The wait in ms, if admitted.
+    fn wait(&mut self, rule: &LeakyBucket, at_ms: u64) -> Option<u64> {
+        let answer = self.ask(rule, at_ms, 1);
+        (answer.outcome == Outcome::Allowed).then_some(answer.delay.as_micros() as u64 / MS)
+    }
+
+    /// Gives back the turn at `turn_ms`.
+    fn leave(&mut self, rule: &LeakyBucket, at_ms: u64, cost: i64, turn_ms: u64) -> bool {
+        let change =
+            rule.settle(self.state.as_ref(), Moment::at(1_000_000 + at_ms * MS), -cost, 1_000_000 + turn_ms * MS);
+        let changed = change.is_some();
+        self.state = change.or(self.state.take());
+        changed
+    }
+}
+
+fn denied(ms: u64) -> Outcome {
+    Outcome::Denied { retry_after: Duration::from_millis(ms) }
+}
+
+#[test]
+fn a_burst_is_spread_out_and_its_end_denied() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    let waits: Vec<_> = (0..8).map(|_| kept.wait(&rule, 0)).collect();
+    assert_eq!(waits, [Some(0), Some(100), Some(200), Some(300), Some(400), Some(500), None, None]);
+    let answer = kept.ask(&rule, 30, 1);
+    assert_eq!((answer.outcome, answer.remaining, answer.reset_after), (denied(70), 0, Duration::from_millis(570)));
+    assert_eq!(kept.wait(&rule, 100), Some(500));
+}
+
+#[test]
+fn remaining_is_the_free_places() {
+    let (rule, mut kept) = (pace(10, 1_000, 3), Kept::default());
+    assert_eq!(kept.ask(&rule, 0, 0).remaining, 4);
+    assert_eq!([0; 4].map(|at| kept.ask(&rule, at, 1).remaining), [3, 2, 1, 0]);
+    assert_eq!(kept.ask(&rule, 100, 0).remaining, 1);
+    assert_eq!(kept.ask(&rule, 10_000, 0).remaining, 4);
+}
+
+#[test]
+fn max_wait_denies_before_the_queue_is_full() {
+    let (rule, mut kept) = (pace(10, 250, 100), Kept::default());
+    assert_eq!([0; 4].map(|at| kept.wait(&rule, at)), [Some(0), Some(100), Some(200), None]);
+    assert_eq!(kept.ask(&rule, 0, 1).outcome, denied(50));
+    assert_eq!(kept.wait(&rule, 50), Some(250));
+}
+
+#[test]
+fn nobody_waits_without_a_queue_and_idle_time_is_not_banked() {
+    let (rule, mut kept) = (pace(10, 1_000, 0), Kept::default());
+    assert_eq!(kept.wait(&rule, 0), Some(0));
+    assert_eq!(kept.ask(&rule, 99, 1).outcome, denied(1));
+    assert_eq!([60_000, 60_000].map(|at| kept.wait(&rule, at)), [Some(0), None]);
+}
+
+#[test]
+fn a_cost_makes_those_behind_wait() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    assert_eq!(kept.ask(&rule, 0, 3).delay, Duration::ZERO);
+    assert_eq!(kept.wait(&rule, 0), Some(300));
+    assert_eq!(kept.ask(&rule, 0, 7).outcome, Outcome::NeverAdmitted);
+    assert_eq!(kept.ask(&rule, 0, 6).delay, Duration::from_millis(400));
+    assert_eq!(kept.ask(&rule, 0, 1).outcome, denied(500));
+}
+
+#[test]
+fn a_turn_given_back_goes_to_the_next_request() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    (0..5).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
+    assert!(kept.leave(&rule, 10, 1, 200));
+    assert_eq!(kept.ask(&rule, 10, 0).remaining, 2);
+    assert_eq!(kept.wait(&rule, 10), Some(190), "the gap");
+    assert_eq!(kept.wait(&rule, 10), Some(490), "the end of the line");
+    assert!(kept.leave(&rule, 10, 1, 500));
+    assert_eq!(kept.state.as_ref().unwrap().gaps(), []);
+    assert_eq!(kept.wait(&rule, 10), Some(490), "the end of the line is shorter again");
+}
+
+#[test]
+fn gaps_next_to_each_other_are_one() {
+    let (rule, mut kept) = (pace(10, 1_000, 9), Kept::default());
+    (0..6).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
+    for turn in [200, 400, 300] {
+        assert!(kept.leave(&rule, 0, 1, turn));
+    }
+    assert_eq!(kept.ask(&rule, 0, 3).delay, Duration::from_millis(200));
+    assert!(kept.leave(&rule, 0, 3, 200) && kept.leave(&rule, 0, 1, 500));
+    assert_eq!(kept.wait(&rule, 0), Some(200));
+    assert_eq!(kept.state.as_ref().unwrap().gaps(), []);
+}
+
+#[test]
+fn a_gap_that_is_partly_past_does_not_bring_turns_together() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    (0..3).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
+    assert!(kept.leave(&rule, 0, 1, 100));
+    assert_eq!(kept.wait(&rule, 101), Some(199), "99 ms of the gap are too short");
+}
+
+#[test]
+fn what_was_not_given_or_has_begun_is_not_given_back() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    (0..4).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
+    for (at, cost, turn) in [(0, 1, 0), (100, 1, 100), (0, 1, 301), (0, 2, 300), (0, 1, 400), (0, i64::MAX, 200)] {
+        assert!(!kept.leave(&rule, at, cost, turn), "{cost} at {turn}");
+    }
+    assert!(kept.leave(&rule, 0, 1, 200));
+    for turn in [200, 150, 250] {
+        assert!(!kept.leave(&rule, 0, 1, turn), "again, {turn}");
+    }
+}
+
+#[test]
+fn turns_that_were_given_outlive_a_changed_rule() {
+    let (slow, fast, mut kept) = (pace(1, 10_000, 5), pace(100, 10_000, 5), Kept::default());
+    (0..3).for_each(|_| assert!(kept.wait(&slow, 0).is_some()));
+    assert_eq!(kept.ask(&fast, 0, 1).outcome, denied(2_950));
+    assert_eq!(kept.wait(&fast, 2_950), Some(50));
+    assert_eq!(kept.wait(&fast, 2_950), None);
+    assert_eq!(kept.wait(&fast, 2_960), Some(50));
+}
+
+#[test]
+fn a_clock_set_back_moves_the_line_along() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    (0..6).for_each(|_| assert!(kept.wait(&rule, 60_000).is_some()));
+    assert!(kept.leave(&rule, 60_000, 1, 60_200));
+    assert_eq!(kept.wait(&rule, 5), Some(200), "the gap went along");
+    assert_eq!(kept.ask(&rule, 5, 1).outcome, denied(100));
+    assert_eq!(kept.wait(&rule, 105), Some(500), "time goes on from there");
+}
+
+#[test]
+fn a_denial_writes_nothing_unless_the_clock_was_set_back() {
+    let (rule, mut kept) = (pace(10, 1_000, 0), Kept::default());
+    assert_eq!(kept.wait(&rule, 9_000), Some(0));
+    let writes = |at_us| rule.decide(kept.state.as_ref(), Moment::at(at_us), 1).1.is_some();
+    assert!(!writes(10_050_000) && writes(5_000_000));
+}
+
+#[test]
+fn more_than_it_cost_moves_the_end_of_the_line_within_the_queue() {
+    let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
+    let more = |kept: &mut Kept, more| {
+        kept.state = rule.settle(kept.state.as_ref(), Moment::at(1_000_000), more, 1_000_000).or(kept.state.take());
+        kept.ask(&rule, 0, 0).remaining
+    };
+    assert!(kept.wait(&rule, 0).is_some());
+    assert_eq!((more(&mut kept, 2), more(&mut kept, 100), more(&mut kept, 1)), (3, 0, 0));
+}
+
+#[test]
+fn gaps_beyond_the_bound_pass_unused() {
+    let (rule, mut kept) = (pace(10, 60_000, 100), Kept::default());
+    (0..100).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
+    let given = (1..50).filter(|n| kept.leave(&rule, 0, 1, n * 200)).count();
+    assert_eq!(given, MOST_GAPS);
+    assert!(kept.state.as_ref().unwrap().owned_bytes() < 700);
+}
+
+/// `SmoothRateLimiterTest.testWarmUp` of Guava: 2 a second, 4 s of warm-up.
+#[test]
+fn warms_up_as_guava_does() {
+    let rule = pace(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
+    let mut kept = Kept::default();
+    let mut spacing = |at_ms| {
+        let waits: Vec<u64> = (0..9).map(|_| kept.wait(&rule, at_ms).unwrap()).collect();
+        waits.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
+    };
+    let warming = [1_375, 1_125, 875, 625, 500, 500, 500, 500];
+    assert_eq!(spacing(0), warming);
+    // The last turn is over at 6.5 s; half of the warm-up later there are 4 permits, all below the threshold.
+    assert_eq!(spacing(6_500 + 2_000), [500; 8]);
+    assert_eq!(spacing(13_000 + 4_000), warming, "cold again");
+}
+
+#[test]
+fn a_warm_line_rests_when_it_is_cold() {
+    let rule = pace(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
+    let mut kept = Kept::default();
+    kept.wait(&rule, 0);
+    // 1.375 s for the turn, and the time in which one of 8 permits comes back.
+    assert_eq!(kept.state.unwrap().rests_at_us(), 1_000_000 + 1_375_000 + 500_000);
+}
+
+/// The plain definition: all turns ever given, and the first stretch of time that none of them touches.
+#[derive(Default)]
+struct Model {
+    turns: Vec<(u64, u64)>,
+}
+
+impl Model {
+    fn first_free(&self, now_us: u64, length_us: u64) -> u64 {
+        let ends = self.turns.iter().map(|&(_, to)| to).filter(|&to| to > now_us);
+        let free = |&at: &u64| self.turns.iter().all(|&(from, to)| to <= at || at + length_us <= from);
+        ends.chain([now_us]).filter(free).min().unwrap()
+    }
+
+    fn places(&self, rule: &LeakyBucket, now_us: u64) -> u64 {
+        let mut line = Self { turns: self.turns.clone() };
+        (0..).find(|_| line.take(rule, now_us, 1).is_err()).unwrap()
+    }
+
+    /// When the turn is, or how long to wait until it would be near enough.
+    fn take(&mut self, rule: &LeakyBucket, now_us: u64, cost: u64) -> Result<u64, u64> {
+        let at = self.first_free(now_us, cost * rule.interval_us());
+        let last = now_us + (rule.max_queue() * rule.interval_us()).min(rule.max_wait_us());
+        if at > last {
+            return Err(at - last);
+        }
+        self.turns.push((at, at + cost * rule.interval_us()));
+        Ok(at)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(u64),
+    /// One of those that wait leaves.
+    Leave(prop::sample::Index),
+    Rule(u64, u64, u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let gap = prop_oneof![3 => Just(0), 2 => 1u64..200_000, 1 => 1u64..3_000_000];
+    let step = prop_oneof![
+        5 => (1u64..5).prop_map(Step::Ask),
+        3 => any::<prop::sample::Index>().prop_map(Step::Leave),
+        1 => (1u64..50, 0u64..3_000, 0u64..30).prop_map(|(rate, wait, queue)| Step::Rule(rate, wait, queue)),
+    ];
+    prop::collection::vec((gap, step), 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn gives_the_turns_of_the_plain_definition(steps in steps()) {
+        let (mut rule, mut state, mut model, mut now_us) = (pace(10, 1_000, 8), None::<Line>, Model::default(), 1u64);
+        // Turn, cost and rule of those that have not left.
+        let mut given: Vec<(u64, u64, LeakyBucket)> = Vec::new();
+        for (gap, step) in steps {
+            now_us += gap;
+            match step {
+                Step::Rule(rate, wait, queue) => rule = pace(rate, wait, queue),
+                Step::Leave(index) => {
+                    let waiting: Vec<usize> = (0..given.len()).filter(|&n| given[n].0 > now_us).collect();
+                    if waiting.is_empty() { continue; }
+                    let (turn, cost, rule) = given.remove(waiting[index.index(waiting.len())]);
+                    model.turns.retain(|&(from, _)| from != turn);
+                    let change = rule.settle(state.as_ref(), Moment::at(now_us), -(cost as i64), turn);
+                    prop_assert!(change.is_some());
+                    state = change;
+                }
+                Step::Ask(cost) => {
+                    let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+                    state = change.or(state);
+                    let expected = model.take(&rule, now_us, cost);
+                    match (answer.outcome, expected) {
+                        (Outcome::NeverAdmitted, _) if cost > rule.capacity() => {
+                            model.turns.truncate(given.len());
+                        }
+                        (Outcome::Allowed, Ok(turn)) => {
+                            prop_assert_eq!((answer.counted_at_us, answer.delay.as_micros() as u64), (turn, turn - now_us));
+                            given.push((turn, cost, rule.clone()));
+                        }
+                        (Outcome::Denied { retry_after }, Err(wait_us)) => {
+                            prop_assert_eq!(retry_after.as_micros() as u64, wait_us);
+                        }
+                        (outcome, expected) => prop_assert!(false, "{outcome:?}, not {expected:?}"),
+                    }
+                    prop_assert_eq!(answer.remaining, model.places(&rule, now_us));
+                }
+            }
+            // No two turns of those that stay are closer than what the first of them takes.
+            let mut turns: Vec<_> = given.iter().map(|(turn, cost, rule)| (*turn, turn + cost * rule.interval_us())).collect();
+            turns.sort_unstable();
+            prop_assert!(turns.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn admits_again_after_exactly_the_promised_wait(steps in steps(), warm_up_ms in prop_oneof![Just(0), 1u64..20_000]) {
+        let rule = pace(7, 1_300, 5).warm_up(Duration::from_millis(warm_up_ms)).unwrap();
+        let (mut state, mut now_us) = (None::<Line>, 1u64);
+        for (gap, step) in steps {
+            now_us += gap;
+            let Step::Ask(cost) = step else { continue };
+            let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+            state = change.or(state);
+            let Outcome::Denied { retry_after } = answer.outcome else { continue };
+            let then_us = now_us + retry_after.as_micros() as u64;
+            prop_assert_eq!(rule.decide(state.as_ref(), Moment::at(then_us), cost).0.outcome, Outcome::Allowed);
+            let early = rule.decide(state.as_ref(), Moment::at(then_us - 1), cost).0.outcome;
+            prop_assert_eq!(early, Outcome::Denied { retry_after: Duration::from_micros(1) });
+        }
+    }
+}

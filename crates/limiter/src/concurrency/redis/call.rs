@@ -1,0 +1,93 @@
+//! Operations as commands, and their replies.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, Value};
+
+use crate::concurrency::leases::{Reply, Step};
+use crate::concurrency::{Concurrency, Owner};
+use crate::key::{BucketKey, redis_text};
+use crate::store::redis::Script;
+
+/// What every name begins with; behind it scope and key id as [`redis_text`] writes them, so that no two pairs meet.
+const PREFIX: &[u8] = b"concurrency_limiter.{";
+
+/// The one script of all operations.
+pub(super) static SCRIPT: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../../../lua/concurrency.lua")));
+
+/// What is asked of the script.
+#[derive(Clone, Copy)]
+pub(super) enum Operation {
+    Acquire,
+    Renew,
+    Release,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// The name of the leases of `key`.
+pub(super) fn name(key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
+    let mut name = Vec::with_capacity(96);
+    name.extend_from_slice(PREFIX);
+    redis_text::write_scope(key.scope, &mut name);
+    name.push(b'.');
+    redis_text::write_id(key.id, hash_id, &mut name);
+    name.extend_from_slice(b"}.leases");
+    name
+}
+
+/// `operation` for `owner` on the leases named `name`, at Redis' own time.
+pub(super) fn command(operation: Operation, name: &[u8], owner: Owner, rule: &Concurrency) -> Cmd {
+    let mut cmd = Cmd::with_capacity(9, name.len() + 160);
+    cmd.arg("EVALSHA").arg(SCRIPT.sha1()).arg(1).arg(name);
+    cmd.arg(operation.as_str()).arg(owner.to_string()).arg(rule.limit()).arg(rule.lease_us()).arg("");
+    cmd
+}
+
+/// What the script answered; `None` when that makes no sense.
+pub(super) fn reply(value: &Value) -> Option<Reply> {
+    let Value::Array(items) = value else { return None };
+    let [Value::Int(step), Value::Int(held), Value::Int(ends_in_us), Value::Int(_)] = items.as_slice() else {
+        return None;
+    };
+    let step = match step {
+        0 => Step::Refused,
+        1 => Step::Done,
+        2 => Step::Retaken,
+        _ => return None,
+    };
+    Some(Reply { step, held: u64::try_from(*held).ok()?, ends_in_us: u64::try_from(*ends_in_us).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn names_keep_scope_and_key_id_apart_and_in_one_slot() {
+        let name = |scope, id: &[u8]| String::from_utf8(name(BucketKey { scope, id }, false)).unwrap();
+        assert_eq!(name("orders", b"10.0.0.1"), "concurrency_limiter.{orders.10.0.0.1}.leases");
+        assert_eq!(name("a.b", b"}c"), "concurrency_limiter.{a%2Eb.%7Dc}.leases");
+        assert_ne!(name("a.b", b"c"), name("a", b"b.c"));
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_none() {
+        let int = Value::Int;
+        assert!(reply(&Value::Array(vec![int(2), int(3), int(4), int(5)])).is_some());
+        for value in [Value::Nil, Value::Array(vec![int(1)]), Value::Array(vec![int(3), int(0), int(0), int(0)])] {
+            assert_eq!(reply(&value), None, "{value:?}");
+        }
+    }
+}

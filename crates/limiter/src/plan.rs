@@ -1,0 +1,19 @@
+//! Sources of plan names.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Maps key ids to plan names.
+pub trait PlanSource: Send + Sync {
+    /// Returns the plan of the key `id`. A key whose plan cannot be read in time has none.
+    fn plan(&self, id: &[u8]) -> PlanLookup;
+}
+
+/// Result of a plan lookup.
+pub enum PlanLookup {
+    /// The plan's name, if the key has one.
+    Ready(Option<Arc<str>>),
+    /// A lookup in progress; it resolves within the source's deadline.
+    Pending(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
+}

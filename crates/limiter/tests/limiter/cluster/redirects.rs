@@ -1,0 +1,143 @@
+//! Slots that are moved, held at every step.
+
+use std::sync::Arc;
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Quota, Rule};
+use tollgate_limiter::store::redis::RedisStore;
+use tollgate_limiter::store::{Check, Store};
+use tollgate_limiter::verdict::Source;
+use tollgate_test_support::{Cluster, Port, RedisServer, eventually as wait};
+
+use super::{PATIENT, USUAL, all_failures, connected, hourly, ids_on, one_key, slot, store, two_keys};
+use crate::model::answer;
+use crate::support::ask;
+
+/// Asks, and wants Redis to say that so much is left.
+async fn left(store: &RedisStore, id: &str, rule: &Rule) -> u64 {
+    let verdict = ask(store, id, rule).await;
+    assert_eq!(verdict.source, Source::Redis, "{id} {rule:?}");
+    verdict.remaining.unwrap()
+}
+
+#[tokio::test]
+async fn a_slot_that_moved_is_followed_once_and_known_then() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let (store, id, rule) = (store(&client), ids_on(&cluster, 0, 1).remove(0), two_keys(9));
+    assert_eq!(left(&store, &id, &rule).await, 8);
+    cluster.move_slot(slot(&cluster, &id), 1);
+    // Nor is it known there that the script was loaded once.
+    cluster.nodes[1].query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
+    for expected in [7, 6, 5] {
+        assert_eq!(left(&store, &id, &rule).await, expected);
+    }
+    let redirected = cluster.nodes[0].query::<String>(&["INFO", "errorstats"]).unwrap();
+    assert!(redirected.contains("errorstat_MOVED:count=1"), "{redirected}");
+    assert_eq!((all_failures(&client), client.status().script_misses), (0, 1));
+}
+
+#[tokio::test]
+async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let (store, id) = (store(&client), ids_on(&cluster, 0, 1).remove(0));
+    let (gcra, window) = (one_key(9), two_keys(9));
+    assert_eq!(left(&store, &id, &gcra).await, 8);
+    let moving = cluster.begin_move(slot(&cluster, &id), 2);
+    assert_eq!(left(&store, &id, &gcra).await, 7, "it is still here");
+    moving.move_key(&format!("gcra.{{r.{id}}}"));
+    assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &gcra).await], [6, 5], "it is there by now");
+    // A bucket of two keys that neither node has yet.
+    assert_eq!([left(&store, &id, &window).await, left(&store, &id, &window).await], [8, 7]);
+    let list = [one_key(9), Rule::Quota(Quota::new(9).unwrap())];
+    let ask_list = async || {
+        let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
+        let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
+        let verdict = answer(store.decide(&checks)).await;
+        assert_eq!(verdict.source, Source::Redis);
+        verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
+    };
+    assert_eq!([ask_list().await, ask_list().await], [[8, 8], [7, 7]]);
+    moving.finish();
+    assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &window).await], [4, 6]);
+    assert_eq!(ask_list().await, [6, 6]);
+    assert_eq!(all_failures(&client), 0);
+}
+
+#[tokio::test]
+async fn a_call_of_which_one_key_has_moved_waits_for_the_other() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let (store, id) = (store(&client), ids_on(&cluster, 0, 1).remove(0));
+    assert_eq!(left(&store, &id, &two_keys(9)).await, 8);
+    let moving = cluster.begin_move(slot(&cluster, &id), 2);
+    moving.move_key(&format!("request_rate_limiter.{{r.{id}}}.tokens"));
+    let call = {
+        let (store, id) = (store.clone(), id.clone());
+        tokio::spawn(async move { ask(&store, &id, &two_keys(9)).await })
+    };
+    let told = |node: &RedisServer| {
+        let stats: String = node.query(&["INFO", "errorstats"]).unwrap();
+        stats.contains("errorstat_TRYAGAIN")
+    };
+    let (source, waits) = (&cluster.nodes[0], &call);
+    tokio::task::yield_now().await;
+    crate::support::eventually("it is told to try again", async || told(source)).await;
+    assert!(!waits.is_finished());
+    moving.move_key(&format!("request_rate_limiter.{{r.{id}}}.timestamp"));
+    let verdict = call.await.unwrap();
+    assert_eq!((verdict.remaining, verdict.source), (Some(7), Source::Redis));
+    moving.finish();
+    assert_eq!(left(&store, &id, &two_keys(9)).await, 6);
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_served_in_time_is_decided_without_redis_and_spares_the_node() {
+    let cluster = Cluster::primaries();
+    let client = connected(&cluster, USUAL).await;
+    let store = store(&client);
+    let ids = ids_on(&cluster, 0, 2);
+    assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8);
+    let moving = cluster.begin_move(slot(&cluster, &ids[0]), 2);
+    moving.move_key(&format!("request_rate_limiter.{{r.{}}}.tokens", ids[0]));
+    for _ in 0..6 {
+        assert_eq!(ask(&store, &ids[0], &two_keys(9)).await.source, Source::Fallback);
+        assert_eq!(ask(&store, &ids[1], &one_key(9)).await.source, Source::Redis);
+    }
+    assert!(client.status().connected());
+}
+
+#[tokio::test]
+async fn a_node_that_joins_is_connected_to_when_it_is_named() {
+    let mut cluster = Cluster::primaries();
+    let client = connected(&cluster, PATIENT).await;
+    let (store, ids) = (store(&client), ids_on(&cluster, 0, 2));
+    assert_eq!(left(&store, &ids[0], &one_key(9)).await, 8);
+    let bus = Port::claim();
+    let number = bus.number.to_string();
+    let joins = RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-port", &number]);
+    let known = &cluster.nodes[0];
+    let at = [known.port.to_string(), (known.port + 10_000).to_string()];
+    joins.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &at[0], &at[1]]).unwrap();
+    cluster.nodes.push(joins);
+    // Until it thinks well of the cluster it serves nobody.
+    wait("all know it", || {
+        let info = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap();
+        let knows = |info: String| info.contains("known_nodes:4") && info.contains("cluster_state:ok");
+        cluster.nodes.iter().map(info).all(knows)
+    });
+    let moving = cluster.begin_move(slot(&cluster, &ids[0]), 3);
+    assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8, "asked for there, before a slot is its own");
+    moving.move_keys();
+    assert_eq!(left(&store, &ids[0], &one_key(9)).await, 7);
+    moving.finish();
+    assert_eq!(left(&store, &ids[0], &one_key(9)).await, 6);
+    cluster.move_slot(slot(&cluster, &ids[1]), 3);
+    assert_eq!(left(&store, &ids[1], &one_key(9)).await, 8);
+    assert_eq!((all_failures(&client), client.status().nodes.len()), (0, 4));
+    let many = Arc::new(Rule::Gcra(hourly(1_000)));
+    for left_over in (990..1_000).rev() {
+        assert_eq!(left(&store, "other", &many).await, left_over);
+    }
+}

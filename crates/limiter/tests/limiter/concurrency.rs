@@ -1,0 +1,262 @@
+//! Slots in Redis: taken, renewed while a request lasts, and given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
+use tollgate_limiter::concurrency::{
+    Acquired, Acquisition, Concurrency, Lease, LeaseStats, LeaseStore, MemoryLeases, Renewal,
+};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings};
+use tollgate_limiter::verdict::{Outcome, Source};
+use tollgate_test_support::{Fault, FaultProxy};
+
+use crate::support::{RedisServer, eventually};
+
+const KEY: &str = "concurrency_limiter.{r.k}.leases";
+
+struct Gateway {
+    leases: RedisLeases,
+    stats: Arc<LeaseStats>,
+    releases: Arc<Releases>,
+}
+
+/// A store with `limit` slots a key, its leases of `lease_ms` renewed every third of that.
+fn gateway(client: &Arc<RedisClient>, limit: u64, lease_ms: u64, on_store_failure: OnStoreFailure) -> Gateway {
+    let rule = Concurrency::new(limit, Duration::from_millis(lease_ms), None).unwrap();
+    let (stats, releases) = (Arc::<LeaseStats>::default(), Arc::<Releases>::default());
+    let local = MemoryLeases::new(Arc::default(), rule, Arc::clone(&stats));
+    let (client, counted) = (Arc::clone(client), Arc::clone(&stats));
+    let leases = RedisLeases::new(client, rule, local, on_store_failure, counted, Arc::clone(&releases));
+    Gateway { leases, stats, releases }
+}
+
+impl Gateway {
+    async fn ask(&self, id: &str) -> Acquired {
+        match self.leases.acquire(BucketKey { scope: "r", id: id.as_bytes() }) {
+            Acquisition::Ready(acquired) => acquired,
+            Acquisition::Pending(acquired) => acquired.await,
+        }
+    }
+
+    async fn hold(&self) -> Lease {
+        self.ask("k").await.lease.expect("a slot")
+    }
+}
+
+fn owners(redis: &mut redis::Connection) -> Vec<String> {
+    redis::cmd("ZRANGE").arg(KEY).arg(0).arg(-1).query(redis).unwrap()
+}
+
+/// What `INFO commandstats` counted of a command.
+fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn two_gateways_share_the_slots_of_a_key_and_each_gives_back_its_own() {
+    let server = RedisServer::start();
+    let (one, other) = (server.connected_client().await, server.connected_client().await);
+    let gateways = [one, other].map(|client| gateway(&client, 2, 60_000, OnStoreFailure::Deny));
+    let first = gateways[0].ask("k").await;
+    assert_eq!((first.verdict.remaining, first.verdict.source), (Some(1), Source::Redis));
+    let second = gateways[1].ask("k").await;
+    assert_eq!(second.verdict.remaining, Some(0));
+    let denied = gateways[0].ask("k").await;
+    assert_eq!(denied.verdict.outcome, Outcome::Denied { retry_after: Duration::from_secs(1) });
+    assert_eq!((denied.verdict.remaining, denied.lease.is_none()), (Some(0), true));
+    assert!(gateways[0].ask("another").await.verdict.is_allowed());
+    let redis = &mut server.connection();
+    assert_eq!(owners(redis).len(), 2);
+    drop(second);
+    gateways[1].releases.settled(Duration::from_secs(10)).await;
+    assert_eq!(owners(redis).len(), 1);
+    assert_eq!((gateways[0].stats.in_flight(), gateways[1].stats.in_flight()), (1, 0));
+    assert!(gateways[0].ask("k").await.verdict.is_allowed());
+}
+
+#[tokio::test]
+async fn a_request_costs_one_call_and_a_release_and_a_denial_one_call() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
+    let redis = &mut server.connection();
+    drop(gateway.ask("warm").await);
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
+    let held = gateway.hold().await;
+    assert!(!gateway.ask("k").await.verdict.is_allowed());
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    assert_eq!(calls(redis, "evalsha"), 2);
+    drop(held);
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    assert_eq!((calls(redis, "evalsha"), calls(redis, "zadd"), calls(redis, "zrem")), (3, 1, 1));
+}
+
+#[tokio::test]
+async fn a_request_that_gives_up_while_redis_is_asked_leaves_no_lease() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
+    drop(gateway.ask("warm").await);
+    let redis = &mut server.connection();
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
+    server.signal("STOP");
+    // The question is sent, and is not answered before the client has left.
+    assert!(tokio::time::timeout(Duration::from_millis(50), gateway.ask("k")).await.is_err());
+    server.signal("CONT");
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    assert_eq!((calls(redis, "zadd"), owners(redis)), (1, Vec::new()), "granted, and given back");
+    assert_eq!(gateway.stats.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn leases_are_renewed_in_one_write_while_they_are_held_and_never_after() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 600, 600, OnStoreFailure::Deny);
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        held.push(gateway.hold().await);
+    }
+    let redis = &mut server.connection();
+    redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
+    eventually("five rounds", async || gateway.stats.renewals(Renewal::Renewed) >= 5 * 20).await;
+    assert_eq!(owners(redis).len(), 20, "held for longer than their leases");
+    let loads = calls(redis, "script|load");
+    assert!(calls(redis, "evalsha") >= 20 * loads && loads >= 5, "one pipeline a round");
+    assert_eq!((gateway.stats.renewals(Renewal::Retaken), gateway.stats.overruns()), (0, 0));
+    drop(held);
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    let renewed = gateway.stats.renewals(Renewal::Renewed);
+    assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
+    // Only time can show it: more than a lease.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
+    assert_eq!(gateway.stats.renewals(Renewal::Renewed), renewed);
+    assert_eq!(gateway.stats.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn more_leases_than_one_write_holds_are_all_renewed() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 2_000, 3_000, OnStoreFailure::Deny);
+    let mut held = Vec::new();
+    for _ in 0..1_100 {
+        held.push(gateway.hold().await);
+    }
+    eventually("all of them", async || gateway.stats.renewals(Renewal::Renewed) >= 1_100).await;
+    assert_eq!(gateway.stats.renewals(Renewal::Failed), 0);
+}
+
+#[tokio::test]
+async fn a_lease_that_redis_lost_is_taken_anew_or_overruns_and_takes_the_next_free_slot() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 1, 600, OnStoreFailure::Deny);
+    let held = gateway.hold().await;
+    let redis = &mut server.connection();
+    redis::cmd("FLUSHALL").exec(redis).unwrap();
+    eventually("taken anew", async || gateway.stats.renewals(Renewal::Retaken) >= 1).await;
+    let mine = owners(redis);
+    let steal = |redis: &mut redis::Connection| {
+        redis::cmd("DEL").arg(KEY).exec(redis).unwrap();
+        redis::cmd("ZADD").arg(KEY).arg(9e15).arg("another").exec(redis).unwrap();
+    };
+    steal(redis);
+    eventually("overruns", async || gateway.stats.renewals(Renewal::Overrun) >= 3).await;
+    assert_eq!(gateway.stats.overruns(), 1, "one request, however often it asks");
+    assert_eq!((owners(redis), gateway.stats.in_flight()), (vec!["another".to_owned()], 1));
+    redis::cmd("DEL").arg(KEY).exec(redis).unwrap();
+    let before = gateway.stats.renewals(Renewal::Retaken);
+    eventually("has a slot again", async || gateway.stats.renewals(Renewal::Retaken) > before).await;
+    assert_eq!(owners(redis), mine);
+    drop(held);
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    assert!(owners(redis).is_empty());
+}
+
+#[tokio::test]
+async fn a_script_that_redis_forgot_is_loaded_again_for_every_operation() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 1, 300, OnStoreFailure::Deny);
+    let redis = &mut server.connection();
+    let forget = |redis: &mut redis::Connection| redis::cmd("SCRIPT").arg("FLUSH").exec(redis).unwrap();
+    let held = gateway.hold().await;
+    forget(redis);
+    eventually("renewed", async || gateway.stats.renewals(Renewal::Renewed) >= 1).await;
+    forget(redis);
+    drop(held);
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    assert!(owners(redis).is_empty());
+    assert_eq!(gateway.stats.renewals(Renewal::Failed), 0);
+}
+
+#[tokio::test]
+async fn without_redis_each_policy_answers_at_once_and_releases_wait_for_nobody() {
+    let mut server = RedisServer::start();
+    let client = server.connected_client().await;
+    let local = gateway(&client, 1, 60_000, OnStoreFailure::Local);
+    let in_redis = local.hold().await;
+    server.kill();
+    eventually("the loss is noticed", async || !client.status().connected()).await;
+    drop(in_redis);
+    let here = local.ask("k").await;
+    assert_eq!((here.verdict.remaining, here.verdict.source), (Some(0), Source::Fallback));
+    let denied = local.ask("k").await.verdict;
+    assert!(!denied.is_allowed() && denied.source == Source::Fallback);
+    drop(here);
+    assert!(local.ask("k").await.verdict.is_allowed());
+    let allowed = gateway(&client, 1, 60_000, OnStoreFailure::Allow).ask("k").await;
+    assert_eq!((allowed.verdict.outcome, allowed.verdict.remaining), (Outcome::Allowed, None));
+    assert!(allowed.lease.is_none());
+    let refused = gateway(&client, 1, 60_000, OnStoreFailure::Deny).ask("k").await.verdict;
+    assert_eq!(refused.outcome, Outcome::StoreUnavailable { retry_after: Duration::from_secs(1) });
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_leaves_no_lease_behind() {
+    let server = RedisServer::start();
+    let client = server.connected_client_that_waits(Duration::from_millis(300)).await;
+    let gateway = gateway(&client, 1, 60_000, OnStoreFailure::Deny);
+    drop(gateway.ask("warm").await);
+    server.signal("STOP");
+    let late = gateway.ask("k").await.verdict;
+    server.signal("CONT");
+    assert!(matches!(late.outcome, Outcome::StoreUnavailable { .. }), "{late:?}");
+    let redis = &mut server.connection();
+    let _: String = redis::cmd("PING").query(redis).unwrap();
+    eventually("given back", async || owners(redis).is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::start(server.address);
+    proxy.set(Fault::HoldCommands(b"$5\r\nrenew\r\n"));
+    let settings = RedisSettings { connections: 2.try_into().unwrap(), ..RedisSettings::new(proxy.url()) };
+    let client = RedisClient::start(&RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
+    eventually("both connections", async || client.status().live_connections() == 2).await;
+    let gateway = gateway(&client, 1, 300, OnStoreFailure::Deny);
+    let held = gateway.hold().await;
+    eventually("the renewal is on its way", async || proxy.struck() > 0).await;
+    let redis = &mut server.connection();
+    drop(held);
+    eventually("given back over the other connection", async || owners(redis).is_empty()).await;
+    proxy.set(Fault::Pass);
+    eventually("the renewal arrives", async || gateway.stats.renewals(Renewal::Retaken) == 1).await;
+    gateway.releases.settled(Duration::from_secs(10)).await;
+    eventually("and is undone", async || owners(redis).is_empty()).await;
+    assert_eq!(calls(redis, "zrem"), 2);
+}
+
+#[tokio::test]
+async fn secret_keys_reach_redis_as_a_hash() {
+    let server = RedisServer::start();
+    let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
+    let gateway = Gateway { leases: gateway.leases.hash_keys(true), ..gateway };
+    let _held = gateway.ask("s3cret").await;
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut server.connection()).unwrap();
+    assert_eq!(names, ["concurrency_limiter.{r.#1EC1C26B50D5D3C58D9583181AF80766}.leases"]);
+}

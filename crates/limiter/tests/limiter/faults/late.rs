@@ -1,0 +1,78 @@
+//! Replies that come after their time.
+
+use std::time::Duration;
+
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::verdict::Source;
+use tollgate_test_support::Fault;
+
+use super::{BUDGET, Stage};
+use crate::support::{ask, eventually};
+
+/// Gives nothing back while a test lasts, so that what is left tells how often it was asked.
+fn daily(burst: u64) -> Rule {
+    Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), burst).unwrap())
+}
+
+/// Two keys whose answers cannot be mistaken for each other's, and delays on both sides of the budget: whatever is
+/// answered belongs to who asked, and to this question.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn late_replies_are_nobody_elses() {
+    let stage = Stage::start().await;
+    let store = stage.store(OnStoreFailure::Allow);
+    let keys = [("small", daily(1_000)), ("large", daily(1_000_000))];
+    let (mut asked, mut last) = ([0; 2], [None; 2]);
+    let (mut answered, mut missed) = (0, 0);
+    for delay in [60, 95, 105, 130, 180].repeat(5) {
+        // Two that may come too late, and then, over the same connection and behind them, three that come at once.
+        for (turn, which) in [0, 1, 1, 0, 1].into_iter().enumerate() {
+            let delay = if turn < 2 { Duration::from_millis(delay) } else { Duration::ZERO };
+            stage.proxy.set(Fault::Delay(delay));
+            let (key, rule) = &keys[which];
+            let verdict = ask(&store, key, rule).await;
+            asked[which] += 1;
+            if verdict.source == Source::Fallback {
+                missed += 1;
+                continue;
+            }
+            answered += 1;
+            let left = verdict.remaining.unwrap();
+            let possible = rule.capacity() - asked[which]..last[which].unwrap_or(rule.capacity());
+            assert!(possible.contains(&left), "{key}, {delay:?}: {left} is not in {possible:?}");
+            last[which] = Some(left);
+        }
+        stage.recovery().await;
+    }
+    println!("{answered} answered, {missed} too late");
+    assert!(answered >= 30 && missed >= 10, "{answered} {missed}");
+    assert!(stage.client.status().connects < 20, "late replies alone do not cost the connection");
+}
+
+/// A call that ran and was not answered in time is not sent again.
+#[tokio::test]
+async fn what_may_have_been_charged_is_not_charged_twice() {
+    let stage = Stage::start().await;
+    let store = stage.store(OnStoreFailure::Allow);
+    let rule = daily(1_000);
+    ask(&store, "k", &rule).await;
+    stage.proxy.set(Fault::HoldReplies);
+    for _ in 0..2 {
+        assert_eq!(ask(&store, "k", &rule).await.source, Source::Fallback);
+    }
+    eventually("both ran", async || stage.proxy.calls() == 3).await;
+    stage.proxy.set(Fault::Pass);
+    // A busy machine may make it late once more: that has been charged as well.
+    let mut late = 0;
+    let left = loop {
+        let verdict = ask(&store, "k", &rule).await;
+        if verdict.source != Source::Fallback {
+            break verdict.remaining.unwrap();
+        }
+        late += 1;
+        assert!(late < 20);
+        tokio::time::sleep(BUDGET).await;
+    };
+    assert_eq!(left + u64::try_from(stage.proxy.calls()).unwrap(), 1_000, "each call took one, and no other ran");
+    assert!(stage.proxy.calls() <= 4 + late);
+}

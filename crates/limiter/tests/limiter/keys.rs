@@ -1,0 +1,96 @@
+//! Keys: two are never one, and all of a limiter's are in one slot of a cluster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tollgate_limiter::key::{BucketKey, redis_text};
+use tollgate_limiter::rule::{Quota, Rule};
+use tollgate_limiter::store::memory::ManualClock;
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
+
+use crate::model::{KINDS, Rng, answer};
+use crate::support::{RedisServer, store};
+
+/// What a client or an operator may write to be taken for somebody else.
+const TRICKY: &[&str] =
+    &["a", "b", ".", "#", "{", "}", "%", "%2E", ":", "|", "=", "rules", "gcra", "\0", "\n", " ", "é", "tokens", "}.{"];
+
+fn text(rng: &mut Rng) -> String {
+    match rng.below(20) {
+        0 => "k".repeat(rng.pick(&[128, 129, 5_000])),
+        _ => (0..rng.below(5)).map(|_| rng.pick(TRICKY)).collect(),
+    }
+}
+
+/// CRC16 as Redis Cluster has it (XMODEM), of the hash tag: what is between the first `{` and the first `}` behind it.
+fn slot(name: &[u8]) -> u16 {
+    let open = name.iter().position(|&byte| byte == b'{').unwrap();
+    let close = open + name[open..].iter().position(|&byte| byte == b'}').unwrap();
+    assert!(close > open + 1, "the tag is not empty");
+    name[open + 1..close].iter().fold(0, |crc, &byte| {
+        (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| if crc & 0x8000 > 0 { crc << 1 ^ 0x1021 } else { crc << 1 })
+    }) % 16_384
+}
+
+#[test]
+fn slots_are_those_of_redis() {
+    // From the specification of Redis Cluster: CRC16 of 123456789 is 0x31C3.
+    assert_eq!(slot(b"{123456789}"), 0x31C3);
+    assert_eq!(slot(b"gcra.{user1000}"), slot(b"request_rate_limiter.{user1000}.tokens"));
+}
+
+#[tokio::test]
+async fn all_keys_of_a_limiter_and_a_key_id_are_in_the_slot_of_their_name() {
+    let server = RedisServer::start();
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let redis = &mut server.connection();
+    let mut rng = Rng::new(1);
+    for _ in 0..100 {
+        let (scope, id) = (text(&mut rng).replace('#', ""), text(&mut rng));
+        for kind in KINDS {
+            let rule = loop {
+                let rule = (kind.rule)(&mut rng);
+                if rule.capacity() > 0 {
+                    break rule;
+                }
+            };
+            for scope in [scope.clone(), format!("{scope}#rule")] {
+                let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule: &rule, cost: 1 };
+                assert!(answer(store.decide(&[check])).await.remaining.is_some(), "{scope:?} {id:?}");
+            }
+        }
+        let tag = |scope: &str| {
+            let mut name = Vec::new();
+            redis_text::write(BucketKey { scope, id: id.as_bytes() }, false, &mut name);
+            slot(&name)
+        };
+        // A rule of a list is kept with the others, unless it is shared among limiters.
+        let slots = if scope.is_empty() { vec![tag(""), tag("#rule")] } else { vec![tag(&scope)] };
+        let names: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+        assert!(names.len() > KINDS.len(), "each algorithm keeps something: {}", names.len());
+        for name in &names {
+            assert!(name.iter().all(u8::is_ascii_graphic), "{name:?}");
+            let braces = name.iter().filter(|byte| b"{}".contains(byte)).count();
+            assert!(braces == 2 && slots.contains(&slot(name)), "{scope:?} {id:?}: {name:?}");
+        }
+        redis::cmd("FLUSHALL").exec(redis).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn two_different_keys_never_share_a_bucket() {
+    let server = RedisServer::start();
+    let clock = Arc::new(ManualClock::default());
+    clock.set(1_763_700_000_000_000);
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny).with_clock(clock);
+    // A stock, since it does not expire while the test runs.
+    let rule = Rule::Quota(Quota::new(10).unwrap());
+    let (mut rng, mut known) = (Rng::new(2), BTreeSet::new());
+    while known.len() < 3_000 {
+        let (scope, id) = (text(&mut rng), text(&mut rng));
+        if known.insert((scope.clone(), id.clone())) {
+            let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule: &rule, cost: 1 };
+            assert_eq!(answer(store.decide(&[check])).await.remaining, Some(9), "{scope:?} {id:?} is somebody else's");
+        }
+    }
+}

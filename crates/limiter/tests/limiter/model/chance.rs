@@ -1,0 +1,113 @@
+//! What happens in a trace: times, rules and costs, at random.
+
+use tollgate_limiter::rule::{Rule, SlidingWindowLog};
+
+use super::trace::{IDS, Part, Step, Trace};
+
+const SECOND: u64 = 1_000_000;
+
+impl Trace<'_> {
+    pub(super) fn pass_time(&mut self) {
+        let now = self.stores.now();
+        let until = if self.rng.chance(1, 15) {
+            let Some(earlier) = self.set_back(now) else { return };
+            // The line moved along with the clock, and what was told of a turn did not.
+            self.grants.retain(|grant| !matches!(self.slots[grant.part.slot].rule, Rule::LeakyBucket(_)));
+            earlier
+        } else {
+            let later = self.later(now);
+            self.free_of_doubt(later)
+        };
+        self.steps.push(Step::At(until));
+        if let Some(expiry) = &mut self.expiry {
+            // Forgotten before the clock is set back, too.
+            expiry.expire(until.max(now));
+            self.stores.memory.sweep();
+        }
+        self.stores.clock.set(until);
+        if self.expiry.is_some() {
+            self.stores.memory.sweep();
+        }
+    }
+
+    fn later(&mut self, now: u64) -> u64 {
+        let rng = &mut self.rng;
+        let promised = self.promised.iter().copied().filter(|&at| at > now).collect::<Vec<_>>();
+        match rng.below(8) {
+            0 => now + rng.below(3),
+            1 => now + rng.below(1_000),
+            2 => now + rng.below(2 * SECOND),
+            3 => now + rng.below(100 * SECOND),
+            // Longer than every expiry.
+            4 => now + rng.below(3 * 86_400 * SECOND),
+            _ if promised.is_empty() => now + rng.below(SECOND),
+            _ => rng.pick(&promised) + rng.below(3) - 1,
+        }
+    }
+
+    /// `at`, or later: to the memory a moment less than a second before one at which it decided already is that one,
+    /// since whoever waits for a lock read the clock before.
+    fn free_of_doubt(&self, mut at: u64) -> u64 {
+        while let Some(overtaken) = self.visits.iter().find(|&&visit| at < visit && visit - at <= SECOND) {
+            at = *overtaken;
+        }
+        at
+    }
+
+    /// An earlier time, by more than a second, at which nothing is at work that rests already: whether that was
+    /// forgotten meanwhile is nobody's promise.
+    fn set_back(&mut self, now: u64) -> Option<u64> {
+        let by = self.rng.pick(&[0, SECOND, 100 * SECOND, 86_400 * SECOND]);
+        let mut at = now - SECOND - 1 - self.rng.below(by + 1);
+        while let Some(overtaken) = self.visits.iter().find(|&&visit| at < visit && visit - at <= SECOND) {
+            at = overtaken - SECOND - 1;
+        }
+        let rested = self.slots.iter().flat_map(|slot| slot.keys.iter().map(|key| key.rests_at(&slot.rule)));
+        let rested = rested.filter(|&rests_at| rests_at <= now).max().unwrap_or(0);
+        (at >= rested).then_some(at)
+    }
+
+    pub(super) fn change_rule(&mut self) {
+        let slot = self.rng.below(self.slots.len() as u64) as usize;
+        let mut rule = (self.slots[slot].kind.rule)(&mut self.rng);
+        match (&mut rule, &self.slots[slot].rule) {
+            // A longer window finds what was not forgotten under the shorter one, which is nobody's promise.
+            (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) => {
+                *new = SlidingWindowLog::new(new.limit(), new.window().min(old.window())).unwrap();
+            }
+            // When a window or a period began, or how long a turn is, is told by the rule, for want of room: what was
+            // taken under another one is given back as far as that goes.
+            (Rule::FixedWindow(_) | Rule::Quota(_) | Rule::LeakyBucket(_), _) => {
+                self.grants.retain(|grant| grant.part.slot != slot);
+            }
+            _ => {}
+        }
+        self.steps.push(Step::Rule { slot, rule: rule.clone() });
+        self.slots[slot].rule = rule;
+    }
+
+    pub(super) fn parts(&mut self) -> Vec<Part> {
+        let rng = &mut self.rng;
+        let (id, all, alike) = (rng.below(IDS.len() as u64) as usize, rng.chance(4, 5), rng.chance(2, 3));
+        let cost = rng.pick(&[0, 1, 1, 1, 2, 3]);
+        let mut parts: Vec<Part> = (0..self.slots.len()).map(|slot| Part { slot, id, cost }).collect();
+        if !all {
+            let chosen = rng.below(self.slots.len() as u64) as usize;
+            parts.retain(|part| part.slot == chosen || rng.chance(1, 2));
+            let first = chosen % parts.len();
+            parts.rotate_left(first);
+        }
+        for part in parts.iter_mut().filter(|_| !alike) {
+            let capacity = self.slots[part.slot].rule.capacity();
+            part.id = rng.below(IDS.len() as u64) as usize;
+            part.cost = match rng.below(8) {
+                0 => capacity,
+                1 => capacity + 1,
+                2 => rng.pick(&[u64::MAX, 1 << 53]),
+                3 => capacity / 2,
+                _ => rng.below(5),
+            };
+        }
+        parts
+    }
+}

@@ -1,0 +1,149 @@
+//! Every algorithm against its definition: random traces through a naive model, the memory and a real Redis.
+//!
+//! A model is written from the definition, not from the code: one file an algorithm, one line in [`KINDS`]. All three
+//! must agree on everything that a verdict says. `TOLLGATE_TRACES` says how many traces are run (10,000), and
+//! `TOLLGATE_SEED` runs one alone. A trace of rules and keys of its own is:
+//!
+//! - one to four rules in a decision, of any algorithm, in a list (`limiter#name`), shared (`#name`) or alone;
+//! - costs from 0 to beyond every capacity, time that stands still, passes by a moment promised, by days, or back;
+//! - rules that change, corrections of what was taken.
+
+mod chance;
+mod definition;
+mod fixed_window;
+mod leaky_bucket;
+mod promises;
+mod quota;
+mod rng;
+mod sliding_window_counter;
+mod sliding_window_log;
+mod stores;
+mod token_bucket;
+mod trace;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tollgate_limiter::rule::{Algorithm, Rule};
+use tollgate_limiter::store::redis::RedisClient;
+
+use self::definition::Kind;
+pub(crate) use self::rng::Rng;
+use self::stores::Expiry;
+pub(crate) use self::stores::answer;
+use self::trace::Trace;
+use crate::support::RedisServer;
+
+/// Every algorithm.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        name: "token-bucket",
+        rule: |rng| Rule::TokenBucket(token_bucket::numbers(rng)),
+        key: token_bucket::key,
+        bound: token_bucket::bound,
+    },
+    Kind {
+        name: "gcra",
+        rule: |rng| Rule::Gcra(token_bucket::numbers(rng)),
+        key: token_bucket::key,
+        bound: token_bucket::bound,
+    },
+    Kind { name: "fixed-window", rule: fixed_window::rule, key: fixed_window::key, bound: fixed_window::bound },
+    Kind {
+        name: "sliding-window-log",
+        rule: sliding_window_log::rule,
+        key: sliding_window_log::key,
+        bound: sliding_window_log::bound,
+    },
+    Kind {
+        name: "sliding-window-counter",
+        rule: sliding_window_counter::rule,
+        key: sliding_window_counter::key,
+        bound: sliding_window_counter::bound,
+    },
+    Kind { name: "leaky-bucket", rule: leaky_bucket::rule, key: leaky_bucket::key, bound: leaky_bucket::bound },
+    Kind { name: "quota", rule: quota::rule, key: quota::key, bound: quota::bound },
+];
+
+/// Traces under way at one time: as many decisions share a write to Redis.
+const AT_ONCE: usize = 64;
+
+/// The shortest time in which a key may expire. Redis' own clock runs on while a trace's stands still, so a trace that
+/// takes longer may lose keys too early.
+const KEYS_LAST: Duration = Duration::from_millis(900);
+
+#[test]
+fn every_algorithm_has_a_model() {
+    let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+    assert_eq!(names, Algorithm::ALL.map(Algorithm::as_str));
+}
+
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+/// Runs one trace, again if it was so slow that keys may have expired under it.
+async fn run(seed: u64, client: &Arc<RedisClient>) -> Result<u64, String> {
+    let mut run = 0;
+    loop {
+        let start = Instant::now();
+        match Trace::new(seed, run, client, None).run().await {
+            Err(_) if start.elapsed() > KEYS_LAST && run < 20 => run += 1,
+            result => return result.map_err(|problem| format!("TOLLGATE_SEED={seed}\n{problem}")),
+        }
+    }
+}
+
+async fn run_all(seeds: std::ops::Range<u64>, client: &Arc<RedisClient>) -> u64 {
+    let (next, decisions) = (Arc::new(AtomicU64::new(seeds.start)), Arc::new(AtomicU64::new(0)));
+    let mut tasks: tokio::task::JoinSet<Result<(), String>> = tokio::task::JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (next, decisions, client, end) = (next.clone(), decisions.clone(), client.clone(), seeds.end);
+        tasks.spawn(async move {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= end {
+                    return Ok(());
+                }
+                decisions.fetch_add(run(seed, &client).await?, Ordering::Relaxed);
+            }
+        });
+    }
+    while let Some(result) = tasks.join_next().await {
+        if let Err(problem) = result.unwrap() {
+            panic!("{problem}");
+        }
+    }
+    decisions.load(Ordering::Relaxed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_the_memory_and_redis_agree_on_every_trace() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    if let Some(seed) = number("TOLLGATE_SEED") {
+        println!("{} decisions", run(seed, &client).await.unwrap_or_else(|problem| panic!("{problem}")));
+        return;
+    }
+    let (traces, start, mut decisions) = (number("TOLLGATE_TRACES").unwrap_or(10_000), Instant::now(), 0);
+    for first in (0..traces).step_by(10_000) {
+        decisions += run_all(first..traces.min(first + 10_000), &client).await;
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+    }
+    println!("{traces} traces of {decisions} decisions in {:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn nothing_is_lost_by_forgetting_as_soon_as_allowed() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let mut expiry = Expiry::new(server.connection());
+    let traces = number("TOLLGATE_TRACES").unwrap_or(10_000) / 20;
+    let seeds = number("TOLLGATE_SEED").map_or(1 << 40..(1 << 40) + traces, |seed| seed..seed + 1);
+    for seed in seeds {
+        let result = Trace::new(seed, 0, &client, Some(&mut expiry)).run().await;
+        result.unwrap_or_else(|problem| panic!("TOLLGATE_SEED={seed}\n{problem}"));
+        expiry.clear();
+    }
+}

@@ -1,0 +1,106 @@
+//! The prepaid stock: what was taken of it, in the period that the clock is in.
+
+use tollgate_limiter::rule::{Calendar, CalendarUnit, Quota, Rule};
+
+use super::definition::Model;
+use super::rng::Rng;
+
+const HOUR: u64 = 3_600_000_000;
+
+/// What was taken of the stock that is there until then.
+#[derive(Clone, Default)]
+struct Used {
+    taken: u64,
+    until: u64,
+}
+
+/// Periods of UTC, whose length needs no calendar to tell.
+pub(crate) fn rule(rng: &mut Rng) -> Rule {
+    let allowance = rng.pick(&[0, 1, 2, 3, 5, 10, 20, 1_000_000]);
+    let unit = rng.pick(&[None, Some(CalendarUnit::Hour), Some(CalendarUnit::Day), Some(CalendarUnit::Week)]);
+    Rule::Quota(match unit {
+        Some(unit) => Quota::resetting(allowance, Calendar::new(unit, "UTC").unwrap()).unwrap(),
+        None => Quota::new(allowance).unwrap(),
+    })
+}
+
+/// A stock in each period that a stretch of time can touch.
+pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
+    let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
+    let stocks = rule.reset().map_or(1, |reset| time.div_ceil(length(reset)) + 1);
+    u128::from(rule.allowance()) * u128::from(stocks)
+}
+
+pub(crate) fn key() -> Box<dyn Model> {
+    Box::new(Used::default())
+}
+
+fn length(calendar: &Calendar) -> u64 {
+    match calendar.unit() {
+        CalendarUnit::Hour => HOUR,
+        CalendarUnit::Day => 24 * HOUR,
+        CalendarUnit::Week => 7 * 24 * HOUR,
+        other => panic!("{other:?} are of no one length"),
+    }
+}
+
+/// The allowance, how long a period is and when the one is over that it is now; 1970 began on a Thursday.
+fn numbers(rule: &Rule, now: u64) -> (u64, u64, u64) {
+    let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
+    let Some(reset) = rule.reset() else { return (rule.allowance(), 0, u64::MAX) };
+    let length = length(reset);
+    let monday = if reset.unit() == CalendarUnit::Week { 4 * 24 * HOUR } else { 0 };
+    (rule.allowance(), length, ((now - monday) / length + 1) * length + monday)
+}
+
+impl Used {
+    fn used(&self, now: u64) -> u64 {
+        if now < self.until { self.taken } else { 0 }
+    }
+}
+
+impl Model for Used {
+    /// A stock keeps its end, unless the period would be over earlier: the rule's is shorter, or the clock was set back.
+    fn seen(&mut self, rule: &Rule, now: u64) {
+        if self.used(now) > 0 {
+            self.until = self.until.min(numbers(rule, now).2);
+        }
+    }
+
+    fn left(&self, rule: &Rule, now: u64) -> u64 {
+        numbers(rule, now).0.saturating_sub(self.used(now))
+    }
+
+    fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
+        if cost > 0 {
+            let until = if self.used(now) > 0 { self.until } else { numbers(rule, now).2 };
+            *self = Self { taken: self.used(now) + cost, until };
+        }
+    }
+
+    /// A period is taken to have begun its length before its end, whatever the rule was then.
+    fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
+        let length = numbers(rule, now).1;
+        if more > 0 {
+            self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
+        } else if now < self.until && (length == 0 || taken_at + length >= self.until) {
+            self.taken = self.taken.saturating_sub(more.unsigned_abs());
+        }
+    }
+
+    fn never(&self, rule: &Rule, cost: u64) -> bool {
+        cost > rule.capacity() || self.until == u64::MAX
+    }
+
+    fn spent_until(&self, _: &Rule) -> u64 {
+        if self.taken == 0 || self.until == u64::MAX { 0 } else { self.until }
+    }
+
+    fn rests_at(&self, _: &Rule) -> u64 {
+        if self.taken == 0 && self.until == u64::MAX { 0 } else { self.until }
+    }
+
+    fn boxed(&self) -> Box<dyn Model> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,103 @@
+//! The stores side by side, at one time that a test sets.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisStore};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::verdict::{Source, Verdict};
+
+/// A memory of its own, and a Redis that others use too.
+pub(crate) struct Stores {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) memory: MemoryStore,
+    pub(crate) redis: RedisStore,
+}
+
+/// A Redis of one's own in which keys expire by the clock of the test: at the earliest moment that they may.
+pub(crate) struct Expiry {
+    connection: redis::Connection,
+    /// What each key held when it was last looked at, and when it is due.
+    keys: HashMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
+}
+
+/// All keys, what they hold and how long they last, in ms; they last for ever from now on.
+const LOOK: &str = "local all = {} \
+    for _, key in ipairs(redis.call('KEYS', '*')) do \
+        all[#all + 1] = {key, redis.call('DUMP', key), redis.call('PTTL', key)} redis.call('PERSIST', key) \
+    end return all";
+
+pub(crate) async fn answer(decision: Decision) -> Verdict {
+    match decision {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    }
+}
+
+impl Stores {
+    pub(crate) fn new(client: &Arc<RedisClient>) -> Self {
+        static NOBODY: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| Arc::new(MemoryStore::new(NonZeroUsize::MIN)));
+        let clock = Arc::new(ManualClock::default());
+        let keys = NonZeroUsize::new(1_000).unwrap();
+        let redis = RedisStore::new(Arc::clone(client), NOBODY.clone(), OnStoreFailure::Deny)
+            .with_clock(clock.clone())
+            .denial_cache(false);
+        Self { memory: MemoryStore::with_clock(keys, clock.clone()), clock, redis }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// What both decide, if they agree to the last bit.
+    pub(crate) async fn decide(&self, checks: &[Check<'_>]) -> Result<Verdict, String> {
+        let redis = answer(self.redis.decide(checks)).await;
+        if redis.source != Source::Redis {
+            return Err(format!("redis did not decide: {redis:?}"));
+        }
+        let memory = answer(self.memory.decide(checks)).await;
+        let redis = Verdict { source: Source::Memory, ..redis };
+        if memory != redis { Err(format!("memory: {memory:?}\n redis: {redis:?}")) } else { Ok(memory) }
+    }
+
+    pub(crate) async fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) -> Result<(), String> {
+        self.memory.settle(check, more, counted_at_us);
+        let is_taken = self.redis.settled(check, more, counted_at_us).await;
+        if is_taken { Ok(()) } else { Err("redis refused a correction".to_owned()) }
+    }
+}
+
+impl Expiry {
+    pub(crate) fn new(connection: redis::Connection) -> Self {
+        Self { connection, keys: HashMap::new() }
+    }
+
+    /// Forgets what is due by `now`.
+    pub(crate) fn expire(&mut self, now: u64) {
+        let is_due = |_: &Vec<u8>, (_, due): &mut (Vec<u8>, Option<u64>)| due.is_some_and(|due| due <= now);
+        let due: Vec<_> = self.keys.extract_if(is_due).map(|(key, _)| key).collect();
+        if !due.is_empty() {
+            redis::cmd("DEL").arg(due).exec(&mut self.connection).unwrap();
+        }
+    }
+
+    /// Notes when the keys expire that were written since `since`, at `now` by the clock of the test.
+    pub(crate) fn note(&mut self, now: u64, since: Instant) {
+        let all: Vec<(Vec<u8>, Vec<u8>, i64)> =
+            redis::cmd("EVAL").arg(LOOK).arg(0).query(&mut self.connection).unwrap();
+        for (key, holds, ttl_ms) in all {
+            let due = u64::try_from(ttl_ms).map(|ttl| now + ttl * 1_000 + since.elapsed().as_micros() as u64).ok();
+            let known = self.keys.get(&key).filter(|(held, _)| *held == holds);
+            let due = due.or(known.and_then(|(_, due)| *due));
+            self.keys.insert(key, (holds, due));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        redis::cmd("FLUSHALL").exec(&mut self.connection).unwrap();
+        self.keys.clear();
+    }
+}

@@ -1,0 +1,128 @@
+//! The token bucket, and GCRA: a level that rises with time, in fractions of a token.
+
+use std::time::Duration;
+
+use tollgate_limiter::rule::{MOST, Rule, TokenBucket};
+
+use super::definition::Model;
+use super::rng::Rng;
+
+/// What the bucket lacks: `debt / part` tokens at `at`, of which `flow / part` are repaid each microsecond.
+#[derive(Clone, Default)]
+struct Lack {
+    debt: u128,
+    at: u64,
+    flow: u128,
+    part: u128,
+    /// Of the rule then. Spring's two keys are written anew for another one, and only they.
+    burst: u128,
+}
+
+/// The numbers of a rule.
+struct Numbers {
+    /// Parts of a token that flow in each microsecond.
+    flow: u128,
+    /// Parts that make a token.
+    part: u128,
+    burst: u128,
+}
+
+pub(crate) fn numbers(rng: &mut Rng) -> TokenBucket {
+    let second = 1_000_000;
+    let day = 86_400 * second;
+    let (rate, period, burst) = match rng.below(8) {
+        0 => (rng.pick(&[1, 2, 7]), rng.pick(&[60 * second, day]), rng.within(0, 9)),
+        1 => (rng.within(1, 1_000_000), second, rng.within(1, 100_000)),
+        2 => (rng.pick(&[u64::from(u32::MAX), 999_983]), second, rng.pick(&[1, 1_000, u64::from(u32::MAX)])),
+        3 => (rng.pick(&[1_000_000, 500_000]), day, rng.pick(&[1_000_000, 10])),
+        _ => (rng.pick(&[1, 2, 3, 10, 100]), second, rng.pick(&[0, 1, 2, 3, 5, 10, 20])),
+    };
+    TokenBucket::new(rate, Duration::from_micros(period), burst).unwrap()
+}
+
+/// At most `burst + rate * time`.
+pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
+    let Numbers { flow, part, burst } = Numbers::of(rule);
+    burst + flow * u128::from(time) / part
+}
+
+pub(crate) fn key() -> Box<dyn Model> {
+    Box::new(Lack::default())
+}
+
+impl Numbers {
+    fn of(rule: &Rule) -> Self {
+        let (Rule::TokenBucket(bucket) | Rule::Gcra(bucket)) = rule else { panic!("{rule:?}") };
+        let (rate, period) = (u128::from(bucket.replenish_rate()), bucket.period().as_micros());
+        let burst = u128::from(bucket.burst_capacity());
+        // Counted in parts of the period, or, where a burst has too many of these, in the largest that come out even.
+        let parts = if burst * period <= MOST.into() { 1 } else { divisor(rate, period) };
+        let (flow, part) = (rate / parts, period / parts);
+        assert!(burst * part <= MOST.into(), "{rule:?} is not counted exactly");
+        Self { flow, part, burst }
+    }
+}
+
+fn divisor(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+impl Lack {
+    fn debt_at(&self, now: u64) -> u128 {
+        if now >= self.at {
+            self.debt.saturating_sub(self.flow * u128::from(now - self.at))
+        } else if self.debt == 0 {
+            0
+        } else {
+            self.debt + self.flow * u128::from(self.at - now)
+        }
+    }
+}
+
+impl Model for Lack {
+    /// A debt under another rule is repaid at the old rate until now; in other parts of a token it is rounded up to
+    /// whole tokens. Nobody owes more than a burst.
+    fn seen(&mut self, rule: &Rule, now: u64) {
+        let Numbers { flow, part, burst } = Numbers::of(rule);
+        let debt = self.debt_at(now);
+        let is_other = self.part > 0 && (self.flow, self.part, self.burst) != (flow, part, burst);
+        if is_other || debt > burst * part {
+            let same = self.part == part;
+            let debt = if same { debt } else { debt.div_ceil(self.part) * part };
+            *self = Self { debt: debt.min(burst * part), at: now, flow, part, burst };
+        }
+    }
+
+    fn left(&self, rule: &Rule, now: u64) -> u64 {
+        let Numbers { part, burst, .. } = Numbers::of(rule);
+        ((burst * part - self.debt_at(now)) / part) as u64
+    }
+
+    fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
+        let Numbers { flow, part, burst } = Numbers::of(rule);
+        if cost > 0 {
+            *self = Self { debt: self.debt_at(now) + u128::from(cost) * part, at: now, flow, part, burst };
+        }
+    }
+
+    fn settle(&mut self, rule: &Rule, now: u64, more: i64, _: u64) {
+        let Numbers { flow, part, burst } = Numbers::of(rule);
+        let (debt, units) = (self.debt_at(now), u128::from(more.unsigned_abs()) * part);
+        let debt = if more < 0 { debt.saturating_sub(units) } else { (debt + units).min(burst * part) };
+        if debt != self.debt_at(now) {
+            *self = Self { debt, at: now, flow, part, burst };
+        }
+    }
+
+    fn spent_until(&self, _: &Rule) -> u64 {
+        if self.debt == 0 { 0 } else { self.at + self.debt.div_ceil(self.flow) as u64 }
+    }
+
+    fn rests_at(&self, _: &Rule) -> u64 {
+        if self.part == 0 { 0 } else { self.at + self.debt.div_ceil(self.flow) as u64 }
+    }
+
+    fn boxed(&self) -> Box<dyn Model> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,229 @@
+//! One random trace: a few rules, a few keys, and what happens to them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::redis::RedisClient;
+use tollgate_limiter::store::{Check, MAX_CHECKS};
+use tollgate_limiter::verdict::{Answer, Outcome, Verdict};
+
+use super::KINDS;
+use super::definition::{Kind, Model, Trial, micros, nearest};
+use super::rng::Rng;
+use super::stores::{Expiry, Stores};
+
+const SECOND: u64 = 1_000_000;
+const START: u64 = 1_763_700_000 * SECOND;
+
+/// Ids that keys are counted under.
+pub(super) const IDS: [&[u8]; 3] = [b"10.0.0.1", b"}\0\xff {", b""];
+
+/// A rule of the limiter, and each id's model under it.
+pub(super) struct Slot {
+    pub(super) kind: Kind,
+    pub(super) scope: String,
+    pub(super) rule: Rule,
+    pub(super) keys: [Box<dyn Model>; IDS.len()],
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "printed when a trace fails")]
+pub(super) enum Step {
+    At(u64),
+    Rule { slot: usize, rule: Rule },
+    Decide(Vec<Part>),
+    Settle { slot: usize, id: usize, more: i64, taken_at: u64 },
+}
+
+/// One rule's part in a decision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) slot: usize,
+    pub(super) id: usize,
+    pub(super) cost: u64,
+}
+
+/// What was admitted, for a correction.
+pub(super) struct Grant {
+    pub(super) part: Part,
+    taken_at: u64,
+}
+
+pub(crate) struct Trace<'e> {
+    pub(super) rng: Rng,
+    pub(super) stores: Stores,
+    pub(super) slots: Vec<Slot>,
+    pub(super) steps: Vec<Step>,
+    pub(super) grants: Vec<Grant>,
+    /// When anything was decided: see `free_of_doubt`.
+    pub(super) visits: Vec<u64>,
+    /// A moment that the last decision promised something for.
+    pub(super) promised: Vec<u64>,
+    /// Forgets what may be forgotten as soon as it may.
+    pub(super) expiry: Option<&'e mut Expiry>,
+}
+
+impl<'e> Trace<'e> {
+    /// `run` tells the keys of two runs of one trace apart.
+    pub(crate) fn new(seed: u64, run: u32, client: &Arc<RedisClient>, expiry: Option<&'e mut Expiry>) -> Self {
+        let mut rng = Rng::new(seed);
+        let count = if rng.chance(1, 3) { 1 } else { rng.within(2, 4) } as usize;
+        let in_list = count > 1 || rng.chance(1, 4);
+        let slot = |at: usize, rng: &mut Rng| {
+            let kind = rng.pick(KINDS);
+            let scope = match rng.below(8) {
+                _ if !in_list => format!("t{seed}.{run}"),
+                0 => format!("#t{seed}.{run}-shared{at}"),
+                1 => format!("t{seed}.{run}.{at}"),
+                _ => format!("t{seed}.{run}#rule_{at}"),
+            };
+            Slot { kind, scope, rule: (kind.rule)(rng), keys: [(); IDS.len()].map(|()| (kind.key)()) }
+        };
+        let slots = (0..count.min(MAX_CHECKS)).map(|at| slot(at, &mut rng)).collect();
+        let stores = Stores::new(client);
+        stores.clock.set(START + rng.below(100_000 * SECOND));
+        let (grants, visits, promised) = Default::default();
+        Self { rng, stores, slots, steps: Vec::new(), grants, visits, promised, expiry }
+    }
+
+    /// Runs it; returns how many decisions there were, or what went wrong after which steps.
+    pub(crate) async fn run(mut self) -> Result<u64, String> {
+        let first = self.slots.iter().enumerate().map(|(slot, s)| Step::Rule { slot, rule: s.rule.clone() });
+        self.steps = std::iter::once(Step::At(self.stores.now())).chain(first).collect();
+        let mut decisions = 0;
+        for _ in 0..self.rng.within(4, 16) {
+            if let Err(problem) = self.step(&mut decisions).await {
+                return Err(self.report(&problem));
+            }
+        }
+        Ok(decisions)
+    }
+
+    async fn step(&mut self, decisions: &mut u64) -> Result<(), String> {
+        let before = Instant::now();
+        if self.rng.chance(7, 10) {
+            self.pass_time();
+        }
+        match self.rng.below(20) {
+            0 => self.change_rule(),
+            1 | 2 => self.settle().await?,
+            _ => {
+                *decisions += 1;
+                self.decide().await?;
+            }
+        }
+        if let Some(expiry) = &mut self.expiry {
+            expiry.note(self.stores.now(), before);
+        }
+        Ok(())
+    }
+
+    async fn settle(&mut self) -> Result<(), String> {
+        let Some(at) = self.grants.len().checked_sub(1) else { return Ok(()) };
+        let Grant { part: Part { slot, id, cost }, taken_at } =
+            self.grants.swap_remove(self.rng.below(at as u64 + 1) as usize);
+        let Slot { rule, keys, .. } = &self.slots[slot];
+        if matches!(rule, Rule::Quota(_)) && (1..=self.stores.now()).contains(&keys[id].rests_at(rule)) {
+            // A stock that ended as an earlier rule had it, under one without an end: nothing tells that it did.
+            return Ok(());
+        }
+        let less = i64::try_from(cost).unwrap_or(i64::MAX);
+        let more: i64 = match self.rng.below(4) {
+            0 => self.rng.within(1, 30) as i64,
+            // How much a stock or a line are given back must be so much.
+            1 if !matches!(self.slots[slot].rule, Rule::Quota(_) | Rule::LeakyBucket(_)) => {
+                self.rng.pick(&[i64::MAX, i64::MIN])
+            }
+            1 => -less,
+            _ => -(self.rng.below(cost.saturating_add(1)) as i64),
+        };
+        let step = Step::Settle { slot, id, more, taken_at };
+        self.steps.push(step);
+        let (now, Slot { scope, rule, keys, .. }) = (self.stores.now(), &mut self.slots[slot]);
+        self.visits.push(now);
+        keys[id].seen(rule, now);
+        keys[id].settle(rule, now, more, taken_at);
+        let check = Check { key: BucketKey { scope, id: IDS[id] }, rule, cost };
+        self.stores.settle(check, more, taken_at).await
+    }
+
+    async fn decide(&mut self) -> Result<(), String> {
+        let parts = self.parts();
+        self.steps.push(Step::Decide(parts.clone()));
+        let now = self.stores.now();
+        self.visits.push(now);
+        let checks: Vec<Check<'_>> = parts.iter().map(|part| self.slots[part.slot].check(part)).collect();
+        let verdict = self.stores.decide(&checks).await?;
+        let trials: Vec<Trial> = parts.iter().map(|part| self.slots[part.slot].trial(part, now)).collect();
+        let admitted = trials.iter().all(|trial| trial.fits);
+        let answers = standings(&verdict);
+        if answers.len() != parts.len() || verdict.is_allowed() != admitted {
+            return Err(format!("should be admitted: {admitted}, but {verdict:?}"));
+        }
+        for (at, ((part, trial), answer)) in parts.iter().zip(&trials).zip(&answers).enumerate() {
+            let problem = trial.check(&self.slots[part.slot].rule, now, part.cost, admitted, answer);
+            problem.map_err(|problem| format!("rule {at} of the decision: {problem}\n{verdict:?}"))?;
+        }
+        let of = |part: &Part| self.slots[part.slot].rule.capacity();
+        let nearest = nearest(&answers.iter().copied().zip(parts.iter().map(of)).collect::<Vec<_>>());
+        let speaks = answers[nearest];
+        let delay = answers.iter().map(|answer| answer.delay).filter(|_| admitted).max().unwrap_or_default();
+        let said = (verdict.rule, verdict.outcome, verdict.remaining, verdict.reset_after, verdict.delay);
+        if said != (nearest, speaks.outcome, Some(speaks.remaining), speaks.reset_after, delay) {
+            return Err(format!("rule {nearest} is the nearest, not {said:?}"));
+        }
+        self.promised.clear();
+        for (answer, (part, trial)) in answers.iter().zip(parts.iter().zip(trials)) {
+            self.promised.push(now + micros(answer.reset_after));
+            if let Outcome::Denied { retry_after } = answer.outcome {
+                self.promised.push(now + micros(retry_after));
+            }
+            if admitted && part.cost > 0 {
+                self.grants.push(Grant { part: *part, taken_at: answer.counted_at_us });
+            }
+            if let Some(kept) = trial.kept(admitted) {
+                self.slots[part.slot].keys[part.id] = kept;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, problem: &str) -> String {
+        let mut report = String::new();
+        for (at, slot) in self.slots.iter().enumerate() {
+            let _ = writeln!(report, "slot {at}: {} under {:?}", slot.kind.name, slot.scope);
+        }
+        for step in &self.steps {
+            let _ = writeln!(report, "  {step:?}");
+        }
+        report + problem
+    }
+}
+
+impl Slot {
+    fn check(&self, part: &Part) -> Check<'_> {
+        Check { key: BucketKey { scope: &self.scope, id: IDS[part.id] }, rule: &self.rule, cost: part.cost }
+    }
+
+    fn trial(&self, part: &Part, now: u64) -> Trial {
+        Trial::new(&*self.keys[part.id], &self.rule, now, part.cost)
+    }
+}
+
+/// What each rule says.
+pub(crate) fn standings(verdict: &Verdict) -> Vec<Answer> {
+    if !verdict.standings.is_empty() {
+        return verdict.standings.to_vec();
+    }
+    vec![Answer {
+        outcome: verdict.outcome,
+        remaining: verdict.remaining.unwrap(),
+        reset_after: verdict.reset_after,
+        delay: verdict.delay,
+        counted_at_us: verdict.counted_at_us,
+    }]
+}

@@ -1,0 +1,207 @@
+//! The store when Redis is away, slow, or says no.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::store::redis::{BreakerState, RedisClient, RedisSettings, StoreError};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::verdict::{Outcome, Source};
+
+use crate::support::{RedisServer, ask, eventually, rule, store};
+
+fn failures(client: &RedisClient, kind: StoreError) -> u64 {
+    client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+}
+
+/// Asks with a key nobody else uses until Redis decides; returns how long that took.
+async fn recovery(store: &impl Store) -> Duration {
+    let probe = rule(1_000_000, 1_000_000);
+    eventually("redis decides again", async || ask(store, "probe", &probe).await.source == Source::Redis).await
+}
+
+#[tokio::test]
+async fn a_redis_that_is_down_at_start_is_found_when_it_comes() {
+    let mut server = RedisServer::stopped(&[]);
+    let client = server.client();
+    let store = store(&client, OnStoreFailure::Local);
+    let verdict = ask(&store, "a", &rule(1, 1)).await;
+    assert_eq!((verdict.outcome, verdict.source), (Outcome::Allowed, Source::Fallback));
+    eventually("it says so", async || client.status().last_error().is_some()).await;
+    assert!(!client.status().connected());
+    server.launch();
+    assert!(recovery(&store).await < Duration::from_secs(2));
+    assert!(client.status().connected() && client.status().last_error().is_none());
+}
+
+#[tokio::test]
+async fn each_policy_decides_at_once_when_redis_dies() {
+    let mut server = RedisServer::start();
+    let client = server.connected_client().await;
+    let slow = rule(1, 2);
+    let local = store(&client, OnStoreFailure::Local);
+    assert_eq!(ask(&local, "a", &slow).await.source, Source::Redis);
+    server.kill();
+    eventually("the loss is noticed without a request", async || !client.status().connected()).await;
+    assert_eq!(client.status().breaker(), BreakerState::Open);
+
+    let start = Instant::now();
+    for (allowed, remaining) in [(true, Some(1)), (true, Some(0)), (false, Some(0))] {
+        let verdict = ask(&local, "a", &slow).await;
+        assert_eq!((verdict.is_allowed(), verdict.remaining, verdict.source), (allowed, remaining, Source::Fallback));
+    }
+    let allow = store(&client, OnStoreFailure::Allow);
+    let deny = store(&client, OnStoreFailure::Deny);
+    for _ in 0..10 {
+        let verdict = ask(&allow, "a", &slow).await;
+        assert_eq!((verdict.outcome, verdict.remaining, verdict.source), (Outcome::Allowed, None, Source::Fallback));
+        let verdict = ask(&deny, "a", &slow).await;
+        assert_eq!(verdict.outcome, Outcome::StoreUnavailable { retry_after: Duration::from_secs(1) });
+        assert_eq!((verdict.remaining, verdict.source), (None, Source::Fallback));
+    }
+    assert!(start.elapsed() < Duration::from_secs(5), "none of them waited");
+    assert!(failures(&client, StoreError::Disconnected) >= 23);
+
+    server.launch();
+    assert!(recovery(&local).await < Duration::from_secs(2));
+    assert_eq!(client.status().breaker(), BreakerState::Closed);
+}
+
+#[tokio::test]
+async fn without_a_connection_nothing_is_boxed() {
+    let server = RedisServer::stopped(&[]);
+    let store = store(&server.client(), OnStoreFailure::Local);
+    let decision = store.decide(&[Check { key: BucketKey { scope: "r", id: b"a" }, rule: &rule(1, 1), cost: 1 }]);
+    assert!(matches!(decision, Decision::Ready(_)));
+}
+
+#[tokio::test]
+async fn a_redis_that_hangs_costs_the_budget_a_few_times_and_then_nothing() {
+    let server = RedisServer::start();
+    let client = server.connected_client_that_waits(Duration::from_millis(100)).await;
+    let store = store(&client, OnStoreFailure::Local);
+    let ample = rule(1_000, 1_000);
+    ask(&store, "a", &ample).await;
+    server.signal("STOP");
+    for _ in 0..3 {
+        let start = Instant::now();
+        assert_eq!(ask(&store, "a", &ample).await.source, Source::Fallback);
+        assert!((100..5_000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    }
+    assert_eq!((failures(&client, StoreError::Timeout), client.status().connected()), (3, false));
+    let start = Instant::now();
+    for _ in 0..1_000 {
+        ask(&store, "a", &ample).await;
+    }
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?} for 1,000 decisions", start.elapsed());
+    server.signal("CONT");
+    assert!(recovery(&store).await < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_nobody_elses() {
+    let server = RedisServer::start();
+    let client = server.connected_client_that_waits(Duration::from_millis(500)).await;
+    let store = store(&client, OnStoreFailure::Allow);
+    server.signal("STOP");
+    assert_eq!(ask(&store, "late", &rule(1, 5)).await.source, Source::Fallback);
+    server.signal("CONT");
+    let verdict = ask(&store, "other", &rule(1, 1_000)).await;
+    assert_eq!((verdict.remaining, verdict.source), (Some(999), Source::Redis));
+    assert!(ask(&store, "late", &rule(1, 5)).await.remaining >= Some(3), "and it was sent once at most");
+}
+
+#[tokio::test]
+async fn a_lost_idle_connection_is_replaced_before_anybody_asks() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let redis = &mut server.connection();
+    redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
+    eventually("it is replaced", async || client.status().connects == 2).await;
+    let store = store(&client, OnStoreFailure::Deny);
+    assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Redis);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_and_not_repeated() {
+    let server = RedisServer::start_with(&["--requirepass", "right"]);
+    let url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", server.port);
+    let client = RedisClient::start(&RedisSettings::new(url("wr0ng-s3cret"))).unwrap();
+    eventually("it says so", async || client.status().last_error().is_some()).await;
+    let text = client.status().last_error().unwrap().to_owned();
+    assert!(text.contains("WRONGPASS") && !text.contains("s3cret"), "{text}");
+    assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
+    assert_eq!((failures(&client, StoreError::Auth), failures(&client, StoreError::Disconnected)), (1, 0));
+
+    let client = RedisClient::start(&RedisSettings::new(url("right"))).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
+    assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await.source, Source::Redis);
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_is_told_apart() {
+    let server = RedisServer::start();
+    let acl = ["SETUSER", "u", "on", ">p", "~*", "+@all", "-setex"];
+    redis::cmd("ACL").arg(&acl).exec(&mut server.connection()).unwrap();
+    let client = RedisClient::start(&RedisSettings::new(format!("redis://u:p@127.0.0.1:{}", server.port))).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
+    let store = store(&client, OnStoreFailure::Deny);
+    assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Fallback);
+    assert_eq!(failures(&client, StoreError::NoPerm), 1);
+}
+
+#[tokio::test]
+async fn a_redis_without_memory_is_asked_again_when_it_has_some() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Local);
+    let redis = &mut server.connection();
+    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec(redis).unwrap();
+    for _ in 0..5 {
+        assert_eq!(ask(&store, "a", &rule(1, 100)).await.source, Source::Fallback);
+    }
+    assert_eq!((failures(&client, StoreError::Oom), client.status().breaker()), (5, BreakerState::Open));
+    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(redis).unwrap();
+    assert!(recovery(&store).await < Duration::from_secs(1));
+    assert_eq!(client.status().connects, 1, "the connection was never at fault");
+}
+
+#[tokio::test]
+async fn a_replica_is_left_and_found_again_as_a_primary() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Local);
+    let redis = &mut server.connection();
+    redis::cmd("REPLICAOF").arg("127.0.0.1").arg("1").exec(redis).unwrap();
+    assert_eq!(ask(&store, "a", &rule(1, 100)).await.source, Source::Fallback);
+    assert_eq!(failures(&client, StoreError::ReadOnly), 1);
+    redis::cmd("REPLICAOF").arg("NO").arg("ONE").exec(redis).unwrap();
+    assert!(recovery(&store).await < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_server_that_talks_nonsense_is_an_outage() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(b"$999999999999\r\nHTTP/1.1 400 Bad Request\r\n\r\n*-7\r\n");
+        }
+    });
+    let client = RedisClient::start(&RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
+    eventually("it says so", async || client.status().last_error().is_some()).await;
+    assert_eq!(ask(&store(&client, OnStoreFailure::Local), "a", &rule(1, 1)).await.source, Source::Fallback);
+    assert_eq!(client.status().connects, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_was_shut_down_fails_every_call() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    client.shutdown();
+    assert!(!client.status().connected());
+    assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await.source, Source::Fallback);
+}

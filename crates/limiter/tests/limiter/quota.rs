@@ -1,0 +1,195 @@
+//! `lua/quota.lua` beside what decides in memory.
+
+use proptest::prelude::*;
+use redis::{Connection, RedisResult};
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::quota::{NotTaken, Taken};
+use tollgate_limiter::rule::{Calendar, CalendarUnit, MOST, Quota, Rule};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+
+use crate::support::{RedisServer, memory, run_line, seconds, store};
+use crate::trace::{self, Model, NoModel, Reply, START_US, Scripted, steps};
+
+const DAY: u64 = 86_400_000_000;
+
+impl Scripted for Quota {
+    const TEXT: &'static str = include_str!("../../lua/quota.lua");
+
+    fn args(&self, now_us: u64, cost: &str, counted_at_us: Option<u64>) -> Vec<String> {
+        let periods = self.periods_around(now_us).map(|starts| starts.map(|start| start.to_string()));
+        let mut args = vec![self.allowance().to_string(), "take".to_owned(), seconds(now_us), cost.to_owned()];
+        args.extend(periods.unwrap_or_default());
+        args.extend(counted_at_us.map(|us| us.to_string()));
+        args
+    }
+
+    fn most(&self) -> u64 {
+        // After a reset, which traces hold stocks to; corrections may leave more than the allowance until then.
+        self.allowance()
+    }
+}
+
+fn quota(allowance: u64, reset: Option<CalendarUnit>) -> Quota {
+    match reset {
+        Some(unit) => Quota::resetting(allowance, Calendar::new(unit, "Europe/Berlin").unwrap()).unwrap(),
+        None => Quota::new(allowance).unwrap(),
+    }
+}
+
+fn quotas() -> impl Strategy<Value = Quota> {
+    let allowances = prop_oneof![4 => 0u64..30, 1 => MOST / 2 - 9..=MOST / 2];
+    let resets = prop::sample::select(vec![None, Some(CalendarUnit::Day), Some(CalendarUnit::Week)]);
+    (allowances, resets).prop_map(|(allowance, reset)| quota(allowance, reset))
+}
+
+/// A number.
+#[derive(Default)]
+struct Number(i64);
+
+impl Model<Quota> for Number {
+    fn take(&mut self, rule: &Quota, _: u64, cost: u64) -> (bool, u64) {
+        let left = (rule.allowance() as i64 - self.0).max(0) as u64;
+        let takes = if cost <= left { cost } else { 0 };
+        self.0 += takes as i64;
+        (cost <= left, left - takes)
+    }
+
+    fn settle(&mut self, rule: &Quota, _: u64, more: i64, _: u64) {
+        self.0 += more.min((rule.allowance() as i64 - self.0).max(0));
+    }
+}
+
+#[test]
+fn a_stock_is_a_number_in_memory_and_in_redis() {
+    let rules = (0u64..60).prop_map(|allowance| vec![quota(allowance, None)]);
+    trace::run(500, rules, steps(DAY, 5, true), || Some(Number::default()));
+}
+
+#[test]
+fn stocks_agree_through_periods_changed_rules_and_clocks_set_back() {
+    let rules = prop::collection::vec(quotas(), 1..4);
+    trace::run(1_500, rules, steps(DAY, 5, true), || None::<NoModel>);
+}
+
+fn run(redis: &mut Connection, allowance: u64, action: &str, cost: &str) -> RedisResult<Reply> {
+    let args = [&allowance.to_string(), action, &seconds(START_US), cost, "", "", "", ""].map(str::to_owned);
+    redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args[..]).query(redis)
+}
+
+#[test]
+fn a_stock_for_ever_never_expires_and_is_granted_to_and_set() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let mut left = |action: &str, cost: &str| {
+        let reply = run(redis, 10, action, cost).unwrap();
+        let stored: Option<String> = redis::cmd("GET").arg("k").query(redis).unwrap();
+        let pttl: i64 = redis::cmd("PTTL").arg("k").query(redis).unwrap();
+        assert!(pttl < 0, "{pttl}");
+        (reply.0, reply.1, stored.unwrap_or_default())
+    };
+    assert_eq!(left("take", "4"), (1, 6, "4".to_owned()));
+    assert_eq!(left("take", "7"), (0, 6, "4".to_owned()));
+    assert_eq!(left("grant", "14"), (1, 20, "-10".to_owned()));
+    assert_eq!(left("grant", "-5"), (1, 15, "-5".to_owned()));
+    assert_eq!(left("set", "3"), (1, 3, "7".to_owned()));
+    assert_eq!(left("set", "10"), (1, 10, String::new()), "as new");
+    let most = MOST.to_string();
+    for _ in 0..3 {
+        assert_eq!(left("grant", &most), (1, MOST as i64, format!("-{most}")), "as much as is counted exactly");
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused_and_nothing_is_written() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    for args in [
+        "-1 take 0 1 _",
+        "9007199254740992 take 0 1 _",
+        "1 steal 0 1 _",
+        "1 take never 1 _",
+        "1 take 0 1.5 _",
+        "1 set 0 -1 _",
+        "1 take 0 1 1 2 3",
+        "1 take 0 1 1 2 2 3",
+        "1 take 0",
+    ] {
+        let args: Vec<&str> = args.split(' ').map(|arg| if arg == "_" { "" } else { arg }).collect();
+        let reply: RedisResult<Reply> = redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args).query(redis);
+        let error = reply.unwrap_err().to_string();
+        assert!(error.contains("must be"), "{args:?}: {error}");
+    }
+    assert_eq!(redis::cmd("DBSIZE").query::<u64>(redis).unwrap(), 0);
+}
+
+#[test]
+fn the_line_in_the_scripts_comment_runs() {
+    let server = RedisServer::start();
+    assert_eq!(run_line(&server, Quota::TEXT)[..4], ["1", "19", "0", "0"]);
+}
+
+fn key(id: &str) -> BucketKey<'_> {
+    BucketKey { scope: "shop", id: id.as_bytes() }
+}
+
+#[tokio::test]
+async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_alike() {
+    let server = RedisServer::start();
+    let in_redis = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let (in_memory, _clock) = memory();
+    for rule in [quota(10, None), quota(10, Some(CalendarUnit::Month))] {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        in_memory.set_stock(key("a"), &rule, 10);
+        assert_eq!((in_memory.stock_left(key("a"), &rule), in_redis.stock_left(key("a"), &rule).await), (10, Ok(10)));
+        assert_eq!(
+            (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_stock(key("a"), &rule, 5).await),
+            (15, Ok(15))
+        );
+        assert_eq!((in_memory.set_stock(key("b"), &rule, 2), in_redis.set_stock(key("b"), &rule, 2).await), (2, Ok(2)));
+        let wanted = [(key("a"), 12), (key("b"), 3), (key(""), 1), (key("b"), 0), (key("b"), MOST + 1), (key("b"), 2)];
+        let expected = vec![
+            Ok(Taken { taken: 12, left: 3 }),
+            Err(NotTaken::Short { left: 2 }),
+            Err(NotTaken::BadKey),
+            Err(NotTaken::BadAmount),
+            Err(NotTaken::BadAmount),
+            Ok(Taken { taken: 2, left: 0 }),
+        ];
+        assert_eq!(in_memory.take_stocks(&rule, &wanted), expected);
+        redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connection()).unwrap();
+        assert_eq!(in_redis.take_stocks(&rule, &wanted).await.unwrap(), expected);
+        // A request gives back no more than it took, whatever was granted.
+        let rule = Rule::Quota(rule);
+        in_memory.settle(Check { key: key("b"), rule: &rule, cost: 2 }, -9, u64::MAX);
+        let Rule::Quota(rule) = rule else { unreachable!() };
+        assert_eq!(in_memory.stock_left(key("b"), &rule), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
+    let server = RedisServer::start();
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let (quota, key) = (Quota::new(2).unwrap(), BucketKey { scope: "r#stock", id: b"me" });
+    let stock = Rule::Quota(quota.clone());
+    let other = crate::support::rule(1, 10);
+    let second = Check { key: BucketKey { scope: "r#second", id: b"me" }, rule: &other, cost: 2 };
+    let decide = async || match store.decide(&[Check { key, rule: &stock, cost: 2 }, second]) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    };
+    assert!(decide().await.is_allowed());
+    assert!(!decide().await.is_allowed());
+    assert_eq!(store.stock_left(key, &quota).await.unwrap(), 0);
+    assert_eq!(store.grant_stock(key, &quota, 3).await.unwrap(), 3);
+    assert!(decide().await.is_allowed());
+}
+
+#[tokio::test]
+async fn a_stock_that_redis_cannot_be_asked_for_is_an_error() {
+    let server = RedisServer::stopped(&[]);
+    let in_redis = store(&server.client(), OnStoreFailure::Local);
+    assert!(in_redis.stock_left(key("a"), &quota(10, None)).await.is_err());
+    assert!(in_redis.take_stocks(&quota(10, None), &[(key("a"), 1)]).await.is_err());
+    assert_eq!(in_redis.take_stocks(&quota(10, None), &[(key(""), 1)]).await.unwrap(), [Err(NotTaken::BadKey)]);
+}

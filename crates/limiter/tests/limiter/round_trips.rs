@@ -1,0 +1,82 @@
+//! What the limiter says to Redis: one script call a decision, whatever the number of rules.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::{Check, MAX_CHECKS, OnStoreFailure, Store};
+use tollgate_limiter::verdict::Source;
+
+use crate::model::{KINDS, Rng, answer};
+use crate::support::{RedisServer, store};
+
+/// Everything that the server is told from now on.
+struct Monitor(BufReader<TcpStream>);
+
+impl Monitor {
+    fn start(server: &RedisServer) -> Self {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        stream.write_all(b"MONITOR\r\n").unwrap();
+        let mut monitor = Self(BufReader::new(stream));
+        assert_eq!(monitor.line(), "+OK");
+        monitor
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.0.read_line(&mut line).unwrap() > 0, "the server is there");
+        line.trim_end().to_owned()
+    }
+
+    /// The names of the commands that clients sent until now; what scripts call is not theirs.
+    fn sent(&mut self, redis: &mut redis::Connection) -> Vec<String> {
+        redis::cmd("ECHO").arg("that is all").exec(redis).unwrap();
+        let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.contains("\"that is all\"")));
+        let lines: Vec<String> = lines.filter(|line| !line.contains(" lua] ")).collect();
+        lines.iter().map(|line| line.split('"').nth(1).unwrap().to_ascii_lowercase()).collect()
+    }
+}
+
+/// How often clients and scripts called a command, by the server's own count.
+fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
+    let server = RedisServer::start();
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny).denial_cache(false);
+    let redis = &mut server.connection();
+    let mut rng = Rng::new(7);
+    for (count, first) in (1..=MAX_CHECKS).flat_map(|count| (0..KINDS.len()).map(move |first| (count, first))) {
+        let rules: Vec<Rule> = (first..first + count).map(|at| (KINDS[at % KINDS.len()].rule)(&mut rng)).collect();
+        let scopes: Vec<String> = (0..count).map(|at| format!("r{count}{first}#rule{at}")).collect();
+        let decide = async |id: &[u8], cost| {
+            let check = |at: usize| Check { key: BucketKey { scope: &scopes[at], id }, rule: &rules[at], cost };
+            let verdict = answer(store.decide(&(0..count).map(check).collect::<Vec<_>>())).await;
+            assert_eq!(verdict.source, Source::Redis, "{rules:?}");
+        };
+        // The script is loaded by the first.
+        decide(b"warm", 0).await;
+        redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
+        let mut monitor = Monitor::start(&server);
+        for (id, cost) in [(b"a", 1), (b"a", 1), (b"b", u64::MAX), (b"b", 0)] {
+            decide(id, cost).await;
+        }
+        assert_eq!(monitor.sent(redis), ["evalsha"; 4], "{rules:?}");
+        assert_eq!(calls(redis, "evalsha"), 4);
+        assert_eq!(calls(redis, "time"), 4, "and the time is read once in each");
+        for command in ["eval", "script|load", "ping", "hello", "multi", "client|setinfo"] {
+            assert_eq!(calls(redis, command), 0, "{command}");
+        }
+        let check = Check { key: BucketKey { scope: &scopes[0], id: b"a" }, rule: &rules[0], cost: 1 };
+        // The script for a rule alone, if the list was longer.
+        assert!(store.settled(check, -1, 0).await);
+        monitor.sent(redis);
+        assert!(store.settled(check, -1, 0).await);
+        assert_eq!(monitor.sent(redis), ["evalsha", "publish"], "a correction of {:?}, and the news of it", rules[0]);
+    }
+}

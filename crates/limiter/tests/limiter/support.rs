@@ -1,0 +1,110 @@
+//! Clients of a redis-server of the test's own, and shorthands.
+
+use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::memory::{ManualClock, MemoryStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
+use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
+use tollgate_limiter::verdict::Verdict;
+
+/// A redis-server, and clients of it.
+pub(crate) struct RedisServer(tollgate_test_support::RedisServer);
+
+impl Deref for RedisServer {
+    type Target = tollgate_test_support::RedisServer;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for RedisServer {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl RedisServer {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(args: &[&str]) -> Self {
+        Self(tollgate_test_support::RedisServer::start_with(args))
+    }
+
+    /// A server that is not running yet, and its port.
+    pub(crate) fn stopped(args: &[&str]) -> Self {
+        Self(tollgate_test_support::RedisServer::stopped(args))
+    }
+
+    /// A client that waits for as long as a busy machine may take.
+    pub(crate) fn client(&self) -> Arc<RedisClient> {
+        self.client_that_waits(Duration::from_secs(20))
+    }
+
+    pub(crate) async fn connected_client(&self) -> Arc<RedisClient> {
+        self.connected_client_that_waits(Duration::from_secs(20)).await
+    }
+
+    /// A client whose decisions take `timeout` at most.
+    pub(crate) async fn connected_client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
+        let client = self.client_that_waits(timeout);
+        assert!(client.wait_connected(Duration::from_secs(10)).await);
+        client
+    }
+
+    fn client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
+        RedisClient::start(&RedisSettings { timeout, ..RedisSettings::new(self.url()) }).unwrap()
+    }
+}
+
+pub(crate) fn rule(rate: u64, burst: u64) -> Rule {
+    Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap())
+}
+
+pub(crate) fn memory() -> (Arc<MemoryStore>, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    (Arc::new(MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), clock.clone())), clock)
+}
+
+pub(crate) fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisStore {
+    RedisStore::new(Arc::clone(client), memory().0, on_store_failure)
+}
+
+pub(crate) async fn ask(store: &impl Store, id: &str, rule: &Rule) -> Verdict {
+    match store.decide(&[Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule, cost: 1 }]) {
+        Decision::Ready(verdict) => verdict,
+        Decision::Pending(verdict) => verdict.await,
+    }
+}
+
+/// Looks again and again until `done`; returns how long it took. Gives up loudly after 10 s.
+pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while !done().await {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    start.elapsed()
+}
+
+/// Microseconds as a script's seconds.
+pub(crate) fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+/// What the `redis-cli` line in a script's first comment prints.
+pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
+    let line = script.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
+    let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let output = Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,152 @@
+//! Redis over TLS.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::store::redis::{RedisClient, RedisSettings, StoreError, Tls};
+use tollgate_limiter::verdict::Source;
+use tollgate_test_support::{Certificates, RedisServer};
+
+use crate::support::{ask, eventually, rule, store};
+
+fn settings(url: &str, tls: Tls) -> RedisSettings {
+    RedisSettings { tls: Some(tls), timeout: Duration::from_secs(20), ..RedisSettings::new(url) }
+}
+
+fn trusting(certificates: &Certificates) -> Tls {
+    Tls { ca: Some(certificates.ca()), client: None }
+}
+
+fn shown(certificates: &Certificates) -> Tls {
+    Tls { client: Some((certificates.client(), certificates.client_key())), ..trusting(certificates) }
+}
+
+async fn decides(settings: &RedisSettings) {
+    let client = RedisClient::start(settings).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await, "{:?}", client.status());
+    assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1_000)).await.source, Source::Redis);
+}
+
+/// What is said of a connection that does not come about, which must count as a failure of TLS.
+async fn refused(settings: &RedisSettings) -> String {
+    let client = RedisClient::start(settings).unwrap();
+    client.wait_attempted(Duration::from_secs(10)).await;
+    assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
+    assert_eq!(failures(&client, StoreError::Tls), 1, "{:?}", client.status());
+    client.status().last_error().unwrap().to_owned()
+}
+
+fn failures(client: &Arc<RedisClient>, kind: StoreError) -> u64 {
+    client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
+}
+
+#[tokio::test]
+async fn a_server_of_a_trusted_authority_decides() {
+    let certificates = Certificates::new();
+    let server = RedisServer::start_tls(&certificates, false, &["--requirepass", "p"]);
+    let url = server.tls_url().replace("://", "://:p@");
+    decides(&settings(&url, trusting(&certificates))).await;
+    decides(&settings(&url.replace("127.0.0.1", "localhost"), trusting(&certificates))).await;
+    decides(&settings(&url.replace("rediss://", "redis://"), trusting(&certificates))).await;
+    decides(&settings(&url.replace("rediss://", "valkeys://"), trusting(&certificates))).await;
+    decides(&RedisSettings { resp2: true, ..settings(&url, trusting(&certificates)) }).await;
+}
+
+#[tokio::test]
+async fn a_server_of_another_authority_is_not_believed() {
+    let server = RedisServer::start_tls(&Certificates::new(), false, &[]);
+    let text = refused(&settings(&server.tls_url(), trusting(&Certificates::new()))).await;
+    assert!(text.contains("invalid peer certificate"), "{text}");
+    // Nor is it by the authorities of the system.
+    refused(&settings(&server.tls_url(), Tls::default())).await;
+    refused(&RedisSettings { tls: None, ..settings(&server.tls_url(), Tls::default()) }).await;
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_of_the_host_and_of_this_time() {
+    let certificates = Certificates::new();
+    for (sign, says) in [
+        (Certificates::sign_for_other_host as fn(&Certificates), "not valid for name"),
+        (Certificates::sign_expired, "expired"),
+    ] {
+        sign(&certificates);
+        let server = RedisServer::start_tls(&certificates, false, &[]);
+        let text = refused(&settings(&server.tls_url(), trusting(&certificates))).await;
+        assert!(text.contains(says), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_gets_it() {
+    let certificates = Certificates::new();
+    let server = RedisServer::start_tls(&certificates, true, &[]);
+    decides(&settings(&server.tls_url(), shown(&certificates))).await;
+    let text = refused(&settings(&server.tls_url(), trusting(&certificates))).await;
+    assert!(text.contains("CertificateRequired") || text.contains("HandshakeFailure"), "{text}");
+}
+
+/// To whom TLS means nothing waits for the end of a line, and to whom it is all hangs up.
+#[tokio::test]
+async fn tls_on_one_side_only_is_never_a_connection() {
+    let certificates = Certificates::new();
+    let server = RedisServer::start_tls(&certificates, false, &[]);
+    for (settings, says) in [
+        (settings(&server.url(), trusting(&certificates)), "does it speak TLS"),
+        (RedisSettings::new(server.tls_url().replace("rediss://", "redis://")), ""),
+    ] {
+        let client = RedisClient::start(&settings).unwrap();
+        client.wait_attempted(Duration::from_secs(10)).await;
+        let status = client.status();
+        assert!(!status.connected() && status.last_error().unwrap().contains(says), "{status:?}");
+    }
+}
+
+/// Certificates are renewed while the gateway runs.
+#[tokio::test]
+async fn files_are_read_again_for_each_connection() {
+    let (right, wrong) = (Certificates::new(), Certificates::new());
+    let server = RedisServer::start_tls(&right, false, &[]);
+    let (client, ca) = (Arc::new(tempfile::tempdir().unwrap()), wrong.ca());
+    let file = client.path().join("ca.pem");
+    std::fs::copy(ca, &file).unwrap();
+    let client =
+        RedisClient::start(&settings(&server.tls_url(), Tls { ca: Some(file.clone()), client: None })).unwrap();
+    client.wait_attempted(Duration::from_secs(10)).await;
+    assert!(!client.status().connected());
+    std::fs::write(&file, "half a").unwrap();
+    eventually("the file is named", async || client.status().last_error().is_some_and(|text| names(text, &file))).await;
+    std::fs::copy(right.ca(), &file).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_are_named_at_the_start() {
+    let (ours, theirs) = (Certificates::new(), Certificates::new());
+    let empty = ours.folder().join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    let missing = PathBuf::from("/nowhere/ca.pem");
+    let ca = |ca: &Path| Tls { ca: Some(ca.to_owned()), client: None };
+    let client = |cert: PathBuf, key: PathBuf| Tls { ca: None, client: Some((cert, key)) };
+    for (tls, setting, file) in [
+        (ca(&missing), "redis.tls.ca", &missing),
+        (ca(&empty), "redis.tls.ca", &empty),
+        (ca(&ours.client_key()), "redis.tls.ca", &ours.client_key()),
+        (client(empty.clone(), ours.client_key()), "redis.tls.cert", &empty),
+        (client(ours.client(), missing.clone()), "redis.tls.key", &missing),
+        (client(ours.client(), ours.client()), "redis.tls.key", &ours.client()),
+        (client(ours.client(), theirs.client_key()), "redis.tls.key", &theirs.client_key()),
+    ] {
+        let text = RedisClient::start(&settings("rediss://localhost", tls)).unwrap_err().to_string();
+        assert!(text.contains(setting) && names(&text, file), "{text}");
+    }
+    for url in ["rediss://u:s3cret@localhost/#insecure", "redis+unix:///nowhere.sock"] {
+        let text = RedisClient::start(&settings(url, trusting(&ours))).unwrap_err().to_string();
+        assert!((text.contains("insecure") || text.contains("unix")) && !text.contains("s3cret"), "{text}");
+    }
+}
+
+fn names(text: &str, file: &Path) -> bool {
+    text.contains(file.to_str().unwrap())
+}

@@ -1,0 +1,5 @@
+//! Configurations through the libraries: `migrate` beside `explain`, and changed files through the whole path.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod migrate;
+mod mutations;

@@ -1,0 +1,181 @@
+use std::path::{Path, PathBuf};
+
+use http::Request;
+
+use tollgate::explain::{Asked, Explanation, explain};
+use tollgate_config::{Config, Migrated, Severity, TrustedProxies, migrate, parse};
+
+fn env(name: &str) -> Option<String> {
+    ["REDIS_HOST"].contains(&name).then(|| "redis".to_owned())
+}
+
+/// `text` in our own form, and both as they are checked. The new file must not be told of anything that the old one was
+/// not; `None` where our own form refuses what the old one is only warned about.
+fn both(name: &str, text: &str) -> Option<(Migrated, Config, Config)> {
+    let old = parse(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));
+    let migrated = migrate(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));
+    let new = parse(&format!("migrated-{name}"), &migrated.yaml, &env);
+    let (new, notes) = match new {
+        Ok(new) => (Some(new.config), new.notes),
+        Err(problems) => (None, problems),
+    };
+    for note in notes.list().iter().filter(|note| note.severity <= Severity::Warning) {
+        let is_known = old.notes.list().iter().any(|known| known.message == note.message);
+        assert!(is_known, "{notes}{}", migrated.yaml);
+    }
+    assert!(new.as_ref().is_none_or(|new| !new.is_spring));
+    new.map(|new| (migrated, old.config, new))
+}
+
+fn files(folder: &str, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths.filter(|path| is_one(path.file_name().unwrap().to_str().unwrap())).collect();
+    files.sort();
+    files
+}
+
+/// What `config` makes of a request, but for how its author wrote it.
+fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanation {
+    let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
+    let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
+    let head = request.body(()).unwrap().into_parts().0;
+    let mut explanation = explain(config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 4 });
+    for passed in &mut explanation.passed_over {
+        passed.predicate.clear();
+        // The time goes on.
+        if passed.seen.starts_with("it is ") {
+            passed.seen.clear();
+        }
+    }
+    if let Some(route) = &mut explanation.route {
+        route.uri.clear();
+        route.predicates.clear();
+        // One that has no effect may have been left out.
+        route.filters.retain(|met| !met.counted.is_empty());
+        route.filters.iter_mut().for_each(|met| met.filter.clear());
+    }
+    explanation
+}
+
+/// A path that `pattern` matches, if it is not too clever.
+fn path(pattern: &str) -> String {
+    let mut path = pattern.replace("/**", "/a/b").replace('*', "a").replace('?', "q");
+    while let Some((before, rest)) = path.split_once('{') {
+        let after = rest.split_once('}').map_or("", |(_, after)| after);
+        path = format!("{before}7{after}");
+    }
+    path.trim().to_owned()
+}
+
+#[test]
+fn every_spring_file_means_the_same_in_our_own_form() {
+    let mut spring = files("tests/data/spring", |name| name.ends_with(".yml"));
+    spring.extend(files("tests/data", |name| name.starts_with("warn-spring-")));
+    spring.extend(files("config", |name| name == "spring.yaml"));
+    assert!(spring.len() >= 7, "{spring:?}");
+    for file in spring {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let Some((migrated, old, new)) = both(name, &text) else {
+            assert!(name.starts_with("warn-"), "{name}");
+            continue;
+        };
+        assert_eq!(format!("{:#?}", old.server), format!("{:#?}", new.server), "{name}");
+        assert_eq!(format!("{:#?}", old.redis), format!("{:#?}", new.redis), "{name}");
+        if !matches!(old.forwarding.trusted_proxies, TrustedProxies::Nobody) {
+            assert_eq!(format!("{:#?}", old.forwarding), format!("{:#?}", new.forwarding), "{name}");
+        }
+        let timeouts = |config: &Config| -> Vec<_> {
+            let global = config.http_client.response_timeout;
+            let of_route =
+                |route: &tollgate_config::Route| (route.connect_timeout, route.response_timeout.unwrap_or(global));
+            config.routes.iter().map(of_route).collect()
+        };
+        assert_eq!(timeouts(&old), timeouts(&new), "{name}");
+
+        let patterns = old.routes.iter().flat_map(|route| &route.definition.predicates);
+        let patterns = patterns.filter_map(|text| text.strip_prefix("Path=")).flat_map(|list| list.split(','));
+        let mut taken = 0;
+        // One of the files has a base path.
+        let paths = patterns.map(path).flat_map(|path| [format!("/old{path}"), path]);
+        for path in paths.chain(["/".to_owned(), "/nobody's".to_owned()]) {
+            for (method, host) in
+                [("GET", "acme.example.org"), ("GET", "acme.saas.example"), ("POST", "acme.example.org")]
+            {
+                let [before, after] = [&old, &new].map(|config| explained(config, method, host, &path));
+                taken += usize::from(before.route.is_some());
+                assert_eq!(before, after, "{name}: {method} {path}\n{}", migrated.yaml);
+            }
+        }
+        assert!(taken > 0 || name.starts_with("warn-"), "no probe of {name} finds a route");
+    }
+}
+
+#[test]
+fn what_is_in_our_form_already_stays_what_it_is() {
+    for file in files("config", |name| name.ends_with(".yaml") && name != "redis-tls.yaml") {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(both("own.yaml", &text).is_some());
+    }
+}
+
+#[test]
+fn every_notation_of_springs_becomes_the_plain_one() {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/spring/everything-once.yml"));
+    let yaml = both("everything-once.yml", &text.unwrap()).unwrap().0.yaml;
+    for expected in [
+        "# - line 29: warning: `StripPrefix` takes 1 argument, `2` is one too many\n",
+        "\n# Time to connect.\nhttpclient:\n  connect-timeout: 1500\n",
+        "  - AddRequestHeader=X-Gateway, ${spring.application.name:gateway}\n",
+        "  # The shop.\n  # everybody's\n  - id: shop\n    uri: ${SHOP_URL:http://shop:8080}\n",
+        "      # Nobody writes but\n      - Method=GET,POST\n",
+        "      # Changed: `StripPrefix` takes 1 argument, `2` is one too many.\n      - StripPrefix=1\n",
+        "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",
+        "    # Left out: `/ignored/path`: nobody reads it.\n    uri: http://limits\n",
+        "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",
+        "  - id: route-3\n    uri: http://nameless\n",
+        "      response-timeout: -1\n",
+        "          patterns:\n            - /limits/**\n            - /limit\n          matchTrailingSlash: true\n",
+        "\nkey-resolvers:\n  userKeyResolver: header:X-User\n",
+    ] {
+        assert!(yaml.contains(expected), "no `{expected}` in\n{yaml}");
+    }
+    assert!(!yaml.contains("\nspring:"), "{yaml}");
+}
+
+#[test]
+fn properties_of_the_file_become_defaults_and_the_environment_still_wins() {
+    let text =
+        "app: {host: \"${SHOP:shop}\"}\nspring.cloud.gateway.routes: [\"a=http://${app.host:none}:80,Path=/**\"]\n";
+    let migrated = migrate("a.yml", text, &env).unwrap();
+    assert!(migrated.yaml.contains("uri: http://${app.host:${SHOP:shop}}:80"), "{}", migrated.yaml);
+}
+
+#[test]
+fn beans_that_nothing_stands_for_are_refused() {
+    let bean = "spring.cloud.gateway.routes:\n- {id: a, uri: 'http://a', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: '#{@mine}'}}]}\n";
+    let problems = migrate("a.yml", bean, &env).unwrap_err();
+    assert!(problems.to_string().contains("key resolver `mine` is a Java bean"), "{problems}");
+}
+
+#[test]
+fn only_active_profiles_are_migrated() {
+    let text = "spring.cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n---\nspring.config.activate.on-profile: prod\nserver.port: 80\n";
+    let env = |name: &str| (name == "SPRING_PROFILES_ACTIVE").then(|| "prod".to_owned());
+    assert!(migrate("a.yml", text, &env).unwrap().yaml.contains("\nserver:\n  port: 80\n"));
+    let without = migrate("a.yml", text, &|_| None).unwrap().yaml;
+    assert!(without.contains("line 3: documents for other profiles are skipped: prod"), "{without}");
+}
+
+#[test]
+fn what_has_no_effect_is_left_out() {
+    let text = "spring.cloud.gateway:\n  routes: [\"a=http://a,Path=/**\"]\n  httpclient:\n    wiretap: true\n    compression: true\n    max-initial-line-length: 4096\n    connect-timeout: 1000\n    websocket.max-frame-payload-length: 1048576\n    pool: {metrics: true, name: p, eviction-interval: 5s}\n    ssl.close-notify-flush-timeout: 3s\n  x-forwarded.order: 1\n  discovery.locator.enabled: false\nresilience4j:\n  circuitbreaker.instances.none: {sliding-window-size: 3, register-health-indicator: true}\n  retry.instances.none.max-attempts: 3\n";
+    let (migrated, _, _) = both("a.yml", text).unwrap();
+    let new = parse("new.yaml", &migrated.yaml, &env).unwrap_or_else(|problems| panic!("{problems}{}", migrated.yaml));
+    assert!(new.notes.is_empty(), "{}{}", new.notes, migrated.yaml);
+    for (kept, gone) in [("connect-timeout: 1000", "wiretap: true"), ("# Left out: `compression`", "metrics: true")] {
+        assert!(migrated.yaml.contains(kept) && !migrated.yaml.contains(gone), "{}", migrated.yaml);
+    }
+}

@@ -1,0 +1,130 @@
+//! Any change of a valid file gives either a working configuration or problems with places: never a panic, never a hang,
+//! never half a generation.
+//!
+//! Files of the repository are changed at random, always the same ones ([`mutate`]); each is checked within a time, what
+//! is accepted is built as for serving and migrated. `TOLLGATE_MUTATIONS=100000` tries more, of another seed each time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod mutate;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use tollgate::gateway::Resources;
+use tollgate::limits::{Limits, SharedLimits};
+use tollgate_config::{Config, Problem, Problems, Severity, migrate, parse};
+
+/// Changed files in a usual run.
+const CASES: usize = 1_200;
+
+/// A case that takes longer hangs: the slowest of them take some milliseconds, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn env(name: &str) -> Option<String> {
+    ["REDIS_HOST", "ORDERS_URL"].contains(&name).then(|| "http://host${".to_owned())
+}
+
+/// The YAML files of the repository.
+fn seeds() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<PathBuf> = ["config", "tests/data", "tests/data/spring"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"))
+        .collect();
+    files.sort();
+    files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+#[test]
+fn a_changed_file_works_or_says_where_it_does_not() {
+    let more = std::env::var("TOLLGATE_MUTATIONS").ok().and_then(|cases| cases.parse().ok());
+    let first = if more.is_some() { fastrand::u64(..u64::MAX / 2) } else { 0 };
+    let seeds = seeds();
+    assert!(seeds.len() > 100);
+    let (sender, cases) = channel();
+    let worker = std::thread::spawn(move || {
+        let (mut accepted, total) = (0, more.unwrap_or(CASES));
+        for number in 0..total as u64 {
+            let text = mutate::mutated(&seeds, first + number);
+            if sender.send(text.clone()).is_err() {
+                break;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| try_out(&text)));
+            match outcome {
+                Ok(Ok(was_accepted)) => accepted += usize::from(was_accepted),
+                Ok(Err(complaint)) => return Err(format!("{complaint}\n---- of ----\n{text}")),
+                Err(_) => return Err(format!("a panic, see above\n---- of ----\n{text}")),
+            }
+        }
+        Ok((accepted, total))
+    });
+    let mut current = String::new();
+    loop {
+        match cases.recv_timeout(PATIENCE) {
+            Ok(text) => current = text,
+            Err(RecvTimeoutError::Timeout) => panic!("no end of\n{current}"),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    match worker.join().unwrap() {
+        Ok((accepted, total)) => {
+            assert!(accepted * 20 > total, "only {accepted} of {total} were accepted: nothing is learnt from them");
+        }
+        Err(complaint) => panic!("{complaint}"),
+    }
+}
+
+/// Whether `text` is accepted; the error is what is wrong with the answer.
+fn try_out(text: &str) -> Result<bool, String> {
+    let loaded = match parse("changed.yaml", text, &env) {
+        Ok(loaded) => loaded,
+        Err(problems) if !problems.has_errors() => return Err(format!("refused without an error:\n{problems}")),
+        Err(problems) => return have_places(&problems, text).map(|()| false),
+    };
+    have_places(&loaded.notes, text)?;
+    build(&loaded.config);
+    match migrate("changed.yaml", text, &env) {
+        Ok(migrated) => match parse("migrated.yaml", &migrated.yaml, &env) {
+            Ok(_) => Ok(true),
+            Err(problems) if loaded.config.is_spring && are_known(&problems, &loaded.notes) => Ok(true),
+            Err(problems) => Err(format!("migrated to what is refused:\n{problems}\n{}", migrated.yaml)),
+        },
+        Err(problems) => Err(format!("accepted, but not migrated:\n{problems}")),
+    }
+}
+
+/// Whether all that our own form refuses is what the old file was warned about: it does something, and a person has to
+/// decide what is meant.
+fn are_known(problems: &Problems, notes: &Problems) -> bool {
+    let errors = || problems.list().iter().filter(|problem| problem.severity == Severity::Error);
+    errors().all(|problem| notes.list().iter().any(|note| note.message == problem.message))
+}
+
+/// Complains about problems that stand nowhere, or say nothing.
+fn have_places(problems: &Problems, text: &str) -> Result<(), String> {
+    let height = text.lines().count() + 1;
+    let is_good = |Problem { line, column, message, .. }: &Problem| {
+        (1..=height).contains(line) && *column >= 1 && !message.trim().is_empty()
+    };
+    match problems.list().iter().find(|problem| !is_good(problem)) {
+        Some(problem) => Err(format!("a problem without a place: {problem:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Builds what a worker would serve.
+fn build(config: &Config) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let limits = Limits::new(SharedLimits::new(config));
+        let resources = Resources::new(0, Arc::default(), limits, Arc::default(), true);
+        let generation = resources.build(config);
+        assert_eq!(generation.table.len(), config.routes.len());
+    });
+}
