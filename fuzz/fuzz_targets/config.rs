@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use tollgate_config::{Problems, parse};
+use tollgate_config::{Report, parse};
 
 /// Longer texts find nothing that shorter ones do not, at a fraction of their speed.
 const MAX_BYTES: usize = 16 * 1024;
@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
 /// What YAML takes for the end of a line.
 const BREAKS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
-fn have_places(problems: &Problems, text: &str) {
+fn have_places(problems: &Report, text: &str) {
     let height = text.matches(BREAKS).count() + 1;
     for problem in problems.list() {
         let is_good = (1..=height).contains(&problem.line) && problem.column >= 1 && !problem.message.trim().is_empty();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tollgate::gateway::Resources;
 use tollgate::limits::{Limits, SharedLimits};
-use tollgate_config::{Config, Problem, Problems, Severity, migrate, parse};
+use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
 
 /// Changed files in a usual run.
 const CASES: usize = 1_200;
@@ -101,15 +101,15 @@ fn try_out(text: &str) -> Result<bool, String> {
 
 /// Whether all that our own form refuses is what the old file was warned about: it does something, and a person has to
 /// decide what is meant.
-fn are_known(problems: &Problems, notes: &Problems) -> bool {
+fn are_known(problems: &Report, notes: &Report) -> bool {
     let errors = || problems.list().iter().filter(|problem| problem.severity == Severity::Error);
     errors().all(|problem| notes.list().iter().any(|note| note.message == problem.message))
 }
 
 /// Complains about problems that stand nowhere, or say nothing.
-fn have_places(problems: &Problems, text: &str) -> Result<(), String> {
+fn have_places(problems: &Report, text: &str) -> Result<(), String> {
     let height = text.lines().count() + 1;
-    let is_good = |Problem { line, column, message, .. }: &Problem| {
+    let is_good = |Diagnostic { line, column, message, .. }: &Diagnostic| {
         (1..=height).contains(line) && *column >= 1 && !message.trim().is_empty()
     };
     match problems.list().iter().find(|problem| !is_good(problem)) {

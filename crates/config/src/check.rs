@@ -9,28 +9,27 @@ use http::StatusCode;
 use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
 
-use super::check_jwt::Tokens;
-use super::check_key_resolver::key_resolvers;
-use super::check_request_counter::metering;
-use super::check_trusted::trusted_proxies;
-use super::filters::Settings;
-use super::limiter::{Limits, families, throw_on_limit};
-use super::model::{
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::status::parse_status;
+use crate::de::units::Time;
+use crate::de::values::{header_name, refusal};
+use crate::diagnostics::Diagnostics;
+use crate::filters::Settings;
+use crate::key_resolvers::key_resolvers;
+use crate::model::{
     AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, RequestSeries,
     Route, Underscores,
 };
-use super::problem::Sink;
-use super::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
-use super::resilience::Resilience;
-use super::spot::{Spot, Whole};
-use super::status::parse_status;
-use super::switches::{self, Switches};
-use super::units::Time;
-use super::values::{header_name, refusal};
-use super::yaml::{Kind, Node, Origin};
-use super::{
-    check_caches, check_cors, check_forwarded, check_redis, check_routes, check_server, forward, httpclient, upstreams,
-};
+use crate::rate_limiter::{Limits, families, throw_on_limit};
+use crate::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
+use crate::request_counter::metering;
+use crate::routes::forward;
+use crate::sections::forwarding::trusted_proxies::trusted_proxies;
+use crate::sections::jwt::check::Tokens;
+use crate::sections::resilience::Resilience;
+use crate::sections::upstreams;
+use crate::spring::switches::{self, Switches};
+use crate::yaml::{Kind, Node, Span};
 
 /// The nodes below a root by their place.
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -42,13 +41,13 @@ impl<'n> Nodes<'n> {
         Self(nodes)
     }
 
-    pub(crate) fn get(&self, whole: Whole) -> Option<&'n Node> {
+    pub(crate) fn get(&self, whole: NodeRef) -> Option<&'n Node> {
         self.0.get(&whole.0.place).copied()
     }
 }
 
 fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
-    into.insert(node.origin.place, node);
+    into.insert(node.span.place, node);
     match &node.kind {
         Kind::Seq(items) => items.iter().for_each(|item| index(item, into)),
         Kind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),
@@ -62,14 +61,16 @@ pub(crate) fn check(
     nodes: &Nodes<'_>,
     switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
-    sink: &mut Sink,
+    diagnostics: &mut Diagnostics,
 ) -> Config {
-    if let Some(Spot { value: false, origin }) = raw.enabled {
-        sink.error(origin, "`enabled: false` switches the gateway off, which leaves nothing to run").help("remove it");
+    if let Some(Spanned { value: false, span }) = raw.enabled {
+        diagnostics
+            .error(span, "`enabled: false` switches the gateway off, which leaves nothing to run")
+            .help("remove it");
     }
-    let redis = raw.redis.as_ref().and_then(|redis| check_redis::check(redis, nodes, sink));
-    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, sink);
-    let key_resolvers = key_resolvers(raw, nodes, &tokens, sink);
+    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
+    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
+    let key_resolvers = key_resolvers(raw, nodes, &tokens, diagnostics);
     let limits = Limits {
         key_resolvers: &key_resolvers,
         tokens: &tokens,
@@ -77,10 +78,10 @@ pub(crate) fn check(
         empty_key_status: status(
             raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
             StatusCode::FORBIDDEN,
-            sink,
+            diagnostics,
         ),
-        throw_on_limit: throw_on_limit(raw, sink),
-        headers: limiter_headers(raw, sink),
+        throw_on_limit: throw_on_limit(raw, diagnostics),
+        headers: limiter_headers(raw, diagnostics),
         // What is wrong with it is told where it stands.
         has_redis: raw.redis.is_some(),
         has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
@@ -92,54 +93,53 @@ pub(crate) fn check(
         nodes,
         switches,
         limits,
-        resilience: Resilience::check(&raw.resilience4j, sink),
+        resilience: Resilience::check(&raw.resilience4j, diagnostics),
         breakers: RefCell::default(),
         forwards: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
             .as_ref()
-            .and_then(|name| header_name(&name.value, name.origin, sink)),
+            .and_then(|name| header_name(&name.value, name.span, diagnostics)),
         upstreams: BTreeMap::new(),
     };
-    upstreams::locator(raw, nodes, sink);
-    settings.upstreams = upstreams::check(&settings, sink);
-    let mut routes = check_routes::check(&settings, sink);
-    settings.resilience.report_unused(&settings.breakers.borrow(), sink);
-    forward::report_lost(&settings.forwards.borrow(), &routes, sink);
-    let cors = check_cors::all(&settings, &routes, sink);
-    check_caches::check(&settings, &mut routes, &cors, sink);
+    upstreams::locator(raw, nodes, diagnostics);
+    settings.upstreams = upstreams::check(&settings, diagnostics);
+    let mut routes = crate::routes::check::check(&settings, diagnostics);
+    settings.resilience.report_unused(&settings.breakers.borrow(), diagnostics);
+    forward::report_lost(&settings.forwards.borrow(), &routes, diagnostics);
+    let cors = crate::sections::cors::all(&settings, &routes, diagnostics);
+    crate::sections::response_cache::check(&settings, &mut routes, &cors, diagnostics);
     if let Some(secure_headers) = &raw.filter.secure_headers
         && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
     {
-        sink.mistake(
-            secure_headers.origin.key(),
-            "`filter.secure-headers` has no effect: no route has the filter `SecureHeaders`",
-        )
-        .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
+        diagnostics
+            .mistake(
+                secure_headers.span.key(),
+                "`filter.secure-headers` has no effect: no route has the filter `SecureHeaders`",
+            )
+            .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
     }
     let upstreams = settings.upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
-    if sink.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
-        sink.info(
-            Origin::ROOT,
-            "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379",
-        )
-        .help("`spring.data.redis.host: localhost` shares them between gateways");
+    if diagnostics.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
+        diagnostics
+            .info(Span::ROOT, "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379")
+            .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
-    let server = check_server::server(&raw.server, nodes, env, sink);
+    let server = crate::sections::server::check::server(&raw.server, nodes, env, diagnostics);
     Config {
-        management: check_server::management(&raw.management, nodes, server.port, env, sink),
+        management: crate::sections::server::check::management(&raw.management, nodes, server.port, env, diagnostics),
         server,
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
-        metering: metering(&raw.metering, sink),
+        metering: metering(&raw.metering, diagnostics),
         access_log: AccessLog {
-            output: log_output(raw.access_log.output.as_ref(), sink),
+            output: log_output(raw.access_log.output.as_ref(), diagnostics),
             format: match raw.access_log.format {
                 None | Some(RawAccessLogFormat::Combined) => AccessLogFormat::Combined,
                 Some(RawAccessLogFormat::Json) => AccessLogFormat::Json,
@@ -158,19 +158,19 @@ pub(crate) fn check(
                 Some(RawLogLevel::Trace) => tracing::Level::TRACE,
             },
         },
-        request_series: request_series(raw, nodes, sink),
-        forwarding: forwarding(raw, nodes, switches, sink),
-        http_client: httpclient::check(&raw.httpclient, nodes, sink),
-        dns: upstreams::dns(&raw.dns, nodes, sink),
+        request_series: request_series(raw, nodes, diagnostics),
+        forwarding: forwarding(raw, nodes, switches, diagnostics),
+        http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
+        dns: upstreams::dns(&raw.dns, nodes, diagnostics),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
         routes,
-        is_spring: sink.is_spring,
+        is_spring: diagnostics.is_spring,
     }
 }
 
-fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> RequestSeries {
+fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> RequestSeries {
     let raw = &raw.metrics;
     let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
     let name: String =
@@ -178,10 +178,11 @@ fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Reques
     if let Some(prefix) = &raw.prefix
         && !name.starts_with(|c: char| c.is_ascii_alphabetic())
     {
-        sink.error(prefix.origin, format!("`{}` cannot begin a metric's name", prefix.value))
+        diagnostics
+            .error(prefix.span, format!("`{}` cannot begin a metric's name", prefix.value))
             .help("begin it with a letter");
     }
-    let mut tags = check_server::labels(raw.tags, nodes, sink);
+    let mut tags = crate::sections::server::check::labels(raw.tags, nodes, diagnostics);
     // `metrics.tags.path.enabled` is what `path-tags.enabled` was called before.
     let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
     RequestSeries {
@@ -192,11 +193,11 @@ fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, sink: &mut Sink) -> Reques
     }
 }
 
-fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
+fn log_output(output: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> LogOutput {
     let Some(output) = output else { return LogOutput::Stdout };
     match output.value.trim() {
         "" => {
-            sink.error(output.origin, "`output` must be stdout, off or a file's path, found nothing");
+            diagnostics.error(output.span, "`output` must be stdout, off or a file's path, found nothing");
             LogOutput::Off
         }
         "stdout" => LogOutput::Stdout,
@@ -206,7 +207,7 @@ fn log_output(output: Option<&Spot<String>>, sink: &mut Sink) -> LogOutput {
     }
 }
 
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mut Sink) -> Forwarding {
+fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
         Some(via) if via.value != "true" => Some(via.value.as_str()),
@@ -217,8 +218,8 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
         let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]~".contains(&b));
         let value = if fits { HeaderValue::from_str(&format!("1.1 {name}")).ok() } else { None };
         if value.is_none() {
-            let at = raw.via.as_ref().map_or(Origin::ROOT, |via| via.origin);
-            sink.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
+            let at = raw.via.as_ref().map_or(Span::ROOT, |via| via.span);
+            diagnostics.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
         }
         value
     });
@@ -227,11 +228,11 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
         .remove_hop_by_hop
         .headers
         .as_ref()
-        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.origin, sink)).collect());
-    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), sink);
+        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
+    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), diagnostics);
     Forwarding {
-        believes_address: check_forwarded::believes_address(raw, &trusted_proxies, sink),
-        headers: check_forwarded::headers(raw, &trusted_proxies, sink),
+        believes_address: crate::sections::forwarding::check::believes_address(raw, &trusted_proxies, diagnostics),
+        headers: crate::sections::forwarding::check::headers(raw, &trusted_proxies, diagnostics),
         trusted_proxies,
         underscores: match raw.headers.underscores {
             None | Some(RawUnderscores::Drop) => Underscores::Drop,
@@ -245,33 +246,33 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, sink: &mu
 }
 
 /// A duration above zero: nothing is ever done in no time.
-pub(crate) fn positive(time: Option<Spot<Time>>, default_secs: u64, sink: &mut Sink) -> Duration {
+pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
     match time {
         None => Duration::from_secs(default_secs),
         Some(time) => {
             if time.value.0.is_zero() {
-                sink.error(time.origin, "must be longer than 0").help("remove the key for the default");
+                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
             }
             time.value.0
         }
     }
 }
 
-fn status(text: Option<&Spot<String>>, default: StatusCode, sink: &mut Sink) -> StatusCode {
+fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
     let Some(text) = text else { return default };
     match parse_status(&text.value) {
         Ok(status) => {
-            refusal(status, text.origin, sink);
+            refusal(status, text.span, diagnostics);
             status
         }
         Err(message) => {
-            sink.error(text.origin, message);
+            diagnostics.error(text.span, message);
             default
         }
     }
 }
 
-fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {
+fn limiter_headers(raw: &RawConfig, diagnostics: &mut Diagnostics) -> HeaderNames {
     let raw = &raw.redis_rate_limiter;
     let mut headers = HeaderNames::default();
     headers.include = raw.include_headers.unwrap_or(headers.include);
@@ -281,12 +282,12 @@ fn limiter_headers(raw: &RawConfig, sink: &mut Sink) -> HeaderNames {
         (&raw.burst_capacity_header, &mut headers.burst_capacity),
         (&raw.requested_tokens_header, &mut headers.requested_tokens),
     ] {
-        if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.origin, sink)) {
+        if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.span, diagnostics)) {
             *header = name;
         }
     }
     if let Some(names) = &raw.headers
-        && let Some(found) = families(names.iter().map(|name| (name.value.as_str(), name.origin)), sink)
+        && let Some(found) = families(names.iter().map(|name| (name.value.as_str(), name.span)), diagnostics)
     {
         headers.families = found;
     }

@@ -4,70 +4,29 @@
 //! ours, `placeholder` resolves `${NAME}`, `de` fills the raw structs of `raw`, and `check` turns them into [`Config`].
 //! Every step notes what is wrong and goes on, so that one run tells everything.
 
-mod access;
 mod advice;
 mod check;
-mod check_actuator;
-mod check_caches;
-mod check_concurrency;
-mod check_cors;
-mod check_edits;
-mod check_forwarded;
-#[cfg_attr(not(feature = "jwt"), path = "check_jwt_absent.rs")]
-mod check_jwt;
-mod check_key_resolver;
-mod check_redis;
-mod check_request_counter;
-mod check_routes;
-mod check_server;
-mod check_target;
-mod check_trusted;
-mod comma_lists;
+pub(crate) mod concurrency_limiter;
 mod de;
-mod definition;
-mod dotted;
-mod environment;
+pub(crate) mod diagnostics;
 mod filters;
-mod forward;
 #[cfg(test)]
 mod generated;
-mod httpclient;
-#[cfg(feature = "jwt")]
-mod jwt;
-mod limiter;
-mod locate;
+pub(crate) mod key_resolvers;
 mod migrate;
 mod model;
-mod names;
 mod pem;
-mod placeholder;
 mod predicates;
-mod problem;
-mod profiles;
-mod properties;
+pub(crate) mod rate_limiter;
 mod raw;
-mod raw_actuator;
-mod raw_filters;
-mod raw_forwarded;
-mod raw_jwt;
-mod raw_metrics;
-mod raw_predicates;
-mod raw_route;
-mod raw_server;
-mod raw_tls;
-mod resilience;
+pub(crate) mod request_counter;
+pub mod routes;
 mod schema;
-mod server_tls;
-mod spot;
-mod status;
-mod switches;
+pub mod sections;
+pub mod source;
+pub mod spring;
 #[cfg(test)]
 mod tests;
-mod text;
-mod unfold;
-mod units;
-mod upstreams;
-mod values;
 mod yaml;
 
 use std::collections::HashSet;
@@ -76,24 +35,24 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-pub use filters::{Argument, Entry as FilterEntry, filters};
+pub use crate::diagnostics::{Diagnostic, Report, Severity};
 #[cfg(feature = "jwt")]
-pub use jwt::{Jwt, KeySource};
-pub use migrate::{Migrated, migrate, migrate_file};
-pub use model::*;
-pub use predicates::{Entry as PredicateEntry, Takes, predicates};
-pub use problem::{Problem, Problems, Severity};
-pub use schema::schema;
-pub use upstreams::{
+pub use crate::sections::jwt::model::{Jwt, KeySource};
+pub use crate::sections::upstreams::{
     Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
     Upstream,
 };
+pub use filters::{Argument, Entry as FilterEntry, filters};
+pub use migrate::{Migrated, migrate, migrate_file};
+pub use model::*;
+pub use predicates::{Entry as PredicateEntry, Takes, predicates};
+pub use schema::schema;
 
-use names::LATER_SETTINGS;
-use problem::{Sink, closest};
-use profiles::Profiles;
-use switches::Switches;
-use text::{Part, Text};
+use crate::diagnostics::{Diagnostics, closest};
+use crate::source::profiles::Profiles;
+use crate::source::text::{Part, Text};
+use crate::spring::names::LATER_SETTINGS;
+use crate::spring::switches::Switches;
 use yaml::Node;
 
 /// A configuration that can be used, and what its author should know of it.
@@ -102,7 +61,7 @@ pub struct Loaded {
     /// The configuration.
     pub config: Config,
     /// Warnings and infos.
-    pub notes: Problems,
+    pub notes: Report,
 }
 
 /// Why a file gave no configuration.
@@ -118,7 +77,7 @@ pub enum LoadError {
     },
     /// It has errors.
     #[error("{0}")]
-    Invalid(Problems),
+    Invalid(Report),
 }
 
 impl LoadError {
@@ -149,7 +108,7 @@ pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError
         Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
         _ => std::env::var(name).ok(),
     };
-    let text = Text::of(text::read(path, &env)?);
+    let text = Text::of(crate::source::text::read(path, &env)?);
     parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
 }
 
@@ -158,7 +117,7 @@ pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError
 ///
 /// # Errors
 /// Every problem of the text, when at least one is an error.
-pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
     parse_text(Text::of(vec![Part::new(file_name, text)]), env, &mut |_| {}).map(|(loaded, _)| loaded)
 }
 
@@ -167,40 +126,42 @@ fn parse_text(
     text: Text,
     env: &dyn Fn(&str) -> Option<String>,
     written: &mut dyn FnMut((&Node, &Node)),
-) -> Result<(Loaded, Remains), Problems> {
-    let mut sink = Sink::default();
-    let (documents, mut places) = yaml::parse(&text.whole, &mut sink);
-    if sink.has_errors() {
-        return Err(sink.finish(text, &places));
+) -> Result<(Loaded, Remains), Report> {
+    let mut diagnostics = Diagnostics::default();
+    let (documents, mut places) = yaml::parse(&text.whole, &mut diagnostics);
+    if diagnostics.has_errors() {
+        return Err(diagnostics.finish(text, &places));
     }
-    sink.is_spring = unfold::is_spring(&documents);
-    let documents = unfold::expand(documents, &mut places, &mut sink);
+    diagnostics.is_spring = crate::spring::normalize::is_spring(&documents);
+    let documents = crate::spring::normalize::expand(documents, &mut places, &mut diagnostics);
     let profiles = Profiles::of(&documents, env);
-    let whole = unfold::join(documents, &profiles, env, &mut sink);
+    let whole = crate::spring::normalize::join(documents, &profiles, env, &mut diagnostics);
     let properties = whole.clone();
-    let mut root = unfold::unfold(whole, &mut places, &mut sink);
-    comma_lists::split(&mut root, &mut places);
+    let mut root = crate::spring::normalize::unfold(whole, &mut places, &mut diagnostics);
+    crate::de::comma_lists::split(&mut root, &mut places);
     let mut groups = HashSet::new();
-    placeholder::groups(&root, &mut groups);
+    crate::source::placeholder::groups(&root, &mut groups);
     let lookup = |name: &str| {
-        let from_environment = placeholder::in_environment(name, env).map(placeholder::Value::Literal);
-        let random = || placeholder::random(name).map(placeholder::Value::Literal);
-        let property = || property(&properties, name).map(placeholder::Value::Text);
-        let group = || groups.contains(name).then(|| placeholder::Value::Literal(format!("${{{name}}}")));
+        let from_environment =
+            crate::source::placeholder::in_environment(name, env).map(crate::source::placeholder::Value::Literal);
+        let random = || crate::source::placeholder::random(name).map(crate::source::placeholder::Value::Literal);
+        let property = || property(&properties, name).map(crate::source::placeholder::Value::Text);
+        let group =
+            || groups.contains(name).then(|| crate::source::placeholder::Value::Literal(format!("${{{name}}}")));
         from_environment.or_else(random).or_else(property).or_else(group)
     };
     written((&root, &properties));
-    let literal = environment::overlay(&mut root, env, &mut places, &mut sink);
-    placeholder::resolve(&mut root, &lookup, &literal, &mut sink);
-    let switches = Switches::take(&mut root, &mut sink);
+    let literal = crate::source::environment::overlay(&mut root, env, &mut places, &mut diagnostics);
+    crate::source::placeholder::resolve(&mut root, &lookup, &literal, &mut diagnostics);
+    let switches = Switches::take(&mut root, &mut diagnostics);
 
-    let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut sink);
-    report_unknown(&unknown, &root, &mut sink);
-    let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut sink);
-    let failed = sink.has_errors();
-    let idle = sink.idle();
-    let problems = sink.finish(text, &places);
-    let unknown = unknown.into_iter().map(|unknown| unknown.origin).collect();
+    let (raw, unknown) = de::read::<raw::RawConfig>(&root, &mut diagnostics);
+    report_unknown(&unknown, &root, &mut diagnostics);
+    let config = check::check(&raw, &check::Nodes::new(&root), &switches, env, &mut diagnostics);
+    let failed = diagnostics.has_errors();
+    let idle = diagnostics.ineffective();
+    let problems = diagnostics.finish(text, &places);
+    let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
     if failed { Err(problems) } else { Ok((Loaded { config, notes: problems }, Remains { places, idle, unknown })) }
 }
 
@@ -209,18 +170,22 @@ struct Remains {
     /// Its places.
     places: yaml::Places,
     /// What does nothing, and why.
-    idle: Vec<(yaml::Origin, String)>,
+    idle: Vec<(yaml::Span, String)>,
     /// Keys that nobody knows.
-    unknown: Vec<yaml::Origin>,
+    unknown: Vec<yaml::Span>,
 }
 
 /// A property of the file itself, as Spring's placeholders may name one: `server.port`, `hosts[0]`.
 fn property(properties: &Node, name: &str) -> Option<String> {
-    dotted::split(name).iter().try_fold(properties, |node, step| node.step(step))?.scalar().map(str::to_owned)
+    crate::source::dotted::split(name)
+        .iter()
+        .try_fold(properties, |node, step| node.step(step))?
+        .scalar()
+        .map(str::to_owned)
 }
 
 /// Keys that nobody knows: our mistakes, Spring's that will come, and those of Spring's that have nothing to do with us.
-fn report_unknown(unknown: &[de::Unknown], root: &Node, sink: &mut Sink) {
+fn report_unknown(unknown: &[de::Unknown], root: &Node, diagnostics: &mut Diagnostics) {
     let mut skipped = Vec::new();
     for unknown in unknown {
         let path: Vec<String> = unknown.path.iter().map(|key| key.to_ascii_lowercase()).collect();
@@ -229,24 +194,27 @@ fn report_unknown(unknown: &[de::Unknown], root: &Node, sink: &mut Sink) {
             .iter()
             .any(|later| path == *later || path.strip_prefix(later).is_some_and(|rest| rest.starts_with('.')));
         if is_later {
-            sink.mistake(
-                unknown.origin.key(),
-                format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
-            )
-            .help("remove it");
-        } else if let Some(instead) = upstreams::no_effect(&unknown.path).filter(|_| sink.is_spring) {
-            let at = unknown.origin.key();
-            sink.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
-        } else if sink.is_spring && properties::explain(unknown, root, sink) {
+            diagnostics
+                .mistake(
+                    unknown.span.key(),
+                    format!("`{}` is not supported yet and has no effect", unknown.path.join(".")),
+                )
+                .help("remove it");
+        } else if let Some(instead) =
+            crate::sections::upstreams::no_effect(&unknown.path).filter(|_| diagnostics.is_spring)
+        {
+            let at = unknown.span.key();
+            diagnostics.info(at, format!("`spring.cloud.{}` has no effect here", unknown.path.join("."))).help(instead);
+        } else if diagnostics.is_spring && crate::spring::properties::explain(unknown, root, diagnostics) {
             continue;
-        } else if sink.is_spring
+        } else if diagnostics.is_spring
             && closest(unknown.path.last().map_or("", String::as_str), unknown.fields.iter().copied()).is_none()
             && ["server", "management", "redis", "httpclient"].contains(&path.split('.').next().unwrap_or_default())
         {
-            skipped.push((unknown.path.join("."), unknown.origin));
+            skipped.push((unknown.path.join("."), unknown.span));
         } else {
-            de::report_unknown(unknown, sink);
+            de::report_unknown(unknown, diagnostics);
         }
     }
-    unfold::report_skipped(&skipped, sink);
+    crate::spring::normalize::report_skipped(&skipped, diagnostics);
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::de;
-use super::definition::flatten;
-use super::problem::{Sink, suggest};
-use super::spot::Spot;
-use super::yaml::{Kind as Yaml, Node, Origin};
+use crate::de;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::routes::definition::flatten;
+use crate::yaml::{Kind as Yaml, Node, Span};
 
 /// The files that one side of a TLS connection shows and trusts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,23 +40,26 @@ const HARMLESS: [&str; 5] =
     ["reloadonupdate", "truststore.type", "keystore.type", "truststore.verifykeys", "keystore.verifykeys"];
 
 /// The path of a PEM file that holds `what`.
-pub(crate) fn file(file: &Spot<String>, what: &str, sink: &mut Sink) -> Option<PathBuf> {
+pub(crate) fn file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnostics) -> Option<PathBuf> {
     let path = file.value.trim();
     let text = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => {
-            sink.error(file.origin, format!("cannot read {path}: {error}"))
+            diagnostics
+                .error(file.span, format!("cannot read {path}: {error}"))
                 .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
             return None;
         }
     };
     if text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED") {
-        sink.error(file.origin, format!("the key in {path} is encrypted, and nobody is there to give its password"))
+        diagnostics
+            .error(file.span, format!("the key in {path} is encrypted, and nobody is there to give its password"))
             .help(format!("`openssl pkey -in {path} -out FILE` writes it in plain"));
         return None;
     }
     if !text.contains(&format!("{what}-----")) {
-        sink.error(file.origin, format!("{path} holds no {} in PEM", what.to_lowercase()))
+        diagnostics
+            .error(file.span, format!("{path} holds no {} in PEM", what.to_lowercase()))
             .help(format!("its first line is like `-----BEGIN {what}-----`; `openssl` turns other formats into it"));
         return None;
     }
@@ -64,13 +67,17 @@ pub(crate) fn file(file: &Spot<String>, what: &str, sink: &mut Sink) -> Option<P
 }
 
 /// What the SSL bundle `name` says; `None` when there is none that can be read, which `sink` then knows.
-pub(crate) fn named<'n>(name: &Spot<String>, bundles: Option<&'n Node>, sink: &mut Sink) -> Option<&'n Node> {
+pub(crate) fn named<'n>(
+    name: &Spanned<String>,
+    bundles: Option<&'n Node>,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'n Node> {
     let wanted = name.value.trim();
     let of_kind = |kind: &str| bundles.and_then(|bundles| bundles.get(kind));
     let found = of_kind("pem").and_then(|bundles| bundles.get(wanted));
     if found.is_none() {
         if of_kind("jks").and_then(|bundles| bundles.get(wanted)).is_some() {
-            sink.error(name.origin, format!("the SSL bundle `{wanted}` is a Java key store, which Tollgate cannot read")).help(format!(
+            diagnostics.error(name.span, format!("the SSL bundle `{wanted}` is a Java key store, which Tollgate cannot read")).help(format!(
                 "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM: name that under `spring.ssl.bundle.pem.{wanted}`"
             ));
         } else {
@@ -78,7 +85,7 @@ pub(crate) fn named<'n>(name: &Spot<String>, bundles: Option<&'n Node>, sink: &m
                 Some(Yaml::Map(entries)) => entries.iter().map(|(name, _)| name.as_str()).collect(),
                 _ => Vec::new(),
             };
-            sink.error(name.origin, format!("there is no SSL bundle `{wanted}`")).help(if known.is_empty() {
+            diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).help(if known.is_empty() {
                 format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
             } else {
                 suggest(wanted, &known)
@@ -90,8 +97,8 @@ pub(crate) fn named<'n>(name: &Spot<String>, bundles: Option<&'n Node>, sink: &m
 
 /// The files of the SSL bundle `name`. Whatever it says that cannot be done is an error: a connection that is less
 /// secure than its configuration reads is worse than none.
-pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sink) -> Option<Bundle> {
-    let node = named(name, bundles, sink)?;
+pub(crate) fn bundle(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Option<Bundle> {
+    let node = named(name, bundles, diagnostics)?;
     let wanted = name.value.trim();
     let mut options = Vec::new();
     flatten("", node, &mut options);
@@ -100,12 +107,12 @@ pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sin
     for option in &options {
         let option_name = option.name.as_deref().unwrap_or_default();
         match de::canonical(option_name).as_str() {
-            "truststore.certificate" => ca = Some(located(&option.value, option.origin, "CERTIFICATE", sink)),
-            "keystore.certificate" => cert = Some(located(&option.value, option.origin, "CERTIFICATE", sink)),
-            "keystore.privatekey" => key = Some(located(&option.value, option.origin, "PRIVATE KEY", sink)),
+            "truststore.certificate" => ca = Some(located(&option.value, option.span, "CERTIFICATE", diagnostics)),
+            "keystore.certificate" => cert = Some(located(&option.value, option.span, "CERTIFICATE", diagnostics)),
+            "keystore.privatekey" => key = Some(located(&option.value, option.span, "PRIVATE KEY", diagnostics)),
             harmless if HARMLESS.contains(&harmless) => {}
             _ => {
-                sink.error(option.origin.key(), format!("`{option_name}` of the SSL bundle `{wanted}` cannot be kept"))
+                diagnostics.error(option.span.key(), format!("`{option_name}` of the SSL bundle `{wanted}` cannot be kept"))
                     .help("of a bundle `truststore.certificate`, `keystore.certificate` and `keystore.private-key` are read");
                 is_kept = false;
             }
@@ -117,8 +124,8 @@ pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sin
         (cert, _) => {
             let (has, lacks) =
                 if cert.is_some() { ("certificate", "private-key") } else { ("private-key", "certificate") };
-            sink.error(
-                name.origin,
+            diagnostics.error(
+                name.span,
                 format!("the SSL bundle `{wanted}` has a `keystore.{has}` and no `keystore.{lacks}`"),
             );
             return None;
@@ -128,17 +135,20 @@ pub(crate) fn bundle(name: &Spot<String>, bundles: Option<&Node>, sink: &mut Sin
 }
 
 /// The file at one of Spring's locations.
-pub(crate) fn located(text: &str, at: Origin, what: &str, sink: &mut Sink) -> Option<PathBuf> {
+pub(crate) fn located(text: &str, at: Span, what: &str, diagnostics: &mut Diagnostics) -> Option<PathBuf> {
     let text = text.trim();
     if text.contains("-----BEGIN") {
-        sink.error(at, "a certificate or key within the YAML cannot be read").help("write it to a file and name that");
+        diagnostics
+            .error(at, "a certificate or key within the YAML cannot be read")
+            .help("write it to a file and name that");
         return None;
     }
     if let Some(inside) = text.strip_prefix("classpath:") {
-        sink.error(at, format!("`{text}` is inside of a Java archive"))
+        diagnostics
+            .error(at, format!("`{text}` is inside of a Java archive"))
             .help(format!("copy it out: `file:/etc/tollgate/{}`", inside.rsplit('/').next().unwrap_or(inside)));
         return None;
     }
     let path = text.strip_prefix("file:").map_or(text, |path| path.strip_prefix("//").unwrap_or(path));
-    file(&Spot { value: path.to_owned(), origin: at }, what, sink)
+    file(&Spanned { value: path.to_owned(), span: at }, what, diagnostics)
 }

@@ -1,4 +1,4 @@
-//! The YAML as typed, after [`super::unfold`]: our sections at the top level, each default beside its key.
+//! The YAML as typed, after [`crate::spring::normalize`]: our sections at the top level, each default beside its key.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::httpclient::RawHttpClient;
-use super::raw_filters::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
-use super::raw_forwarded::{RawForwarded, RawHttpServer, RawXForwarded};
-use super::raw_jwt::RawJwt;
-use super::raw_metrics::RawRequestSeries;
-use super::raw_predicates::{RawApiVersion, RawPredicateSettings};
-use super::raw_route::{RawDefinition, RawRouteEntry};
-use super::raw_server::{RawManagement, RawRedis, RawServer};
-use super::resilience::RawResilience;
-use super::spot::{Spot, Whole};
-use super::units::Time;
-use super::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Time;
+use crate::filters::raw::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
+use crate::routes::raw::{RawDefinition, RawRouteEntry};
+use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
+use crate::sections::http_client::RawHttpClient;
+use crate::sections::jwt::raw::RawJwt;
+use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::resilience::RawResilience;
+use crate::sections::server::raw::{RawManagement, RawRedis, RawServer};
+use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
 /// Tollgate's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -30,9 +30,9 @@ pub(crate) struct RawConfig {
     /// The listener for health, metrics and the API.
     pub(crate) management: RawManagement,
     /// Where limits are kept across gateways; absent: in memory.
-    pub(crate) redis: Option<Spot<RawRedis>>,
+    pub(crate) redis: Option<Spanned<RawRedis>>,
     /// JSON Web Tokens: what `jwt:CLAIM` believes.
-    pub(crate) jwt: Option<Spot<RawJwt>>,
+    pub(crate) jwt: Option<Spanned<RawJwt>>,
     /// Limits kept in memory.
     #[schemars(extend("x-needs-restart" = true))]
     pub(crate) memory: RawMemory,
@@ -49,10 +49,10 @@ pub(crate) struct RawConfig {
     pub(crate) headers: RawHeaders,
     /// The name in the `Via` field that is added to what is forwarded (RFC 9110 §7.6.3), or `false` for none. Default `tollgate`.
     #[schemars(with = "Option<Scalar>")]
-    pub(crate) via: Option<Spot<String>>,
+    pub(crate) via: Option<Spanned<String>>,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
     #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
-    pub(crate) trusted_proxies: Option<Whole>,
+    pub(crate) trusted_proxies: Option<NodeRef>,
     /// `X-Forwarded-*` fields towards upstreams.
     pub(crate) x_forwarded: RawXForwarded,
     /// The `Forwarded` field towards upstreams.
@@ -60,7 +60,7 @@ pub(crate) struct RawConfig {
     /// The server below the gateway.
     pub(crate) httpserver: RawHttpServer,
     /// Who may ask from other origins, on any path; preflights are answered whether or not a route takes them.
-    pub(crate) cors: Option<Spot<RawCors>>,
+    pub(crate) cors: Option<Spanned<RawCors>>,
     /// Who may ask from other origins, by path.
     pub(crate) globalcors: RawGlobalCors,
     /// How requests that match a route are counted.
@@ -68,7 +68,7 @@ pub(crate) struct RawConfig {
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
     /// Several servers that do the same, by the name that `lb://NAME` calls them.
-    pub(crate) upstreams: BTreeMap<String, Spot<RawUpstream>>,
+    pub(crate) upstreams: BTreeMap<String, Spanned<RawUpstream>>,
     /// Who is asked for the servers of `upstreams.NAME.dns`.
     pub(crate) dns: RawDns,
     /// What becomes of a request for which no server lives.
@@ -86,23 +86,23 @@ pub(crate) struct RawConfig {
     pub(crate) set_status: RawSetStatus,
     /// Key resolvers by name: what `"#{@name}"` refers to. Default: none.
     #[schemars(with = "BTreeMap<String, StringOrList>")]
-    pub(crate) key_resolvers: BTreeMap<String, Whole>,
+    pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
     /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<RawDefinition>")]
-    pub(crate) default_filters: Vec<Whole>,
+    pub(crate) default_filters: Vec<NodeRef>,
     /// Settings of predicates wherever they stand.
     pub(crate) predicate: RawPredicateSettings,
     /// A path that every `Path` pattern is below, and every request that a route without `Path` takes. Default: none.
-    pub(crate) base_path: Option<Spot<String>>,
+    pub(crate) base_path: Option<Spanned<String>>,
     /// Versions of an API: what the predicate `Version` compares with.
-    pub(crate) api_version: Option<Spot<RawApiVersion>>,
+    pub(crate) api_version: Option<Spanned<RawApiVersion>>,
     /// Which requests go where.
     #[schemars(with = "Vec<RawRouteEntry>")]
-    pub(crate) routes: Vec<Whole>,
+    pub(crate) routes: Vec<NodeRef>,
     /// Whether a route with an error keeps the gateway from starting; `false` leaves such routes out with a warning. Default true.
     pub(crate) fail_on_route_definition_error: Option<bool>,
     /// Whether the gateway is on: any other value is refused. Default true.
-    pub(crate) enabled: Option<Spot<bool>>,
+    pub(crate) enabled: Option<Spanned<bool>>,
 }
 
 /// One text or a list of them.
@@ -142,7 +142,7 @@ pub(crate) struct RawMemory {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMetering {
     /// How often they are sent. Default 1s: what a gateway that is killed loses.
-    pub(crate) flush_every: Option<Spot<Time>>,
+    pub(crate) flush_every: Option<Spanned<Time>>,
     /// Counts told apart in memory at most, each a key, route, method and status class; those beyond are counted under the key `#`. Default 100000, some twenty megabytes.
     pub(crate) max_cells: Option<NonZeroUsize>,
     /// Batches that may wait for Redis at once; beyond them counts wait in memory and go along later. Default 16.
@@ -155,7 +155,7 @@ pub(crate) struct RawMetering {
 pub(crate) struct RawAccessLog {
     /// Where to: `stdout`, `off` or a file's path. Default `stdout`.
     #[schemars(with = "Option<Scalar>")]
-    pub(crate) output: Option<Spot<String>>,
+    pub(crate) output: Option<Spanned<String>>,
     /// How a line looks: `combined` or `json`. Default `combined`, which every log tool reads.
     pub(crate) format: Option<RawAccessLogFormat>,
 }
@@ -230,7 +230,7 @@ pub(crate) struct RawFilterSettings {
     /// Requests without a key.
     pub(crate) request_rate_limiter: RawEmptyKey,
     /// What `SecureHeaders` adds, wherever it stands.
-    pub(crate) secure_headers: Option<Spot<RawSecureHeaders>>,
+    pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
     /// How `LocalResponseCache` keeps answers, wherever it stands.
     pub(crate) local_response_cache: RawLocalResponseCache,
     /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
@@ -243,7 +243,7 @@ pub(crate) struct RawFilterSettings {
 pub(crate) struct RawRemoveHopByHop {
     /// Replaces the list of headers that are removed both ways. Default: those of RFC 9110 §7.6.1, and Spring's.
     #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
-    pub(crate) headers: Option<Vec<Spot<String>>>,
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// Requests without a key, and what a denial is.
@@ -255,9 +255,9 @@ pub(crate) struct RawEmptyKey {
     /// The status it is refused with, a number or a name; also `empty-key-status`. Default 403.
     #[serde(alias = "empty-key-status")]
     #[schemars(with = "Option<Scalar>")]
-    pub(crate) empty_key_status_code: Option<Spot<String>>,
+    pub(crate) empty_key_status_code: Option<Spanned<String>>,
     /// Whether a denial is an exception, which is answered 500. Default false.
-    pub(crate) throw_on_limit: Option<Spot<bool>>,
+    pub(crate) throw_on_limit: Option<Spanned<bool>>,
 }
 
 /// What `RequestRateLimiter` tells the client.
@@ -267,15 +267,15 @@ pub(crate) struct RawLimiterHeaders {
     /// Whether limiters add headers. Default true.
     pub(crate) include_headers: Option<bool>,
     /// Tokens that are left. Default `X-RateLimit-Remaining`.
-    pub(crate) remaining_header: Option<Spot<String>>,
+    pub(crate) remaining_header: Option<Spanned<String>>,
     /// Tokens that flow in each period. Default `X-RateLimit-Replenish-Rate`.
-    pub(crate) replenish_rate_header: Option<Spot<String>>,
+    pub(crate) replenish_rate_header: Option<Spanned<String>>,
     /// Tokens that the bucket holds. Default `X-RateLimit-Burst-Capacity`.
-    pub(crate) burst_capacity_header: Option<Spot<String>>,
+    pub(crate) burst_capacity_header: Option<Spanned<String>>,
     /// Tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
-    pub(crate) requested_tokens_header: Option<Spot<String>>,
+    pub(crate) requested_tokens_header: Option<Spanned<String>>,
     /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
-    pub(crate) headers: Option<Vec<Spot<String>>>,
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// What `SetStatus` tells the client.
@@ -284,7 +284,7 @@ pub(crate) struct RawLimiterHeaders {
 pub(crate) struct RawSetStatus {
     /// A header that carries the upstream's own status, added by `SetStatus`. Default: none.
     #[schemars(example = &"X-Original-Status")]
-    pub(crate) original_status_header_name: Option<Spot<String>>,
+    pub(crate) original_status_header_name: Option<Spanned<String>>,
 }
 
 /// The names of our sections.

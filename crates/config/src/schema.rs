@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::raw::RawConfig;
+use crate::raw::RawConfig;
 
 /// The JSON Schema of the YAML, in our own form.
 #[must_use]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_limiter::store::redis::Servers;
 
-use super::*;
+use crate::*;
 
 mod profiles;
 

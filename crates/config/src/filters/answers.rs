@@ -2,11 +2,11 @@
 
 use tollgate_filters::{redirect_to, set_status};
 
-use super::super::model::Filter;
-use super::super::problem::{Sink, reasons};
-use super::super::units::parse_size;
-use super::super::values::{flag, status_of};
-use super::{Argument, Call, Entry};
+use crate::de::units::parse_size;
+use crate::de::values::{flag, status_of};
+use crate::diagnostics::{Diagnostics, reasons};
+use crate::filters::{Argument, Call, Entry};
+use crate::model::Filter;
 
 /// Spring's default for `RequestSize`: 5 000 000 bytes.
 const DEFAULT_MAX_SIZE: u64 = 5_000_000;
@@ -36,37 +36,41 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
 ];
 
-fn redirect(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
+fn redirect(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let written = call.written;
-    let [status, url, params] = call.bind(sink);
-    let (status, url) = (written.required(status, "status", sink)?, written.required(url, "url", sink)?);
-    let code = status_of(status, sink)?;
+    let [status, url, params] = call.bind(diagnostics);
+    let (status, url) = (written.required(status, "status", diagnostics)?, written.required(url, "url", diagnostics)?);
+    let code = status_of(status, diagnostics)?;
     if !code.is_redirection() {
-        sink.error(status.origin, format!("`RedirectTo` needs a 3xx status, found `{}`", status.value));
+        diagnostics.error(status.span, format!("`RedirectTo` needs a 3xx status, found `{}`", status.value));
         return None;
     }
-    redirect_to::Settings::new(code, &url.value, flag(params, false, sink)?)
-        .map_err(|error| sink.error(url.origin, reasons(&error)))
+    redirect_to::Settings::new(code, &url.value, flag(params, false, diagnostics)?)
+        .map_err(|error| diagnostics.error(url.span, reasons(&error)))
         .ok()
         .map(Filter::RedirectTo)
 }
 
-fn request_size(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [size] = call.bind(sink);
+fn request_size(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [size] = call.bind(diagnostics);
     let Some(arg) = size else { return Some(Filter::RequestSize(DEFAULT_MAX_SIZE)) };
-    if sink.is_spring && arg.name.is_none() {
-        sink.warn(
-            arg.origin,
-            format!("Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds", call.written.text),
-        )
-        .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
+    if diagnostics.is_spring && arg.name.is_none() {
+        diagnostics
+            .warn(
+                arg.span,
+                format!(
+                    "Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds",
+                    call.written.text
+                ),
+            )
+            .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
     }
-    parse_size(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok().map(Filter::RequestSize)
+    parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok().map(Filter::RequestSize)
 }
 
-fn set_status(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [status] = call.bind(sink);
-    let status = status_of(call.written.required(status, "status", sink)?, sink)?;
+fn set_status(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [status] = call.bind(diagnostics);
+    let status = status_of(call.written.required(status, "status", diagnostics)?, diagnostics)?;
     let header = call.settings.original_status_header.clone();
     Some(Filter::SetStatus(set_status::Settings::new(status, header)))
 }

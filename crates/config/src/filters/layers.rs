@@ -6,16 +6,16 @@ use std::time::Duration;
 use tollgate_filters::secure_headers::SecureHeader;
 use tollgate_filters::{local_response_cache, remove_json_attributes, request_header_size, secure_headers};
 
-use super::super::de::canonical;
-use super::super::definition::Arg;
-use super::super::model::{Filter, ResponseCache};
-use super::super::problem::{Sink, closest, reasons};
-use super::super::raw_filters::{RawLocalResponseCache, RawNoCacheStrategy, RawSecureHeaders};
-use super::super::spot::Spot;
-use super::super::units::{Size, Time, parse_size, parse_time};
-use super::super::values::{flag, header_name};
-use super::super::yaml::Origin;
-use super::{Argument, Call, Entry};
+use crate::de::canonical;
+use crate::de::spanned::Spanned;
+use crate::de::units::{Size, Time, parse_size, parse_time};
+use crate::de::values::{flag, header_name};
+use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::filters::raw::{RawLocalResponseCache, RawNoCacheStrategy, RawSecureHeaders};
+use crate::filters::{Argument, Call, Entry};
+use crate::model::{Filter, ResponseCache};
+use crate::routes::definition::Arg;
+use crate::yaml::Span;
 
 /// Spring's default for `RequestHeaderSize`.
 const DEFAULT_HEADER_SIZE: u64 = 16_000;
@@ -84,20 +84,21 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
 ];
 
-fn secure_headers(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
+fn secure_headers(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     if let Some(arg) = call.written.args.iter().find(|arg| arg.name.is_none()) {
-        sink.mistake(arg.origin, "`SecureHeaders` takes no arguments in its short form")
+        diagnostics
+            .mistake(arg.span, "`SecureHeaders` takes no arguments in its short form")
             .help("write `name: SecureHeaders` and `args: {disable: x-frame-options}`");
         return None;
     }
     let written = call.written.with_joined_lists();
     let names: [&str; 12] = std::array::from_fn(|at| call.args.get(at).map_or("", |argument| argument.name));
-    let [enable, disable, permissions, values @ ..] = written.bind(names, sink);
+    let [enable, disable, permissions, values @ ..] = written.bind(names, diagnostics);
     let global = call.settings.raw.filter.secure_headers.as_ref().map(|spot| &spot.value);
     let (mut enabled, mut disabled) = (Vec::new(), Vec::new());
-    let texts = |arg: Option<&Arg>| -> Vec<(String, Origin)> {
+    let texts = |arg: Option<&Arg>| -> Vec<(String, Span)> {
         let each =
-            |arg: &Arg| -> Vec<_> { arg.value.split(',').map(|name| (name.trim().to_owned(), arg.origin)).collect() };
+            |arg: &Arg| -> Vec<_> { arg.value.split(',').map(|name| (name.trim().to_owned(), arg.span)).collect() };
         arg.map(each).unwrap_or_default()
     };
     // What a route says replaces what holds for all.
@@ -105,17 +106,18 @@ fn secure_headers(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
         enabled.extend(texts(enable));
         disabled.extend(texts(disable));
     } else if let Some(global) = global {
-        let spots = |list: &Option<Vec<Spot<String>>>| -> Vec<_> {
-            list.iter().flatten().map(|name| (name.value.trim().to_owned(), name.origin)).collect()
+        let spots = |list: &Option<Vec<Spanned<String>>>| -> Vec<_> {
+            list.iter().flatten().map(|name| (name.value.trim().to_owned(), name.span)).collect()
         };
         enabled.extend(spots(&global.enable));
         disabled.extend(spots(&global.disable));
     }
-    let [enabled, disabled] = [enabled, disabled].map(|names| headers(&names, sink));
+    let [enabled, disabled] = [enabled, disabled].map(|names| headers(&names, diagnostics));
     let is_added =
         |header: &SecureHeader| (header.is_default() || enabled.contains(header)) && !disabled.contains(header);
     if let Some(arg) = permissions.filter(|_| !is_added(&SecureHeader::PermissionsPolicy)) {
-        sink.mistake(arg.origin, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
+        diagnostics
+            .mistake(arg.span, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
             .help("add `enable: permissions-policy`");
     }
     let value = |header: SecureHeader| {
@@ -126,19 +128,19 @@ fn secure_headers(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
     let headers = SecureHeader::ALL.into_iter().filter(is_added).map(|header| (header, value(header)));
     let complain = |error| {
         let message = reasons(&error);
-        sink.error(written.quoted_in(&message), message);
+        diagnostics.error(written.quoted_in(&message), message);
     };
     secure_headers::Settings::new(headers).map_err(complain).ok().map(Filter::SecureHeaders)
 }
 
 /// The headers that `names` name.
-fn headers(names: &[(String, Origin)], sink: &mut Sink) -> Vec<SecureHeader> {
+fn headers(names: &[(String, Span)], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
     let known = SecureHeader::ALL.map(SecureHeader::name);
     let mut headers = Vec::new();
-    for (name, origin) in names.iter().filter(|(name, _)| !name.is_empty()) {
+    for (name, span) in names.iter().filter(|(name, _)| !name.is_empty()) {
         match SecureHeader::ALL.into_iter().find(|header| header.name().eq_ignore_ascii_case(name)) {
             Some(header) => headers.push(header),
-            None => sink.mistake(*origin, format!("`{name}` is none of the headers of `SecureHeaders`")).help(
+            None => diagnostics.mistake(*span, format!("`{name}` is none of the headers of `SecureHeaders`")).help(
                 match closest(name, known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("they are {}", known.join(", ")),
@@ -164,89 +166,98 @@ fn of_all(global: &RawSecureHeaders, header: SecureHeader) -> Option<&str> {
     value.as_ref().map(|value| value.value.as_str())
 }
 
-fn request_header_size(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [size, name] = call.bind(sink);
+fn request_header_size(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [size, name] = call.bind(diagnostics);
     let max_bytes = match size {
         None => DEFAULT_HEADER_SIZE,
-        Some(arg) => parse_size(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok()?,
+        Some(arg) => parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?,
     };
     let settings = request_header_size::Settings::new(max_bytes);
     let Some(arg) = name else { return Some(Filter::RequestHeaderSize(settings)) };
-    if sink.is_spring && arg.name.is_none() {
-        sink.warn(arg.origin, format!("Spring ignores the second argument of `{}`; here it holds", call.written.text))
+    if diagnostics.is_spring && arg.name.is_none() {
+        diagnostics
+            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it holds", call.written.text))
             .help("for the same meaning in both write `name: RequestHeaderSize` and `args: {errorHeaderName: …}`");
     }
-    let name = header_name(&arg.value, arg.origin, sink)?;
+    let name = header_name(&arg.value, arg.span, diagnostics)?;
     Some(Filter::RequestHeaderSize(settings.error_header(name)))
 }
 
-fn remove_json_attributes(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
+fn remove_json_attributes(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let written = call.written;
     let is_flag = |arg: &&Arg| arg.name.as_deref().is_some_and(|name| canonical(name) == "deleterecursively");
     let (names, recursively) = match written.args.iter().find(is_flag) {
-        None => written.gather_with_flag(sink)?,
+        None => written.gather_with_flag(diagnostics)?,
         Some(arg) => {
-            if sink.is_spring && written.args.last().is_some_and(|last| !is_flag(&last)) {
-                sink.warn(arg.origin.key(), "Spring takes the last argument for the flag, whatever its name")
+            if diagnostics.is_spring && written.args.last().is_some_and(|last| !is_flag(&last)) {
+                diagnostics
+                    .warn(arg.span.key(), "Spring takes the last argument for the flag, whatever its name")
                     .help("write `deleteRecursively` behind `fieldList`");
             }
             let names: Vec<_> = written.args.iter().filter(|arg| !is_flag(arg)).map(|arg| arg.value.clone()).collect();
             if names.is_empty() {
-                sink.error(written.origin, format!("`{}` needs the argument `fieldList`", written.name));
+                diagnostics.error(written.span, format!("`{}` needs the argument `fieldList`", written.name));
                 return None;
             }
-            (names, Some(flag(Some(arg), false, sink)?))
+            (names, Some(flag(Some(arg), false, diagnostics)?))
         }
     };
     if let Some(arg) = written.args.iter().find(|arg| arg.value.contains(',')) {
-        sink.warn(arg.origin, format!("`{}` is the name of one attribute here, as in Spring", arg.value))
+        diagnostics
+            .warn(arg.span, format!("`{}` is the name of one attribute here, as in Spring", arg.value))
             .help("write several as a list: `fieldList: [a, b]`");
     }
     let size = &call.settings.raw.filter.remove_json_attributes_response_body.max_size;
-    let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, sink)).unwrap_or(usize::MAX);
+    let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
     let settings = remove_json_attributes::Settings::new(names, recursively.unwrap_or(false), max_bytes);
     Some(Filter::RemoveJsonAttributes(settings))
 }
 
-fn response_cache(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [time_to_live, size] = call.bind(sink);
+fn response_cache(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [time_to_live, size] = call.bind(diagnostics);
     let raw = &call.settings.raw.filter.local_response_cache;
-    if sink.is_spring && raw.enabled != Some(true) {
-        sink.warn(
-            call.written.origin,
+    if diagnostics.is_spring && raw.enabled != Some(true) {
+        diagnostics.warn(
+            call.written.span,
             "Spring knows `LocalResponseCache` only with `filter.local-response-cache.enabled: true`; here it works",
         )
         .help("with that, routes without a cache of their own share one");
     }
-    let mut cache = cache_for_all(raw, sink);
+    let mut cache = cache_for_all(raw, diagnostics);
     cache.is_shared = false;
     if let Some(arg) = time_to_live {
-        let time = parse_time(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok()?;
-        let time = Spot { value: Time(time), origin: arg.origin };
-        cache.settings = settings(raw, Some(time), sink);
+        let time = parse_time(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
+        let time = Spanned { value: Time(time), span: arg.span };
+        cache.settings = settings(raw, Some(time), diagnostics);
     }
     if let Some(arg) = size {
-        let size = parse_size(&arg.value).map_err(|message| sink.error(arg.origin, message)).ok()?;
-        cache.max_bytes = above_zero(Some(&Spot { value: Size(size), origin: arg.origin }), 0, sink);
-    } else if sink.is_spring && raw.size.is_none() {
-        sink.info(call.written.origin, "the cache holds up to 64 MB; Spring's has no bound unless it has a `size`");
+        let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
+        cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
+    } else if diagnostics.is_spring && raw.size.is_none() {
+        diagnostics
+            .info(call.written.span, "the cache holds up to 64 MB; Spring's has no bound unless it has a `size`");
     }
     Some(Filter::LocalResponseCache(cache))
 }
 
 /// The cache that routes share which have none of their own.
-pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, sink: &mut Sink) -> ResponseCache {
+pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagnostics) -> ResponseCache {
     ResponseCache {
-        settings: settings(raw, raw.time_to_live, sink),
-        max_bytes: above_zero(raw.size.as_ref(), DEFAULT_CACHE_SIZE, sink),
+        settings: settings(raw, raw.time_to_live, diagnostics),
+        max_bytes: above_zero(raw.size.as_ref(), DEFAULT_CACHE_SIZE, diagnostics),
         is_shared: true,
         identity: 0,
     }
 }
 
-fn settings(raw: &RawLocalResponseCache, time: Option<Spot<Time>>, sink: &mut Sink) -> local_response_cache::Settings {
+fn settings(
+    raw: &RawLocalResponseCache,
+    time: Option<Spanned<Time>>,
+    diagnostics: &mut Diagnostics,
+) -> local_response_cache::Settings {
     if let Some(time) = time.filter(|time| time.value.0 < Duration::from_secs(1)) {
-        sink.error(time.origin, "must be at least a second: `max-age` counts in seconds")
+        diagnostics
+            .error(time.span, "must be at least a second: `max-age` counts in seconds")
             .help("remove the filter to keep nothing");
     }
     let renews = matches!(raw.request.no_cache_strategy, Some(RawNoCacheStrategy::UpdateCacheEntry));
@@ -254,10 +265,10 @@ fn settings(raw: &RawLocalResponseCache, time: Option<Spot<Time>>, sink: &mut Si
     local_response_cache::Settings::new(time_to_live).no_cache_renews(renews)
 }
 
-fn above_zero(size: Option<&Spot<Size>>, default: u64, sink: &mut Sink) -> u64 {
+fn above_zero(size: Option<&Spanned<Size>>, default: u64, diagnostics: &mut Diagnostics) -> u64 {
     let Some(size) = size else { return default };
     if size.value.0 == 0 {
-        sink.error(size.origin, "must be more than 0 bytes");
+        diagnostics.error(size.span, "must be more than 0 bytes");
     }
     size.value.0
 }

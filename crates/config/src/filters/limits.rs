@@ -1,16 +1,16 @@
 //! Filters that limit and count, whose arguments have rooms of their own.
 
-use super::super::model::Filter;
-use super::super::{check_concurrency, check_request_counter, limiter};
-use super::Entry;
+use crate::model::Filter;
+
+use crate::filters::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestRateLimiter",
         doc: "Holds each key to one or several rules.",
         args: &[],
-        check: |call, sink| {
-            let limiter = limiter::check(call.written, &call.settings.limits, sink)?;
+        check: |call, diagnostics| {
+            let limiter = crate::rate_limiter::check(call.written, &call.settings.limits, diagnostics)?;
             Some(Filter::RequestRateLimiter(Box::new(limiter)))
         },
     },
@@ -18,8 +18,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "RequestCounter",
         doc: "Counts use by key, and limits nothing.",
         args: &[],
-        check: |call, sink| {
-            let counter = check_request_counter::check(call.written, &call.settings.limits, sink)?;
+        check: |call, diagnostics| {
+            let counter = crate::request_counter::check(call.written, &call.settings.limits, diagnostics)?;
             Some(Filter::RequestCounter(Box::new(counter)))
         },
     },
@@ -27,8 +27,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "ConcurrencyLimiter",
         doc: "Holds each key to so many requests at once.",
         args: &[],
-        check: |call, sink| {
-            let limiter = check_concurrency::check(call.written, &call.settings.limits, sink)?;
+        check: |call, diagnostics| {
+            let limiter = crate::concurrency_limiter::check(call.written, &call.settings.limits, diagnostics)?;
             Some(Filter::ConcurrencyLimiter(Box::new(limiter)))
         },
     },

@@ -2,10 +2,13 @@
 //! documentation.
 
 mod answers;
+pub(crate) mod edit_checks;
 mod edits;
 mod layers;
 mod limits;
+pub(crate) mod model;
 mod parameters;
+pub(crate) mod raw;
 mod resilience;
 mod responses;
 mod targets;
@@ -15,17 +18,17 @@ use std::collections::BTreeSet;
 
 use http::header::HeaderName;
 
-use super::check::Nodes;
-use super::definition::{Arg, Written};
-use super::limiter::Limits;
-use super::model::Filter;
-use super::names::{Known, look_up};
-use super::problem::{Sink, closest};
-use super::raw::RawConfig;
-use super::resilience::Resilience;
-use super::switches::Switches;
-use super::upstreams::Named;
-use super::yaml::Origin;
+use crate::check::Nodes;
+use crate::diagnostics::{Diagnostics, closest};
+use crate::model::Filter;
+use crate::rate_limiter::Limits;
+use crate::raw::RawConfig;
+use crate::routes::definition::{Arg, Written};
+use crate::sections::resilience::Resilience;
+use crate::sections::upstreams::Named;
+use crate::spring::names::{Known, look_up};
+use crate::spring::switches::Switches;
+use crate::yaml::Span;
 
 pub(crate) use self::layers::cache_for_all;
 pub(crate) use self::resilience::bind;
@@ -40,7 +43,7 @@ pub struct Entry {
     /// Its arguments in the order of the shortcut `Name=a,b`. Filters that have rooms of their own in the documents
     /// list none.
     pub args: &'static [Argument],
-    check: fn(&Call<'_>, &mut Sink) -> Option<Filter>,
+    check: fn(&Call<'_>, &mut Diagnostics) -> Option<Filter>,
 }
 
 /// An argument of a filter.
@@ -67,7 +70,7 @@ pub(crate) struct Settings<'s> {
     /// The names of those that routes have, as they are met.
     pub(crate) breakers: RefCell<BTreeSet<String>>,
     /// Paths that requests are forwarded to within the gateway, as they are met.
-    pub(crate) forwards: RefCell<Vec<(Origin, String)>>,
+    pub(crate) forwards: RefCell<Vec<(Span, String)>>,
     /// `set-status.original-status-header-name`.
     pub(crate) original_status_header: Option<HeaderName>,
     /// `upstreams`.
@@ -104,29 +107,29 @@ pub(crate) fn names() -> Vec<&'static str> {
 }
 
 /// The filter that `written` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(written: &Written, settings: &Settings<'_>, sink: &mut Sink) -> Option<Filter> {
+pub(crate) fn check(written: &Written, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let Some(entry) = filters().find(|entry| entry.name == written.name) else {
-        unknown(written, sink);
+        unknown(written, diagnostics);
         return None;
     };
     // Limiters have key resolvers and read all of theirs themselves.
-    if !entry.args.is_empty() && written.refuse_expressions(sink) {
+    if !entry.args.is_empty() && written.refuse_expressions(diagnostics) {
         return None;
     }
-    (entry.check)(&Call { written, args: entry.args, settings }, sink)
+    (entry.check)(&Call { written, args: entry.args, settings }, diagnostics)
 }
 
-fn unknown(written: &Written, sink: &mut Sink) {
+fn unknown(written: &Written, diagnostics: &mut Diagnostics) {
     let name = written.name.as_str();
     match look_up(name) {
-        Known::Later => sink
-            .error(written.origin, format!("filter `{name}` is not supported yet"))
+        Known::Later => diagnostics
+            .error(written.span, format!("filter `{name}` is not supported yet"))
             .help("remove it, or keep this route on Spring Cloud Gateway for now"),
         Known::Refused(why, instead) => {
-            sink.error(written.origin, format!("filter `{name}` cannot be used: {why}")).help(instead)
+            diagnostics.error(written.span, format!("filter `{name}` cannot be used: {why}")).help(instead)
         }
         Known::No => {
-            sink.error(written.origin, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+            diagnostics.error(written.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("filters: {}", names().join(", ")),
             })
@@ -143,17 +146,17 @@ impl Argument {
 
 impl<'c> Call<'c> {
     /// The first `N` arguments of the entry, which has as many: those that are written.
-    fn bind<const N: usize>(&self, sink: &mut Sink) -> [Option<&'c Arg>; N] {
+    fn bind<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
         let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.written.bind(names, sink)
+        self.written.bind(names, diagnostics)
     }
 
     /// As [`Self::bind`], and every one must be there.
-    fn texts<const N: usize>(&self, sink: &mut Sink) -> Option<[&'c str; N]> {
-        let bound = self.bind::<N>(sink);
+    fn texts<const N: usize>(&self, diagnostics: &mut Diagnostics) -> Option<[&'c str; N]> {
+        let bound = self.bind::<N>(diagnostics);
         let mut texts = [""; N];
         for ((text, arg), argument) in texts.iter_mut().zip(bound).zip(self.args) {
-            *text = &self.written.required(arg, argument.name, sink)?.value;
+            *text = &self.written.required(arg, argument.name, diagnostics)?.value;
         }
         Some(texts)
     }

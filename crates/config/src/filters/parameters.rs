@@ -2,8 +2,8 @@
 
 use tollgate_filters::edit::Edit;
 
-use super::edits::{with_text, with_two};
-use super::{Argument, Entry};
+use crate::filters::edits::{with_text, with_two};
+use crate::filters::{Argument, Entry};
 
 const NAME: Argument = Argument::new("name", "The parameter's name.");
 
@@ -12,18 +12,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "AddRequestParameter",
         doc: "Adds a parameter behind the query, which stays as the client wrote it.",
         args: &[NAME, Argument::new("value", "Its value, which may hold `{variables}` of `Path` and `Host`.")],
-        check: |call, sink| with_two(call, Edit::add_request_parameter, sink),
+        check: |call, diagnostics| with_two(call, Edit::add_request_parameter, diagnostics),
     },
     Entry {
         name: "RemoveRequestParameter",
         doc: "Removes all parameters of a name; the others are encoded anew.",
         args: &[NAME],
-        check: |call, sink| with_text(call, Edit::remove_request_parameter, sink),
+        check: |call, diagnostics| with_text(call, Edit::remove_request_parameter, diagnostics),
     },
     Entry {
         name: "RewriteRequestParameter",
         doc: "Replaces all parameters of a name by one behind the others, which are encoded anew.",
         args: &[NAME, Argument::new("replacement", "The new value, not encoded.")],
-        check: |call, sink| with_two(call, Edit::rewrite_request_parameter, sink),
+        check: |call, diagnostics| with_two(call, Edit::rewrite_request_parameter, diagnostics),
     },
 ];

@@ -3,13 +3,13 @@
 use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
-use super::super::de::canonical;
-use super::super::definition::Arg;
-use super::super::model::Filter;
-use super::super::problem::{Sink, suggest};
-use super::super::values::{flag, header_name};
-use super::edits::{NAME, VALUE, finish, with_text, with_two};
-use super::{Argument, Call, Entry};
+use crate::de::canonical;
+use crate::de::values::{flag, header_name};
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::filters::edits::{NAME, VALUE, finish, with_text, with_two};
+use crate::filters::{Argument, Call, Entry};
+use crate::model::Filter;
+use crate::routes::definition::Arg;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -20,25 +20,26 @@ pub(super) const ENTRIES: &[Entry] = &[
             VALUE,
             Argument::new("override", "False: only where there is none that is not blank. Default true."),
         ],
-        check: |call, sink| {
+        check: |call, diagnostics| {
             let written = call.written;
-            let [name, value, adds_anyway] = call.bind(sink);
-            let (name, value) = (written.required(name, "name", sink)?, written.required(value, "value", sink)?);
-            let edit = Edit::add_response_header(&name.value, &value.value, flag(adds_anyway, true, sink)?);
-            finish(call, edit, sink)
+            let [name, value, adds_anyway] = call.bind(diagnostics);
+            let (name, value) =
+                (written.required(name, "name", diagnostics)?, written.required(value, "value", diagnostics)?);
+            let edit = Edit::add_response_header(&name.value, &value.value, flag(adds_anyway, true, diagnostics)?);
+            finish(call, edit, diagnostics)
         },
     },
     Entry {
         name: "SetResponseHeader",
         doc: "Replaces all values of a response header.",
         args: &[NAME, VALUE],
-        check: |call, sink| with_two(call, Edit::set_response_header, sink),
+        check: |call, diagnostics| with_two(call, Edit::set_response_header, diagnostics),
     },
     Entry {
         name: "RemoveResponseHeader",
         doc: "Removes a response header.",
         args: &[NAME],
-        check: |call, sink| with_text(call, Edit::remove_response_header, sink),
+        check: |call, diagnostics| with_text(call, Edit::remove_response_header, diagnostics),
     },
     Entry {
         name: "DedupeResponseHeader",
@@ -60,9 +61,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new("regexp", "A regular expression, not anchored."),
             Argument::new("replacement", "What its matches become: `$1`, `$\\{name}` for groups."),
         ],
-        check: |call, sink| {
-            let [name, regexp, replacement] = call.texts(sink)?;
-            finish(call, Edit::rewrite_response_header(name, regexp, replacement), sink)
+        check: |call, diagnostics| {
+            let [name, regexp, replacement] = call.texts(diagnostics)?;
+            finish(call, Edit::rewrite_response_header(name, regexp, replacement), diagnostics)
         },
     },
     Entry {
@@ -93,34 +94,34 @@ const STRIP_VERSION: &[(&str, StripVersion)] = &[
     ("ALWAYS_STRIP", StripVersion::AlwaysStrip),
 ];
 
-fn dedupe(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [names, strategy] = call.bind(sink);
-    let names = call.written.required(names, "name", sink)?;
-    let strategy = constant(strategy, STRATEGIES, sink)?;
-    finish(call, Edit::dedupe_response_header(&names.value, strategy), sink)
+fn dedupe(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [names, strategy] = call.bind(diagnostics);
+    let names = call.written.required(names, "name", diagnostics)?;
+    let strategy = constant(strategy, STRATEGIES, diagnostics)?;
+    finish(call, Edit::dedupe_response_header(&names.value, strategy), diagnostics)
 }
 
-fn location(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let [strip_version, header, host, protocols] = call.bind(sink);
+fn location(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [strip_version, header, host, protocols] = call.bind(diagnostics);
     let settings = LocationSettings {
-        strip_version: constant(strip_version, STRIP_VERSION, sink)?,
+        strip_version: constant(strip_version, STRIP_VERSION, diagnostics)?,
         header: match header {
-            Some(arg) => header_name(&arg.value, arg.origin, sink)?,
+            Some(arg) => header_name(&arg.value, arg.span, diagnostics)?,
             None => LOCATION,
         },
         host: host.map(|arg| arg.value.clone()),
         protocols: protocols.map_or_else(|| LocationSettings::default().protocols, |arg| arg.value.clone()),
     };
-    finish(call, Edit::rewrite_location_response_header(&settings), sink)
+    finish(call, Edit::rewrite_location_response_header(&settings), diagnostics)
 }
 
 /// One of Java's constants, by its name in any case, with hyphens or underscores.
-fn constant<T: Copy + Default>(arg: Option<&Arg>, known: &[(&str, T)], sink: &mut Sink) -> Option<T> {
+fn constant<T: Copy + Default>(arg: Option<&Arg>, known: &[(&str, T)], diagnostics: &mut Diagnostics) -> Option<T> {
     let Some(arg) = arg else { return Some(T::default()) };
     let found = known.iter().find(|(name, _)| canonical(name) == canonical(arg.value.trim()));
     if found.is_none() {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        sink.error(arg.origin, format!("`{}` is none of its values", arg.value)).help(suggest(&arg.value, &names));
+        diagnostics.error(arg.span, format!("`{}` is none of its values", arg.value)).help(suggest(&arg.value, &names));
     }
     found.map(|(_, value)| *value)
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{Key, Shape};
 use crate::filters::{Argument, filters as entries};
+use crate::generated::keys::{Key, Shape};
 use crate::predicates::predicates as predicate_entries;
 
 /// The table of all keys by their paths, sections left out.

@@ -12,7 +12,7 @@ mod spring;
 
 use std::path::Path;
 
-use super::{Config, Server, parse, schema};
+use crate::{Config, Server, parse, schema};
 
 /// The variable with which the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{Key, Shape};
+use crate::generated::keys::{Key, Shape};
 
 /// Begins what is made; the file's own words stand before it.
 pub(super) const BEGIN: &str = "# ── made from the code by tests/regenerate ──";

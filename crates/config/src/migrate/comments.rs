@@ -7,8 +7,8 @@
 
 use std::cell::RefCell;
 
-use super::ByPlace;
-use crate::yaml::{Kind, Node, Origin, Places};
+use crate::migrate::ByPlace;
+use crate::yaml::{Kind, Node, Places, Span};
 
 /// Comments by place.
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ impl Comments {
     }
 
     /// Takes the comments above what stands at `origin`.
-    pub(super) fn take(&self, places: &Places, origin: Origin) -> Vec<String> {
-        let place = places.get(origin).map(|place| (place.document, place.path.clone()));
+    pub(super) fn take(&self, places: &Places, span: Span) -> Vec<String> {
+        let place = places.get(span).map(|place| (place.document, place.path.clone()));
         place.and_then(|place| self.above.borrow_mut().remove(&place)).unwrap_or_default()
     }
 }
@@ -116,7 +116,7 @@ fn fits(key: Option<&str>, content: &str) -> bool {
 /// Every node's place, with its key where it has one.
 fn index(node: &Node, places: &Places, into: &mut ByPlace<Option<String>>) {
     let mut add = |node: &Node, key: Option<&String>| {
-        if let Some(place) = places.get(node.origin) {
+        if let Some(place) = places.get(node.span) {
             into.entry((place.document, place.path.clone())).or_insert_with(|| key.cloned());
         }
         index(node, places, into);

@@ -15,11 +15,11 @@ use std::path::Path;
 
 use self::comments::Comments;
 use self::print::{Item, Value};
-use super::model::Config;
-use super::problem::{Problems, Severity};
-use super::text::{self, Part, Text};
-use super::yaml::{Kind, Node, Origin};
-use super::{LoadError, Loaded, Remains};
+use crate::diagnostics::{Report, Severity};
+use crate::model::Config;
+use crate::source::text::{self, Part, Text};
+use crate::yaml::{Kind, Node, Span};
+use crate::{LoadError, Loaded, Remains};
 
 /// A file in our own form.
 #[derive(Clone, Debug)]
@@ -27,31 +27,31 @@ pub struct Migrated {
     /// The new file.
     pub yaml: String,
     /// What `check` says of the old one.
-    pub notes: Problems,
+    pub notes: Report,
 }
 
 /// `text`, which problems call `file_name`, in our own form. Profiles are those that are active in `env`; placeholders
 /// stay what they are.
 ///
 /// # Errors
-/// As [`parse`](super::parse): what cannot be used cannot be migrated.
-pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
+/// As [`parse`](crate::parse): what cannot be used cannot be migrated.
+pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     migrate_text(Text::of(vec![Part::new(file_name, text)]), env)
 }
 
 /// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
 ///
 /// # Errors
-/// As [`load`](super::load): what cannot be used cannot be migrated.
+/// As [`load`](crate::load): what cannot be used cannot be migrated.
 pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
     let env = |name: &str| std::env::var(name).ok();
     migrate_text(Text::of(text::read(path, &env)?), &env).map_err(LoadError::Invalid)
 }
 
-fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Problems> {
+fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |(root, properties): (&Node, &Node)| written = Some((root.clone(), properties.clone()));
-    let (Loaded { config, notes }, remains) = super::parse_text(text.clone(), env, &mut keep)?;
+    let (Loaded { config, notes }, remains) = crate::parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
@@ -70,7 +70,7 @@ fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migr
 }
 
 /// What stands above everything: where it comes from, and what `check` says of that.
-fn head(file_name: &str, notes: &Problems) -> String {
+fn head(file_name: &str, notes: &Report) -> String {
     let mut head = format!("# Made by `tollgate migrate` from {file_name}.\n");
     if !notes.is_empty() {
         head.push_str("#\n# What `tollgate check` says of that file:\n");
@@ -98,7 +98,7 @@ impl Rewriting<'_> {
         let Kind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            if self.idle(node.origin).is_some() {
+            if self.ineffective(node.span).is_some() {
                 continue;
             }
             let mut item = match key.as_str() {
@@ -137,7 +137,7 @@ impl Rewriting<'_> {
 
     /// A node as it is, without what does nothing.
     fn item(&self, node: Node) -> Item {
-        let mut item = self.noted(node.origin);
+        let mut item = self.noted(node.span);
         item.value = match node.kind {
             Kind::Null => Value::Null,
             Kind::Scalar(text) => Value::Scalar(text),
@@ -145,7 +145,7 @@ impl Rewriting<'_> {
             Kind::Map(entries) => {
                 let mut kept = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
-                    match self.idle(node.origin) {
+                    match self.ineffective(node.span) {
                         None => kept.push((key, self.item(node))),
                         Some(why) => item.left_out(&key, &why),
                     }
@@ -157,15 +157,15 @@ impl Rewriting<'_> {
     }
 
     /// An item without a value yet, with its author's comments.
-    fn noted(&self, origin: Origin) -> Item {
+    fn noted(&self, span: Span) -> Item {
         let mut item = Item::plain(Value::Null);
-        item.notes.extend(self.comments.take(&self.remains.places, origin));
+        item.notes.extend(self.comments.take(&self.remains.places, span));
         item
     }
 
     /// Why what stands at `origin` does nothing.
-    fn idle(&self, origin: Origin) -> Option<String> {
-        let is_it = |known: &Origin| known.place == origin.place && known.argument == 0;
+    fn ineffective(&self, span: Span) -> Option<String> {
+        let is_it = |known: &Span| known.place == span.place && known.argument == 0;
         let idle = self.remains.idle.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
         idle.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }

@@ -1,7 +1,7 @@
 //! Placeholders that name properties of the file, which move in it or leave it.
 
-use crate::placeholder::closing_brace;
 use crate::property;
+use crate::source::placeholder::closing_brace;
 use crate::yaml::{Kind, Node};
 
 /// Nesting at which a property that leads back to itself is left as it is.

@@ -1,6 +1,6 @@
 //! YAML with comments.
 
-use crate::problem::Sink;
+use crate::diagnostics::Diagnostics;
 use crate::yaml::{self, Kind};
 
 /// Columns that a comment may reach.
@@ -162,9 +162,9 @@ fn key_text(key: &str) -> String {
 /// `text` plainly where YAML reads that as this text, and quoted elsewhere.
 fn scalar(text: &str) -> String {
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
-    let mut sink = Sink::default();
+    let mut diagnostics = Diagnostics::default();
     if is_simple
-        && let (documents, _) = yaml::parse(&format!("- {text}\n"), &mut sink)
+        && let (documents, _) = yaml::parse(&format!("- {text}\n"), &mut diagnostics)
         && let [document] = documents.as_slice()
         && let Kind::Seq(items) = &document.kind
         && let [only] = items.as_slice()
@@ -237,7 +237,7 @@ mod tests {
         ] {
             let mut out = String::new();
             print(&Item::plain(Value::Map(vec![("k".to_owned(), Item::scalar(text))])), &mut out);
-            let (documents, _) = yaml::parse(&out, &mut Sink::default());
+            let (documents, _) = yaml::parse(&out, &mut Diagnostics::default());
             assert_eq!(documents[0].get("k").unwrap().scalar(), Some(text), "{out}");
         }
     }

@@ -1,9 +1,9 @@
 //! Routes and filters: Spring's shapes of them to ours, and what they mean without saying it.
 
-use super::Rewriting;
-use super::print::{Item, Value};
 use crate::de::canonical;
 use crate::filters::Argument;
+use crate::migrate::Rewriting;
+use crate::migrate::print::{Item, Value};
 use crate::predicates::{Takes, predicates};
 use crate::yaml::{Kind, Node};
 
@@ -12,7 +12,7 @@ const PREFIX: &str = "redis-rate-limiter";
 
 impl Rewriting<'_> {
     pub(super) fn routes(&self, node: Node) -> Item {
-        let mut item = self.noted(node.origin);
+        let mut item = self.noted(node.span);
         let Kind::Seq(nodes) = node.kind else { return item };
         let routes = nodes.into_iter().enumerate();
         item.value = Value::Seq(routes.map(|(position, node)| self.route(position, node)).collect());
@@ -20,7 +20,7 @@ impl Rewriting<'_> {
     }
 
     fn route(&self, position: usize, node: Node) -> Item {
-        let mut item = self.noted(node.origin);
+        let mut item = self.noted(node.span);
         let mut fields = match node.kind {
             Kind::Scalar(line) => {
                 item.note("Was written on one line.");
@@ -29,7 +29,7 @@ impl Rewriting<'_> {
             Kind::Map(entries) => {
                 let mut fields = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
-                    if let Some(why) = self.idle(node.origin) {
+                    if let Some(why) = self.ineffective(node.span) {
                         item.left_out(&key, &why);
                         continue;
                     }
@@ -84,7 +84,7 @@ impl Rewriting<'_> {
 
     /// A list of predicates.
     fn predicates(&self, node: Node) -> Item {
-        let mut item = self.noted(node.origin);
+        let mut item = self.noted(node.span);
         item.value = match node.kind {
             Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
             _ => return self.item(node),
@@ -109,14 +109,14 @@ impl Rewriting<'_> {
     /// A list of filters: a route's, or the default ones. What does nothing on its route is left out where that moves
     /// nothing else: the two lists are joined by position.
     pub(super) fn filters(&self, node: Node, is_of_route: bool) -> Item {
-        let mut item = self.noted(node.origin);
+        let mut item = self.noted(node.span);
         let Kind::Seq(nodes) = node.kind else { return item };
         let last = nodes.len().saturating_sub(1);
         let mut kept = Vec::with_capacity(nodes.len());
         for (at, node) in nodes.into_iter().enumerate() {
             let name = node.get("name");
             let why = self
-                .idle(name.map_or(node.origin, |name| name.origin))
+                .ineffective(name.map_or(node.span, |name| name.span))
                 .filter(|_| is_of_route && (at == last || at + 1 >= self.default_filters));
             let written = name.unwrap_or(&node).scalar().unwrap_or_default();
             match why {
@@ -129,14 +129,14 @@ impl Rewriting<'_> {
     }
 
     fn filter(&self, node: Node) -> Item {
-        let origin = node.origin;
+        let span = node.span;
         let is_limiter =
             node.get("name").and_then(Node::scalar).is_some_and(|name| name.trim() == "RequestRateLimiter");
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value {
             path_alone(text);
             // The first argument that is one too many; those behind it are as well.
-            let extra = self.remains.idle.iter().find(|(at, _)| at.place == origin.place && at.argument > 0);
+            let extra = self.remains.idle.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
             if let Some((at, why)) = extra {
                 *text = without_arguments(text, usize::from(at.argument) - 1);
                 let why = why.clone();

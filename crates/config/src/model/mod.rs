@@ -11,22 +11,19 @@ use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::store::redis::RedisSettings;
 
-mod filter;
-mod forwarding;
-mod http_client;
-mod management;
-
-pub use self::filter::{CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter, ResponseCache};
-pub use self::forwarding::{ForwardedHeaders, Forwarding, Tell, TrustedProxies, Underscores};
-pub use self::http_client::{
-    ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
+pub use crate::filters::model::{
+    CircuitBreaker, ConcurrencyLimiter, Filter, Forward, Place, RequestCounter, ResponseCache,
 };
-pub use self::management::{Actuator, Management, RequestSeries};
-pub use super::limiter::{
+pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
-use super::upstreams::{Dns, Upstream};
-use super::yaml::Origin;
+pub use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, Tell, TrustedProxies, Underscores};
+pub use crate::sections::http_client::model::{
+    ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
+};
+pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
+use crate::sections::upstreams::{Dns, Upstream};
+use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
 /// Everything the gateway runs by.
@@ -40,7 +37,7 @@ pub struct Config {
     pub redis: Option<Redis>,
     /// Whose tokens `jwt:CLAIM` believes.
     #[cfg(feature = "jwt")]
-    pub jwt: Option<super::Jwt>,
+    pub jwt: Option<crate::Jwt>,
     /// Limits kept in memory.
     pub memory: Memory,
     /// Counts of use on their way to Redis.
@@ -235,7 +232,7 @@ pub struct RouteCors {
     /// Whether it is `cors` of the route, and not Spring's `metadata.cors`.
     pub is_own: bool,
     /// Where it stands.
-    pub(crate) origin: Origin,
+    pub(crate) span: Span,
 }
 
 /// A route as its author wrote it, for `/actuator/gateway/routes`.

@@ -1,10 +1,10 @@
 //! Conditions as written: a predicate, or several joined by `any`, `all` and `not`, which are our own.
 
-use super::super::de::same_name;
-use super::super::definition::{self, Written};
-use super::super::problem::Sink;
-use super::super::yaml::{Kind, Node};
-use super::{Settings, check};
+use crate::de::same_name;
+use crate::diagnostics::Diagnostics;
+use crate::predicates::{Settings, check};
+use crate::routes::definition::{self, Written};
+use crate::yaml::{Kind, Node};
 use tollgate_routing::Predicate;
 
 /// One entry of `predicates`.
@@ -22,37 +22,40 @@ pub(crate) enum Condition {
 
 impl Condition {
     /// Reads one; `None` when it is beyond reading, which `sink` then knows.
-    pub(crate) fn parse(node: &Node, sink: &mut Sink) -> Option<Self> {
+    pub(crate) fn parse(node: &Node, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
-            return definition::parse(node, "predicate", sink).map(Self::One);
+            return definition::parse(node, "predicate", diagnostics).map(Self::One);
         };
         if let Kind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
-            sink.error(beside.origin.key(), format!("`{other}` stands beside `{word}` in one entry"))
+            diagnostics
+                .error(beside.span.key(), format!("`{other}` stands beside `{word}` in one entry"))
                 .help("give each an entry of its own: `- ` before it");
             return None;
         }
-        if sink.is_spring {
-            sink.warn(value.origin.key(), format!("`{word}` is Tollgate's own: Spring Cloud Gateway refuses it"));
+        if diagnostics.is_spring {
+            diagnostics.warn(value.span.key(), format!("`{word}` is Tollgate's own: Spring Cloud Gateway refuses it"));
         }
         match (word, &value.kind) {
             ("not", Kind::Seq(_)) => {
-                sink.error(value.origin, "`not` takes one condition, found a list")
+                diagnostics
+                    .error(value.span, "`not` takes one condition, found a list")
                     .help("write `not: {any: […]}` where none of them may hold, `not: {all: […]}` where one may not");
                 None
             }
-            ("not", _) => Self::parse(value, sink).map(|inner| Self::Not(Box::new(inner))),
+            ("not", _) => Self::parse(value, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all that is wrong is told.
-                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, sink)).collect();
+                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
                 Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }
             _ => {
                 let found =
                     if matches!(value.kind, Kind::Seq(_)) { "an empty one".to_owned() } else { value.describe() };
-                sink.error(value.origin, format!("expected a list of predicates, found {found}"))
+                diagnostics
+                    .error(value.span, format!("expected a list of predicates, found {found}"))
                     .help(format!("write `{word}: [Path=/a/**, Host=b.example]`"));
                 None
             }
@@ -60,16 +63,16 @@ impl Condition {
     }
 
     /// The predicate that it means; `None` when it cannot be used, which `sink` then knows.
-    pub(crate) fn check(&self, settings: &Settings<'_>, sink: &mut Sink) -> Option<Predicate> {
+    pub(crate) fn check(&self, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
         let mut all = |inner: &[Self]| {
-            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(settings, sink)).collect();
+            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(settings, diagnostics)).collect();
             checked.into_iter().collect::<Option<Vec<Predicate>>>()
         };
         match self {
-            Self::One(written) => check(written, settings, sink),
+            Self::One(written) => check(written, settings, diagnostics),
             Self::Any(inner) => all(inner).map(Predicate::any),
             Self::All(inner) => all(inner).map(Predicate::all),
-            Self::Not(inner) => inner.check(settings, sink).map(Predicate::negated),
+            Self::Not(inner) => inner.check(settings, diagnostics).map(Predicate::negated),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::super::de::{canonical, same_name};
-use super::super::definition::{Arg, Written};
-use super::super::filters::Argument;
-use super::super::problem::{Sink, closest};
-use super::{Call, Entry, Takes, networks, patterns};
+use crate::de::{canonical, same_name};
+use crate::diagnostics::{Diagnostics, closest};
+use crate::filters::Argument;
+use crate::predicates::{Call, Entry, Takes, networks, patterns};
+use crate::routes::definition::{Arg, Written};
 use tollgate_routing::{Predicate, PredicateError};
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
@@ -30,9 +30,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The method is one of these.",
         args: &[Argument::new("methods", "Methods such as `GET`.")],
         takes: Takes::List,
-        check: |call, sink| {
-            methods(call.written, sink);
-            Some(Predicate::method(&call.list(sink)?))
+        check: |call, diagnostics| {
+            methods(call.written, diagnostics);
+            Some(Predicate::method(&call.list(diagnostics)?))
         },
     },
     Entry {
@@ -44,9 +44,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             "Patterns such as `**.example.org`; the first that matches gives the variables.",
         )],
         takes: Takes::List,
-        check: |call, sink| {
-            patterns::warn(call.written, sink);
-            let patterns = call.list(sink)?;
+        check: |call, diagnostics| {
+            patterns::warn(call.written, diagnostics);
+            let patterns = call.list(diagnostics)?;
             let with_port = call.settings.include_port;
             Some(if with_port { Predicate::host(&patterns) } else { Predicate::host_without_port(&patterns) })
         },
@@ -56,8 +56,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "One value of the header, comma-separated lists split, matches; without `regexp`, one is not empty.",
         args: &[Argument::new("header", "The header's name."), Argument::new("regexp", REGEXP)],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([name], [_, regexp]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([name], [_, regexp]) = call.texts(diagnostics)?;
             Some(Predicate::header(name, regexp))
         },
     },
@@ -66,8 +66,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "One value of the parameter matches; without `regexp`, the parameter is there.",
         args: &[Argument::new("param", "The parameter's name."), Argument::new("regexp", REGEXP)],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([param], [_, regexp]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([param], [_, regexp]) = call.texts(diagnostics)?;
             Some(Predicate::query(param, regexp))
         },
     },
@@ -79,8 +79,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new("regexp", "A regular expression for the whole of its value."),
         ],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([name, regexp], [_, _]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([name, regexp], [_, _]) = call.texts(diagnostics)?;
             Some(Predicate::cookie(name, regexp))
         },
     },
@@ -89,8 +89,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The time is past this one.",
         args: &[Argument::new("datetime", DATETIME)],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([datetime], [_]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([datetime], [_]) = call.texts(diagnostics)?;
             Some(Predicate::after(datetime))
         },
     },
@@ -99,8 +99,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The time is before this one.",
         args: &[Argument::new("datetime", DATETIME)],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([datetime], [_]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([datetime], [_]) = call.texts(diagnostics)?;
             Some(Predicate::before(datetime))
         },
     },
@@ -109,8 +109,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The time is past the first and before the second.",
         args: &[Argument::new("datetime1", DATETIME), Argument::new("datetime2", DATETIME)],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([from, to], [_, _]) = call.texts(sink)?;
+        check: |call, diagnostics| {
+            let ([from, to], [_, _]) = call.texts(diagnostics)?;
             Some(Predicate::between(from, to))
         },
     },
@@ -119,9 +119,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The TCP peer is in one of these networks.",
         args: &[SOURCES],
         takes: Takes::List,
-        check: |call, sink| {
-            networks::warn(call.written, sink);
-            Some(Predicate::remote_addr(&call.list(sink)?))
+        check: |call, diagnostics| {
+            networks::warn(call.written, diagnostics);
+            Some(Predicate::remote_addr(&call.list(diagnostics)?))
         },
     },
     Entry {
@@ -148,7 +148,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new("weight", "A whole number; 0 is never drawn."),
         ],
         takes: Takes::Each,
-        check: |call, sink| weight(call.written, sink).map(Ok),
+        check: |call, diagnostics| weight(call.written, diagnostics).map(Ok),
     },
     Entry {
         name: "Version",
@@ -156,9 +156,9 @@ pub(super) const ENTRIES: &[Entry] = &[
               A request without a version matches.",
         args: &[Argument::new("version", "A version such as `1.3`, or `1.1+`.")],
         takes: Takes::Each,
-        check: |call, sink| {
-            let ([version], [_]) = call.texts(sink)?;
-            call.settings.need_versions(call.written, sink);
+        check: |call, diagnostics| {
+            let ([version], [_]) = call.texts(diagnostics)?;
+            call.settings.need_versions(call.written, diagnostics);
             Some(Predicate::version(version, Arc::clone(&call.settings.versions)))
         },
     },
@@ -167,8 +167,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "The three headers of a Cloud Foundry route service are there. Written `CloudFoundryRouteService=`.",
         args: &[],
         takes: Takes::Each,
-        check: |call, sink| {
-            let [] = call.bind(sink);
+        check: |call, diagnostics| {
+            let [] = call.bind(diagnostics);
             Some(Ok(Predicate::cloud_foundry_route_service()))
         },
     },
@@ -178,14 +178,14 @@ type Checked = Option<Result<Predicate, PredicateError>>;
 
 impl Call<'_> {
     /// Every argument's value, whatever its name, as Spring gathers them. Our own form wants the right name.
-    fn list(&self, sink: &mut Sink) -> Option<Vec<String>> {
-        if !sink.is_spring {
-            self.names_fit(sink);
+    fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
+        if !diagnostics.is_spring {
+            self.names_fit(diagnostics);
         }
-        self.written.gather(sink)
+        self.written.gather(diagnostics)
     }
 
-    fn names_fit(&self, sink: &mut Sink) {
+    fn names_fit(&self, diagnostics: &mut Diagnostics) {
         for arg in &self.written.args {
             let Some(name) = &arg.name else { continue };
             let base = canonical(name.split('[').next().unwrap_or(name));
@@ -195,7 +195,8 @@ impl Call<'_> {
             };
             if !self.args.iter().any(fits) && !base.starts_with("genkey") {
                 let known: Vec<&str> = self.args.iter().map(|argument| argument.name).collect();
-                sink.error(arg.origin.key(), format!("`{}` has no argument `{name}`", self.written.name))
+                diagnostics
+                    .error(arg.span.key(), format!("`{}` has no argument `{name}`", self.written.name))
                     .help(format!("known here: {}", known.join(", ")));
             }
         }
@@ -209,26 +210,27 @@ fn take_named(written: &mut Written, name: &str) -> Option<Arg> {
     Some(written.args.remove(at))
 }
 
-fn path(call: &Call<'_>, sink: &mut Sink) -> Checked {
-    patterns::warn(call.written, sink);
+fn path(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Checked {
+    patterns::warn(call.written, diagnostics);
     let mut written = call.written.clone();
     let is_last = written.args.last().is_some_and(|arg| arg.value.parse::<bool>().is_ok());
     let named = take_named(&mut written, "matchTrailingSlash");
     if let Some(flag) = named.as_ref().filter(|_| !is_last) {
-        sink.mistake(flag.origin, "Spring takes `matchTrailingSlash` for a pattern where it does not stand last")
+        diagnostics
+            .mistake(flag.span, "Spring takes `matchTrailingSlash` for a pattern where it does not stand last")
             .help("move it behind the patterns");
     }
     let call = Call { written: &written, ..*call };
-    if !sink.is_spring {
-        call.names_fit(sink);
+    if !diagnostics.is_spring {
+        call.names_fit(diagnostics);
     }
-    let (patterns, flag) = written.gather_with_flag(sink)?;
+    let (patterns, flag) = written.gather_with_flag(diagnostics)?;
     let flag = match &named {
-        Some(arg) => super::super::values::flag(Some(arg), false, sink)?,
+        Some(arg) => crate::de::values::flag(Some(arg), false, diagnostics)?,
         None => flag.unwrap_or(false),
     };
-    if flag && sink.is_spring {
-        sink.info(call.written.origin, "Spring Cloud Gateway 5 does not heed `matchTrailingSlash`; here it holds");
+    if flag && diagnostics.is_spring {
+        diagnostics.info(call.written.span, "Spring Cloud Gateway 5 does not heed `matchTrailingSlash`; here it holds");
     }
     let Some(base) = &call.settings.base_path else { return Some(Predicate::path(&patterns, flag)) };
     // Alone first, so that a complaint speaks of what was written.
@@ -242,31 +244,33 @@ fn path(call: &Call<'_>, sink: &mut Sink) -> Checked {
     Some(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), flag))
 }
 
-fn x_forwarded_remote_addr(call: &Call<'_>, sink: &mut Sink) -> Checked {
+fn x_forwarded_remote_addr(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Checked {
     let mut written = call.written.clone();
     let index = match take_named(&mut written, "maxTrustedIndex") {
         None => NonZeroUsize::MIN,
         Some(arg) => {
-            if sink.is_spring {
-                sink.warn(
-                    arg.origin.key(),
-                    "Spring takes `maxTrustedIndex` for one of the sources and matches nothing; here it counts",
-                )
-                .help("in Spring it can be set in Java alone");
+            if diagnostics.is_spring {
+                diagnostics
+                    .warn(
+                        arg.span.key(),
+                        "Spring takes `maxTrustedIndex` for one of the sources and matches nothing; here it counts",
+                    )
+                    .help("in Spring it can be set in Java alone");
             }
             let Ok(index) = arg.value.trim().parse() else {
-                sink.error(arg.origin, format!("`maxTrustedIndex` must be a number from 1, found `{}`", arg.value));
+                diagnostics
+                    .error(arg.span, format!("`maxTrustedIndex` must be a number from 1, found `{}`", arg.value));
                 return None;
             };
             index
         }
     };
-    networks::warn(&written, sink);
-    let sources = Call { written: &written, ..*call }.list(sink)?;
+    networks::warn(&written, diagnostics);
+    let sources = Call { written: &written, ..*call }.list(diagnostics)?;
     Some(Predicate::x_forwarded_remote_addr(&sources, index))
 }
 
-fn weight(written: &Written, sink: &mut Sink) -> Option<Predicate> {
+fn weight(written: &Written, diagnostics: &mut Diagnostics) -> Option<Predicate> {
     let mut written = written.clone();
     // Spring's own names are `weight.group` and `weight.weight`.
     for name in written.args.iter_mut().filter_map(|arg| arg.name.as_mut()) {
@@ -274,26 +278,27 @@ fn weight(written: &Written, sink: &mut Sink) -> Option<Predicate> {
             *name = rest.to_owned();
         }
     }
-    let [group, weight] = written.bind(["group", "weight"], sink);
-    let group = written.required(group, "group", sink)?;
-    let weight = written.required(weight, "weight", sink)?;
+    let [group, weight] = written.bind(["group", "weight"], diagnostics);
+    let group = written.required(group, "group", diagnostics)?;
+    let weight = written.required(weight, "weight", diagnostics)?;
     match weight.value.parse() {
         Ok(number) => Some(Predicate::weight(&group.value, number)),
         Err(_) => {
-            sink.error(weight.origin, format!("a weight is a whole number from 0, found `{}`", weight.value));
+            diagnostics.error(weight.span, format!("a weight is a whole number from 0, found `{}`", weight.value));
             None
         }
     }
 }
 
 /// A method of one's own is allowed; one that looks like a slip of the finger is pointed out.
-fn methods(written: &Written, sink: &mut Sink) {
+fn methods(written: &Written, diagnostics: &mut Diagnostics) {
     const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     for arg in &written.args {
         let method = arg.value.as_str();
         let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
         if !is_usual && let Some(near) = closest(method, USUAL) {
-            sink.warn(arg.origin, format!("`{method}` is none of the usual methods"))
+            diagnostics
+                .warn(arg.span, format!("`{method}` is none of the usual methods"))
                 .help(format!("did you mean `{near}`?"));
         }
     }

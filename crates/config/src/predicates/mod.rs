@@ -5,14 +5,15 @@ mod condition;
 mod entries;
 mod networks;
 mod patterns;
+pub(crate) mod raw;
 mod settings;
 mod weights;
 
-use super::definition::{Arg, Written};
-use super::filters::Argument;
-use super::names::{Known, look_up};
-use super::problem::{Sink, closest, reasons};
-use super::switches;
+use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::filters::Argument;
+use crate::routes::definition::{Arg, Written};
+use crate::spring::names::{Known, look_up};
+use crate::spring::switches;
 use tollgate_routing::{Predicate, PredicateError};
 
 pub(crate) use condition::Condition;
@@ -30,7 +31,7 @@ pub struct Entry {
     pub args: &'static [Argument],
     /// How the arguments of the shortcut are divided.
     pub takes: Takes,
-    check: fn(&Call<'_>, &mut Sink) -> Option<Result<Predicate, PredicateError>>,
+    check: fn(&Call<'_>, &mut Diagnostics) -> Option<Result<Predicate, PredicateError>>,
 }
 
 /// How the arguments of a shortcut are divided between those of its predicate.
@@ -62,33 +63,35 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The predicate that `written` means; `None` when it cannot be used, which `sink` then knows.
-fn check(written: &Written, settings: &Settings<'_>, sink: &mut Sink) -> Option<Predicate> {
+fn check(written: &Written, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
     let Some(entry) = predicates().iter().find(|entry| entry.name == written.name) else {
-        unknown(written, sink);
+        unknown(written, diagnostics);
         return None;
     };
-    if settings.switches.refuse(switches::Kind::Predicate, written, sink) || written.refuse_expressions(sink) {
+    if settings.switches.refuse(switches::Kind::Predicate, written, diagnostics)
+        || written.refuse_expressions(diagnostics)
+    {
         return None;
     }
-    let result = (entry.check)(&Call { written, args: entry.args, settings }, sink)?;
+    let result = (entry.check)(&Call { written, args: entry.args, settings }, diagnostics)?;
     let complain = |error| {
         let message = reasons(&error);
-        sink.error(written.quoted_in(&message), message);
+        diagnostics.error(written.quoted_in(&message), message);
     };
     result.map_err(complain).ok()
 }
 
-fn unknown(written: &Written, sink: &mut Sink) {
+fn unknown(written: &Written, diagnostics: &mut Diagnostics) {
     let name = written.name.as_str();
     match look_up(name) {
-        Known::Later => sink
-            .error(written.origin, format!("predicate `{name}` is not supported yet"))
+        Known::Later => diagnostics
+            .error(written.span, format!("predicate `{name}` is not supported yet"))
             .help("remove it, or keep this route on Spring Cloud Gateway for now"),
         Known::Refused(why, instead) => {
-            sink.error(written.origin, format!("predicate `{name}` cannot be used: {why}")).help(instead)
+            diagnostics.error(written.span, format!("predicate `{name}` cannot be used: {why}")).help(instead)
         }
         Known::No => {
-            sink.error(written.origin, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
+            diagnostics.error(written.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
             })
@@ -98,17 +101,20 @@ fn unknown(written: &Written, sink: &mut Sink) {
 
 impl<'c> Call<'c> {
     /// The first `N` arguments of the entry, which has as many: those that are written.
-    fn bind<const N: usize>(&self, sink: &mut Sink) -> [Option<&'c Arg>; N] {
+    fn bind<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
         let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.written.bind(names, sink)
+        self.written.bind(names, diagnostics)
     }
 
     /// As [`Self::bind`], the first `R` of which must be there.
-    fn texts<const R: usize, const N: usize>(&self, sink: &mut Sink) -> Option<([&'c str; R], [Option<&'c str>; N])> {
-        let bound = self.bind::<N>(sink);
+    fn texts<const R: usize, const N: usize>(
+        &self,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<([&'c str; R], [Option<&'c str>; N])> {
+        let bound = self.bind::<N>(diagnostics);
         let mut required = [""; R];
         for ((text, arg), argument) in required.iter_mut().zip(bound).zip(self.args) {
-            *text = &self.written.required(arg, argument.name, sink)?.value;
+            *text = &self.written.required(arg, argument.name, diagnostics)?.value;
         }
         Some((required, bound.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }

@@ -1,13 +1,14 @@
 //! Lists of patterns that are no lists.
 
-use crate::definition::Written;
-use crate::problem::Sink;
+use crate::diagnostics::Diagnostics;
+use crate::routes::definition::Written;
 
 /// Points out named arguments that look like several patterns: Spring takes a text for one, its commas included.
-pub(super) fn warn(written: &Written, sink: &mut Sink) {
+pub(super) fn warn(written: &Written, diagnostics: &mut Diagnostics) {
     for arg in written.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
         let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
-        sink.warn(arg.origin, format!("`{}` is one pattern, comma and all, as in Spring", arg.value))
+        diagnostics
+            .warn(arg.span, format!("`{}` is one pattern, comma and all, as in Spring", arg.value))
             .help(format!("write a list: `[{}]`", items.join(", ")));
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::definition::Written;
-use super::super::problem::Sink;
-use super::super::raw::RawConfig;
-use super::super::raw_predicates::{RawApiVersion, RawVersionUse};
-use super::super::spot::Spot;
-use super::super::switches::Switches;
-use super::super::values::header_name;
+use crate::de::spanned::Spanned;
+use crate::de::values::header_name;
+use crate::diagnostics::Diagnostics;
+use crate::predicates::raw::{RawApiVersion, RawVersionUse};
+use crate::raw::RawConfig;
+use crate::routes::definition::Written;
+use crate::spring::switches::Switches;
 use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
 
 /// What the predicates of one file have in common.
@@ -26,14 +26,14 @@ pub(crate) struct Settings<'s> {
 
 impl<'s> Settings<'s> {
     /// Checks what `raw` says.
-    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, sink: &mut Sink) -> Self {
-        let base_path = raw.base_path.as_ref().and_then(|base| base_path(base, sink));
+    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, diagnostics: &mut Diagnostics) -> Self {
+        let base_path = raw.base_path.as_ref().and_then(|base| base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches,
             include_port: raw.predicate.host.include_port.unwrap_or(true),
             versions: Arc::new(match &raw.api_version {
-                Some(raw) => versions(raw, depth, sink),
+                Some(raw) => versions(raw, depth, diagnostics),
                 // Nobody can ask, as in Spring.
                 None => ApiVersions { required: true, ..ApiVersions::default() },
             }),
@@ -47,20 +47,21 @@ impl<'s> Settings<'s> {
     }
 
     /// Complains about a version that nobody can ask for.
-    pub(super) fn need_versions(&self, written: &Written, sink: &mut Sink) {
+    pub(super) fn need_versions(&self, written: &Written, diagnostics: &mut Diagnostics) {
         if self.versions.sources.is_empty() {
-            let help = if sink.is_spring {
+            let help = if diagnostics.is_spring {
                 "`spring.webflux.apiversion.use.header: X-Version` would"
             } else {
                 "`api-version: {use: {header: X-Version}}` would"
             };
-            sink.mistake(written.origin, "`Version` never matches: nothing says where requests name their version")
+            diagnostics
+                .mistake(written.span, "`Version` never matches: nothing says where requests name their version")
                 .help(help);
         }
     }
 }
 
-fn base_path(base: &Spot<String>, sink: &mut Sink) -> Option<String> {
+fn base_path(base: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
     let text = base.value.trim().trim_end_matches('/');
     if text.is_empty() {
         return None;
@@ -69,29 +70,33 @@ fn base_path(base: &Spot<String>, sink: &mut Sink) -> Option<String> {
     if normalize(&path).is_ok_and(|normal| normal == path.as_str()) && !path.contains(['{', '}', '*', '?', ';', '%']) {
         return Some(path);
     }
-    sink.error(base.origin, format!("`{text}` is no base path: it can be plain text alone"))
+    diagnostics
+        .error(base.span, format!("`{text}` is no base path: it can be plain text alone"))
         .help("write a path such as `/api`");
     None
 }
 
 /// `depth`: the segments of the base path, which are not counted.
-fn versions(raw: &Spot<RawApiVersion>, depth: usize, sink: &mut Sink) -> ApiVersions {
+fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagnostics) -> ApiVersions {
     let RawApiVersion { r#use, default, required, supported, detect_supported } = &raw.value;
-    let mut read = |text: &Spot<String>| {
+    let mut read = |text: &Spanned<String>| {
         let version = Version::parse(&text.value);
         if version.is_none() {
-            sink.error(text.origin, format!("`{}` is no version: write one such as 1.3", text.value));
+            diagnostics.error(text.span, format!("`{}` is no version: write one such as 1.3", text.value));
         }
         version
     };
     let default_version = default.as_ref().and_then(&mut read);
     let supported = supported.iter().flatten().filter_map(read).collect();
     if let (Some(default), Some(true)) = (default, required) {
-        sink.mistake(default.origin, "`default` and `required: true` exclude each other").help("remove one of them");
+        diagnostics
+            .mistake(default.span, "`default` and `required: true` exclude each other")
+            .help("remove one of them");
     }
-    let sources = sources(r#use, depth, sink);
+    let sources = sources(r#use, depth, diagnostics);
     if sources.is_empty() {
-        sink.mistake(raw.origin, "`api-version` does not say where requests name their version")
+        diagnostics
+            .mistake(raw.span, "`api-version` does not say where requests name their version")
             .help("`use: {header: X-Version}` does");
     }
     ApiVersions {
@@ -104,9 +109,9 @@ fn versions(raw: &Spot<RawApiVersion>, depth: usize, sink: &mut Sink) -> ApiVers
 }
 
 /// In the order in which Spring Boot asks them.
-fn sources(raw: &RawVersionUse, depth: usize, sink: &mut Sink) -> Vec<VersionSource> {
+fn sources(raw: &RawVersionUse, depth: usize, diagnostics: &mut Diagnostics) -> Vec<VersionSource> {
     let RawVersionUse { header, query_parameter, path_segment, media_type_parameter } = raw;
-    let header = header.as_ref().and_then(|name| header_name(&name.value, name.origin, sink));
+    let header = header.as_ref().and_then(|name| header_name(&name.value, name.span, diagnostics));
     let query = query_parameter.clone().filter(|name| !name.is_empty());
     let media_types: &BTreeMap<String, String> = media_type_parameter;
     let media_types = media_types.iter().map(|(media_type, parameter)| VersionSource::MediaType {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{names, predicates};
+use crate::predicates::{names, predicates};
 use crate::{Loaded, parse};
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::problem::{Sink, closest};
-use super::super::yaml::Origin;
+use crate::diagnostics::{Diagnostics, closest};
+use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
 /// The weight groups of a file.
@@ -14,14 +14,14 @@ pub(crate) struct Groups(BTreeMap<String, Vec<Member>>);
 struct Member {
     route: String,
     weight: u32,
-    at: Origin,
+    at: Span,
     /// The route's other predicates, sorted.
     others: Vec<String>,
 }
 
 impl Groups {
     /// Notes the groups that a route at `at` belongs to.
-    pub(crate) fn add(&mut self, route: &str, predicates: &[Predicate], at: Origin) {
+    pub(crate) fn add(&mut self, route: &str, predicates: &[Predicate], at: Span) {
         for (group, weight) in predicates.iter().filter_map(Predicate::weighted) {
             let others = predicates.iter().filter(|predicate| predicate.weighted().is_none());
             let mut others: Vec<String> = others.map(ToString::to_string).collect();
@@ -32,22 +32,24 @@ impl Groups {
     }
 
     /// Warns about groups that do not do what their author meant.
-    pub(crate) fn check(&self, sink: &mut Sink) {
+    pub(crate) fn check(&self, diagnostics: &mut Diagnostics) {
         for (name, members) in &self.0 {
             let [first, rest @ ..] = members.as_slice() else { continue };
             if members.iter().all(|member| member.weight == 0) {
-                sink.warn(first.at, format!("every weight of group `{name}` is 0: none of its routes takes a request"))
+                diagnostics
+                    .warn(first.at, format!("every weight of group `{name}` is 0: none of its routes takes a request"))
                     .help("give one of them a weight above 0");
             } else if rest.is_empty() {
                 let others = self.0.keys().map(String::as_str).filter(|other| other != name);
                 let near = closest(name, others).map(|near| format!("did you mean group `{near}`?"));
-                sink.info(
-                    first.at,
-                    format!("route `{}` is alone in weight group `{name}`: it is always drawn", first.route),
-                )
-                .help(near.unwrap_or_else(|| "`Weight` means something between routes of one group".to_owned()));
+                diagnostics
+                    .info(
+                        first.at,
+                        format!("route `{}` is alone in weight group `{name}`: it is always drawn", first.route),
+                    )
+                    .help(near.unwrap_or_else(|| "`Weight` means something between routes of one group".to_owned()));
             } else if let Some(other) = rest.iter().find(|other| other.others != first.others) {
-                sink.warn(
+                diagnostics.warn(
                     other.at,
                     format!(
                         "routes `{}` and `{}` of weight group `{name}` differ in other predicates, which are not \

@@ -1,6 +1,6 @@
 //! Profiles, the files of profiles, the environment and placeholders.
 
-use super::*;
+use crate::tests::*;
 
 #[test]
 fn profiles_come_from_the_environment_the_file_and_its_groups() {

@@ -4,25 +4,25 @@ use http::header::HeaderName;
 use tollgate_filters::circuit_breaker;
 use tollgate_filters::fallback_headers::HeaderNames;
 
-use super::super::super::forward;
-use super::super::super::model::{CircuitBreaker, Filter};
-use super::super::super::problem::Sink;
-use super::super::super::values::{flag, header_name};
-use super::super::super::yaml::Origin;
-use super::super::{Call, Settings};
-use super::{Args, kept};
+use crate::de::values::{flag, header_name};
+use crate::diagnostics::Diagnostics;
+use crate::filters::resilience::{Args, kept};
+use crate::filters::{Call, Settings};
+use crate::model::{CircuitBreaker, Filter};
+use crate::routes::forward;
+use crate::yaml::Span;
 
-pub(super) fn check(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let args = Args::new(call, 1, sink);
-    let failure_statuses = args.statuses("statusCodes", sink);
-    let resume_without_error = flag(args.get("resumeWithoutError"), false, sink);
-    let max_body_bytes = args.read("maxBodySize", sink, kept);
+pub(super) fn check(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let args = Args::new(call, 1, diagnostics);
+    let failure_statuses = args.statuses("statusCodes", diagnostics);
+    let resume_without_error = flag(args.get("resumeWithoutError"), false, diagnostics);
+    let max_body_bytes = args.read("maxBodySize", diagnostics, kept);
     let fallback = match args.get("fallbackUri") {
         None => None,
         Some(arg) => {
-            let fallback = forward::fallback(arg.value.trim(), arg.origin, sink)?;
+            let fallback = forward::fallback(arg.value.trim(), arg.span, diagnostics)?;
             if let Some(path) = &fallback.known {
-                call.settings.forwards.borrow_mut().push((arg.origin, path.to_string()));
+                call.settings.forwards.borrow_mut().push((arg.span, path.to_string()));
             }
             Some(fallback)
         }
@@ -44,7 +44,7 @@ pub(super) fn check(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
 }
 
 /// Settles which breaker `filter` is on the route `id`, if it is one.
-pub(crate) fn bind(filter: &mut Filter, at: Origin, id: &str, settings: &Settings<'_>, sink: &mut Sink) {
+pub(crate) fn bind(filter: &mut Filter, at: Span, id: &str, settings: &Settings<'_>, diagnostics: &mut Diagnostics) {
     let Filter::CircuitBreaker(breaker) = filter else { return };
     let name = breaker.name.as_deref().unwrap_or(id);
     settings.breakers.borrow_mut().insert(name.to_owned());
@@ -55,13 +55,14 @@ pub(crate) fn bind(filter: &mut Filter, at: Origin, id: &str, settings: &Setting
     breaker.settings.ignored = checked.ignored;
     breaker.settings.time_limit = time_limit;
     if !is_chosen {
-        sink.info(at, "an upstream that takes longer than 1s to answer counts as failed: resilience4j's default")
+        diagnostics
+            .info(at, "an upstream that takes longer than 1s to answer counts as failed: resilience4j's default")
             .help("`resilience4j.timelimiter.configs.default.timeout-duration` sets it for all breakers");
     }
 }
 
-pub(super) fn fallback_headers(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let args = Args::new(call, 0, sink);
+pub(super) fn fallback_headers(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let args = Args::new(call, 0, diagnostics);
     let mut names = HeaderNames::default();
     let fields: [(&str, &mut HeaderName); 4] = [
         ("executionExceptionTypeHeaderName", &mut names.execution_type),
@@ -71,7 +72,7 @@ pub(super) fn fallback_headers(call: &Call<'_>, sink: &mut Sink) -> Option<Filte
     ];
     for (name, field) in fields {
         if let Some(arg) = args.get(name) {
-            *field = header_name(&arg.value, arg.origin, sink)?;
+            *field = header_name(&arg.value, arg.span, diagnostics)?;
         }
     }
     Some(Filter::FallbackHeaders(names))

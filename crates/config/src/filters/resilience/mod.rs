@@ -6,13 +6,13 @@ mod retry;
 use http::StatusCode;
 
 pub(crate) use self::circuit_breaker::bind;
-use super::super::de::canonical;
-use super::super::definition::Arg;
-use super::super::problem::{Sink, suggest};
-use super::super::spot::Spot;
-use super::super::status::parse_status;
-use super::super::units::parse_size;
-use super::{Argument, Call, Entry};
+use crate::de::canonical;
+use crate::de::spanned::Spanned;
+use crate::de::status::parse_status;
+use crate::de::units::parse_size;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::filters::{Argument, Call, Entry};
+use crate::routes::definition::Arg;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -84,7 +84,7 @@ struct Args<'c> {
 
 impl<'c> Args<'c> {
     /// The arguments of `call`, of which the first `positions` may stand in the shortcut.
-    fn new(call: &'c Call<'c>, positions: usize, sink: &mut Sink) -> Self {
+    fn new(call: &'c Call<'c>, positions: usize, diagnostics: &mut Diagnostics) -> Self {
         let names: Vec<&'static str> = call.args.iter().map(|argument| argument.name).collect();
         let filter = &call.written.name;
         let mut bound: Vec<(&'static str, &'c Arg)> = Vec::new();
@@ -94,7 +94,8 @@ impl<'c> Args<'c> {
                     Some(name) => bound.push((name, arg)),
                     None => {
                         let message = format!("the short form of `{filter}` has no place for `{}`", arg.value);
-                        sink.mistake(arg.origin, message)
+                        diagnostics
+                            .mistake(arg.span, message)
                             .help(format!("the long form takes all arguments: `name: {filter}` and `args:`"));
                     }
                 }
@@ -103,12 +104,12 @@ impl<'c> Args<'c> {
             let bare = name.split('[').next().unwrap_or(name);
             match names.iter().find(|known| canonical(known) == canonical(bare)) {
                 Some(known) => bound.push((known, arg)),
-                None => sink
-                    .mistake(arg.origin.key(), format!("`{filter}` has no argument `{bare}`"))
+                None => diagnostics
+                    .mistake(arg.span.key(), format!("`{filter}` has no argument `{bare}`"))
                     .help(suggest(bare, &names)),
             }
         }
-        call.written.check_empty(&names, sink);
+        call.written.check_empty(&names, diagnostics);
         Self { call, bound }
     }
 
@@ -117,10 +118,10 @@ impl<'c> Args<'c> {
     }
 
     /// The items of a list, each split at commas; `None` where it is not given, and no items where it is empty.
-    fn list(&self, name: &str) -> Option<Vec<Spot<String>>> {
+    fn list(&self, name: &str) -> Option<Vec<Spanned<String>>> {
         let given = self.bound.iter().filter(|(known, _)| *known == name).map(|(_, arg)| *arg);
-        let items: Vec<Spot<String>> = given
-            .flat_map(|arg| arg.value.split(',').map(|item| Spot { value: item.trim().to_owned(), origin: arg.origin }))
+        let items: Vec<Spanned<String>> = given
+            .flat_map(|arg| arg.value.split(',').map(|item| Spanned { value: item.trim().to_owned(), span: arg.span }))
             .collect();
         let is_given = !items.is_empty()
             || self
@@ -133,17 +134,23 @@ impl<'c> Args<'c> {
     }
 
     /// The argument as `read` reads it; `Err` where it cannot be, which `sink` then knows.
-    fn read<T>(&self, name: &str, sink: &mut Sink, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, ()> {
+    fn read<T>(
+        &self,
+        name: &str,
+        diagnostics: &mut Diagnostics,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, ()> {
         let Some(arg) = self.get(name) else { return Ok(None) };
         read(arg.value.trim()).map(Some).map_err(|message| {
-            sink.error(arg.origin, message);
+            diagnostics.error(arg.span, message);
         })
     }
 
-    fn statuses(&self, name: &str, sink: &mut Sink) -> Option<Vec<StatusCode>> {
+    fn statuses(&self, name: &str, diagnostics: &mut Diagnostics) -> Option<Vec<StatusCode>> {
         let items = self.list(name).unwrap_or_default();
-        let read =
-            |item: &Spot<String>| parse_status(&item.value).map_err(|message| sink.error(item.origin, message)).ok();
+        let read = |item: &Spanned<String>| {
+            parse_status(&item.value).map_err(|message| diagnostics.error(item.span, message)).ok()
+        };
         items.iter().map(read).collect()
     }
 }

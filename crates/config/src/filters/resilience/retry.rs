@@ -6,40 +6,40 @@ use http::Method;
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
-use super::super::super::de::canonical;
-use super::super::super::model::Filter;
-use super::super::super::problem::Sink;
-use super::super::super::resilience::unknown_class;
-use super::super::super::spot::Spot;
-use super::super::super::units::parse_time;
-use super::super::super::values::flag;
-use super::super::Call;
-use super::{Args, kept};
+use crate::de::canonical;
+use crate::de::spanned::Spanned;
+use crate::de::units::parse_time;
+use crate::de::values::flag;
+use crate::diagnostics::Diagnostics;
+use crate::filters::Call;
+use crate::filters::resilience::{Args, kept};
+use crate::model::Filter;
+use crate::sections::resilience::unknown_class;
 
-pub(super) fn check(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
-    let args = Args::new(call, 9, sink);
+pub(super) fn check(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let args = Args::new(call, 9, diagnostics);
     let default = retry::Settings::default();
-    let retries = args.read("retries", sink, |text| match text.parse::<u32>() {
+    let retries = args.read("retries", diagnostics, |text| match text.parse::<u32>() {
         Ok(retries @ 1..=1_000) => Ok(retries),
         _ => Err(format!("expected a number of retries from 1 to 1000, found `{text}`")),
     });
-    let statuses = args.statuses("statuses", sink);
-    let series = series(&args, sink);
+    let statuses = args.statuses("statuses", diagnostics);
+    let series = series(&args, diagnostics);
     let faults = match args.list("exceptions") {
         None => default.faults,
         Some(classes) => classes.iter().fold(FaultSet::NONE, |set, class| {
             let faults = FaultSet::of_class(&class.value);
             if faults == FaultSet::NONE {
-                unknown_class(class, sink);
+                unknown_class(class, diagnostics);
             }
             set.or(faults)
         }),
     };
-    let methods = methods(&args, sink);
-    let backoff = backoff(&args, sink);
-    let timeout = args.read("timeout", sink, positive_time);
-    let max_body_bytes = args.read("maxBodySize", sink, kept);
-    let budget = budget(&args, sink);
+    let methods = methods(&args, diagnostics);
+    let backoff = backoff(&args, diagnostics);
+    let timeout = args.read("timeout", diagnostics, positive_time);
+    let max_body_bytes = args.read("maxBodySize", diagnostics, kept);
+    let budget = budget(&args, diagnostics);
     let settings = retry::Settings {
         retries: retries.ok()?.unwrap_or(default.retries),
         statuses: statuses?,
@@ -52,66 +52,69 @@ pub(super) fn check(call: &Call<'_>, sink: &mut Sink) -> Option<Filter> {
         budget: budget?,
     };
     if settings.series.is_empty() && settings.statuses.is_empty() && settings.faults == FaultSet::NONE {
-        sink.error(call.written.origin, "`Retry` repeats nothing: series, statuses and exceptions are all empty")
+        diagnostics
+            .error(call.written.span, "`Retry` repeats nothing: series, statuses and exceptions are all empty")
             .help("leave `series` out for SERVER_ERROR");
     }
     Some(Filter::Retry(Box::new(settings)))
 }
 
-fn series(args: &Args<'_>, sink: &mut Sink) -> Option<Vec<u8>> {
+fn series(args: &Args<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u8>> {
     const SERIES: [&str; 5] = ["INFORMATIONAL", "SUCCESSFUL", "REDIRECTION", "CLIENT_ERROR", "SERVER_ERROR"];
     let Some(items) = args.list("series") else { return Some(vec![5]) };
-    let read = |item: &Spot<String>| {
+    let read = |item: &Spanned<String>| {
         let at = SERIES.iter().position(|series| canonical(series) == canonical(&item.value));
         if at.is_none() {
-            sink.error(item.origin, format!("expected one of {}, found `{}`", SERIES.join(", "), item.value));
+            diagnostics.error(item.span, format!("expected one of {}, found `{}`", SERIES.join(", "), item.value));
         }
         at.and_then(|at| u8::try_from(at + 1).ok())
     };
     items.iter().map(read).collect()
 }
 
-fn methods(args: &Args<'_>, sink: &mut Sink) -> Option<Vec<Method>> {
+fn methods(args: &Args<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Method>> {
     let Some(items) = args.list("methods") else { return Some(vec![Method::GET]) };
     if items.is_empty() {
-        sink.error(args.call.written.origin, "`methods` must name at least one").help("leave it out for GET");
+        diagnostics.error(args.call.written.span, "`methods` must name at least one").help("leave it out for GET");
     }
-    let read = |item: &Spot<String>| {
+    let read = |item: &Spanned<String>| {
         let method = Method::from_bytes(item.value.to_ascii_uppercase().as_bytes());
-        method.map_err(|_| sink.error(item.origin, format!("`{}` is no method", item.value))).ok()
+        method.map_err(|_| diagnostics.error(item.span, format!("`{}` is no method", item.value))).ok()
     };
     let methods: Vec<Method> = items.iter().map(read).collect::<Option<_>>()?;
-    let at = args.get("methods").map_or(args.call.written.origin, |arg| arg.origin);
+    let at = args.get("methods").map_or(args.call.written.span, |arg| arg.span);
     for method in methods.iter().filter(|method| [Method::POST, Method::PATCH].contains(method)) {
-        sink.info(at, format!("{method} may be done twice: an upstream that breaks off can have done it before"))
+        diagnostics
+            .info(at, format!("{method} may be done twice: an upstream that breaks off can have done it before"))
             .help("leave it out, unless the upstream tells repeated requests from new ones");
     }
     Some(methods)
 }
 
-fn backoff(args: &Args<'_>, sink: &mut Sink) -> Result<Option<retry::Backoff>, ()> {
+fn backoff(args: &Args<'_>, diagnostics: &mut Diagnostics) -> Result<Option<retry::Backoff>, ()> {
     let default = retry::Backoff::default();
-    let first = args.read("backoff.firstBackoff", sink, positive_time)?;
-    let max = args.read("backoff.maxBackoff", sink, positive_time)?;
-    let factor = args.read("backoff.factor", sink, |text| match text.parse::<u32>() {
+    let first = args.read("backoff.firstBackoff", diagnostics, positive_time)?;
+    let max = args.read("backoff.maxBackoff", diagnostics, positive_time)?;
+    let factor = args.read("backoff.factor", diagnostics, |text| match text.parse::<u32>() {
         Ok(factor @ 1..) => Ok(factor),
         _ => Err(format!("expected a whole number from 1, found `{text}`")),
     })?;
-    let from_previous = flag(args.get("backoff.basedOnPreviousValue"), default.from_previous, sink).ok_or(())?;
-    let jitter = args.read("jitter.randomFactor", sink, |text| match text.parse::<f64>() {
+    let from_previous = flag(args.get("backoff.basedOnPreviousValue"), default.from_previous, diagnostics).ok_or(())?;
+    let jitter = args.read("jitter.randomFactor", diagnostics, |text| match text.parse::<f64>() {
         Ok(factor) if (0.0..=1.0).contains(&factor) => Ok(factor),
         _ => Err(format!("expected a number from 0 to 1, found `{text}`")),
     })?;
     if !args.bound.iter().any(|(name, _)| name.starts_with("backoff.")) {
         if let Some(arg) = args.get("jitter.randomFactor") {
-            sink.mistake(arg.origin, "without `backoff` there is no pause that could differ")
+            diagnostics
+                .mistake(arg.span, "without `backoff` there is no pause that could differ")
                 .help("add `backoff.firstBackoff`");
         }
         return Ok(None);
     }
     let first = first.unwrap_or(default.first);
     if let Some((arg, max)) = args.get("backoff.maxBackoff").zip(max).filter(|(_, max)| *max < first) {
-        sink.error(arg.origin, format!("`maxBackoff` {max:?} is shorter than `firstBackoff` {first:?}"));
+        diagnostics.error(arg.span, format!("`maxBackoff` {max:?} is shorter than `firstBackoff` {first:?}"));
     }
     Ok(Some(retry::Backoff {
         first,
@@ -122,15 +125,15 @@ fn backoff(args: &Args<'_>, sink: &mut Sink) -> Result<Option<retry::Backoff>, (
     }))
 }
 
-fn budget(args: &Args<'_>, sink: &mut Sink) -> Option<Option<retry::Budget>> {
-    let percent = args.read("budget.percent", sink, number::<f32>("percent such as `20`"));
-    let least = args.read("budget.minPerSecond", sink, number::<u32>("a whole number"));
+fn budget(args: &Args<'_>, diagnostics: &mut Diagnostics) -> Option<Option<retry::Budget>> {
+    let percent = args.read("budget.percent", diagnostics, number::<f32>("percent such as `20`"));
+    let least = args.read("budget.minPerSecond", diagnostics, number::<u32>("a whole number"));
     let (percent, least) = (percent.ok()?.unwrap_or(20.0), least.ok()?.unwrap_or(10));
     let budget = retry::Budget::new(percent, least);
     if budget.is_none() {
         let at = args.get("budget.percent").or(args.get("budget.minPerSecond"));
-        sink.error(
-            at.map_or(args.call.written.origin, |arg| arg.origin),
+        diagnostics.error(
+            at.map_or(args.call.written.span, |arg| arg.span),
             "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000",
         );
         return None;

@@ -7,8 +7,8 @@ mod tables;
 
 use std::fmt::Write as _;
 
-use super::markdown::cell;
-use crate::{Problem, Severity, parse};
+use crate::generated::markdown::cell;
+use crate::{Diagnostic, Severity, parse};
 
 /// Something that a file can say.
 struct Entry {
@@ -97,11 +97,11 @@ fn state(yaml: &str) -> State {
         Ok(loaded) => (loaded.notes, false),
         Err(problems) => (problems, true),
     };
-    let about = |problem: &&Problem| {
+    let about = |problem: &&Diagnostic| {
         let always = ["limits are kept in memory", "nobody logs in here", "while Redis is out of reach"];
         !always.iter().any(|text| problem.message.contains(text))
     };
-    let problems: Vec<&Problem> = notes.list().iter().filter(about).collect();
+    let problems: Vec<&Diagnostic> = notes.list().iter().filter(about).collect();
     let worst = problems.iter().filter(|problem| problem.severity == Severity::Error || !is_refused);
     let Some(problem) = worst.min_by_key(|problem| problem.severity) else { return State::Works };
     // Lists of what is known, and advice that the word itself gives.

@@ -1,6 +1,6 @@
 //! Every property, predicate and filter of Spring Cloud Gateway's reference, each with an example.
 
-use super::{Entry, entry};
+use crate::generated::spring::{Entry, entry};
 
 /// Below `spring.cloud.gateway.server.webflux`, or `spring.cloud.gateway`.
 pub(super) const BELOW_ROOT: &[Entry] = &[

@@ -1,0 +1,137 @@
+//! What [`crate::de`] hands to visitors: the items of lists, the entries of maps, the names of variants.
+
+use std::collections::HashSet;
+
+use serde::de::value::{StrDeserializer, U32Deserializer};
+use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
+
+use crate::de::{Context, De, DeError, Unknown, same_name};
+use crate::yaml::{Kind, Node};
+
+pub(super) struct Items<'n, 'c> {
+    pub(super) items: std::slice::Iter<'n, Node>,
+    pub(super) context: &'c Context<'c>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'_, '_> {
+    type Error = DeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
+        match self.items.by_ref().find(|item| !self.context.blank.contains(&item.span.place)) {
+            Some(node) => {
+                let de = De { node, context: self.context };
+                de.here(seed.deserialize(de)).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+pub(super) struct Entries<'n, 'c> {
+    pub(super) entries: std::slice::Iter<'n, (String, Node)>,
+    pub(super) value: Option<&'n (String, Node)>,
+    /// The names a struct has; a map takes every key as it is.
+    pub(super) fields: Option<&'static [&'static str]>,
+    pub(super) seen: HashSet<&'static str>,
+    pub(super) context: &'c Context<'c>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_> {
+    type Error = DeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DeError> {
+        for entry in self.entries.by_ref() {
+            let (key, node) = entry;
+            if self.context.blank.contains(&node.span.place) {
+                continue;
+            }
+            let name: &str = match self.fields {
+                None => key,
+                Some(fields) => match fields.iter().find(|field| same_name(field, key)) {
+                    None => {
+                        let mut path = self.context.path.borrow().clone();
+                        path.push(key.clone());
+                        self.context.unknown.borrow_mut().push(Unknown { span: node.span, path, fields });
+                        continue;
+                    }
+                    Some(_) if matches!(node.kind, Kind::Null) => continue,
+                    Some(field) if !self.seen.insert(field) => {
+                        let message = format!("`{key}` is the same key as one above");
+                        self.context.found.borrow_mut().push((node.span.key(), message));
+                        continue;
+                    }
+                    Some(field) => field,
+                },
+            };
+            self.value = Some(entry);
+            return seed.deserialize(StrDeserializer::<DeError>::new(name)).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
+        let Some((key, node)) = self.value.take() else {
+            return Err(serde::de::Error::custom("a value without a key"));
+        };
+        self.context.path.borrow_mut().push(key.clone());
+        let de = De { node, context: self.context };
+        let value = de.here(seed.deserialize(de));
+        self.context.path.borrow_mut().pop();
+        value
+    }
+}
+
+/// A value and its place, as a sequence of two.
+pub(super) struct SpotAccess<'n, 'c> {
+    pub(super) de: De<'n, 'c>,
+    pub(super) step: u8,
+}
+
+impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
+    type Error = DeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
+        self.step += 1;
+        match self.step {
+            1 => {
+                let place: U32Deserializer<DeError> = self.de.node.span.place.into_deserializer();
+                seed.deserialize(place).map(Some)
+            }
+            2 => self.de.here(seed.deserialize(self.de)).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The name of an enum's variant that carries nothing.
+pub(super) struct Variant(pub(super) &'static str);
+
+impl<'de> EnumAccess<'de> for Variant {
+    type Error = DeError;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), DeError> {
+        let value = seed.deserialize(StrDeserializer::<DeError>::new(self.0))?;
+        Ok((value, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant {
+    type Error = DeError;
+
+    fn unit_variant(self) -> Result<(), DeError> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, DeError> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, DeError> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, DeError> {
+        Err(serde::de::Error::custom("expected a plain name"))
+    }
+}

@@ -1,0 +1,69 @@
+//! Predicates and filters that are one text with commas, where Spring expects a list of them.
+
+use crate::de::canonical;
+use crate::source::placeholder::closing_brace;
+use crate::yaml::{Kind, Node, Places};
+
+/// Makes lists of `default-filters` and of routes' `predicates` and `filters` that are texts, split at their commas as
+/// Spring's binder does: `Path=/a/**,Method=GET` is two predicates.
+pub(crate) fn split(root: &mut Node, places: &mut Places) {
+    let Kind::Map(sections) = &mut root.kind else { return };
+    for (key, section) in sections {
+        match canonical(key).as_str() {
+            "defaultfilters" => split_text(section, places),
+            "routes" => {
+                let Kind::Seq(routes) = &mut section.kind else { continue };
+                let maps = routes.iter_mut().filter_map(|route| match &mut route.kind {
+                    Kind::Map(entries) => Some(entries),
+                    _ => None,
+                });
+                for (key, value) in maps.flatten() {
+                    if ["predicates", "filters"].contains(&canonical(key).as_str()) {
+                        split_text(value, places);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn split_text(node: &mut Node, places: &mut Places) {
+    let Kind::Scalar(text) = &node.kind else { return };
+    let items = items(text).into_iter().filter(|item| !item.is_empty());
+    let items = items.map(|item| Node { span: places.again(node.span), kind: Kind::Scalar(item.to_owned()) });
+    node.kind = Kind::Seq(items.collect());
+}
+
+/// What stands between the commas of `text`, but for those within a placeholder.
+fn items(text: &str) -> Vec<&str> {
+    let mut items = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = text[at..].find([',', '$']) {
+        let rest = &text[at + found..];
+        at += found + 1;
+        if rest.starts_with(',') {
+            items.push(text[start..at - 1].trim());
+            start = at;
+        } else if let Some(inside) = rest.strip_prefix("${")
+            && let Some(end) = closing_brace(inside)
+        {
+            at += end + 2;
+        }
+    }
+    items.push(text[start..].trim());
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_within_placeholders_are_no_ends() {
+        assert_eq!(items("Path=/a/**, Method=GET"), ["Path=/a/**", "Method=GET"]);
+        assert_eq!(items("Path=${P:/a,/b},Method=${M:${N:GET,}}"), ["Path=${P:/a,/b}", "Method=${M:${N:GET,}}"]);
+        assert_eq!(items("RewritePath=/a,$1,${open"), ["RewritePath=/a", "$1", "${open"]);
+        assert_eq!(items(""), [""]);
+    }
+}

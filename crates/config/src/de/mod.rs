@@ -1,0 +1,287 @@
+//! A serde `Deserializer` over [`Node`]s that finds every problem in one go.
+//!
+//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as whatever type is wanted. A key nobody knows is
+//! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
+//! again, so that the next problem comes to light too.
+
+pub(crate) mod access;
+pub(crate) mod comma_lists;
+pub(crate) mod spanned;
+pub(crate) mod status;
+pub(crate) mod units;
+pub(crate) mod values;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
+
+use crate::de::access::{Entries, Items, SpotAccess, Variant};
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::yaml::{Kind, Node, Span};
+
+/// Name of the newtype that asks for a value together with its origin: see [`crate::de::spanned::Spot`].
+pub(crate) const SPOT: &str = "$tollgate::Spot";
+/// Name of the newtype that asks for a node's origin alone: see [`crate::de::spanned::Whole`].
+pub(crate) const WHOLE: &str = "$tollgate::Whole";
+
+/// Values that do not fit are looked for this often before reading is given up.
+const MAX_PROBLEMS: usize = 100;
+
+/// What `kebab-case`, `camelCase` and `snake_case` spellings of one name have in common.
+pub(crate) fn canonical(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Whether two spellings have the same [`canonical`] one. Asked for every key of a file, so it allocates nothing.
+pub(crate) fn same_name(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other))
+}
+
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|byte| byte.to_ascii_lowercase())
+}
+
+/// A key that the wanted struct does not have.
+pub(crate) struct Unknown {
+    pub(crate) span: Span,
+    /// Path of keys that leads to it, itself last.
+    pub(crate) path: Vec<String>,
+    pub(crate) fields: &'static [&'static str],
+}
+
+/// Reads `node` as a `T`, its problems into `sink`, the keys that nobody knows beside it.
+pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<Unknown>) {
+    let mut blank = HashSet::new();
+    for _ in 0..MAX_PROBLEMS {
+        let context =
+            Context { blank: &blank, unknown: RefCell::default(), path: RefCell::default(), found: RefCell::default() };
+        match T::deserialize(De { node, context: &context }) {
+            Ok(value) => {
+                for (span, message) in context.found.take() {
+                    diagnostics.error(span, message);
+                }
+                return (value, context.unknown.take());
+            }
+            Err(error) => {
+                let span = error.span.unwrap_or(node.span);
+                diagnostics.error(span, error.message);
+                if span == node.span || !blank.insert(span.place) {
+                    break;
+                }
+            }
+        }
+    }
+    (T::default(), Vec::new())
+}
+
+/// Reports `unknown` keys with the nearest known one.
+pub(crate) fn report_unknown(unknown: &Unknown, diagnostics: &mut Diagnostics) {
+    let name = unknown.path.last().map_or("", String::as_str);
+    diagnostics.mistake(unknown.span.key(), format!("unknown key `{name}`")).help(suggest(name, unknown.fields));
+}
+
+pub(super) struct Context<'c> {
+    pub(super) blank: &'c HashSet<u32>,
+    pub(super) unknown: RefCell<Vec<Unknown>>,
+    pub(super) found: RefCell<Vec<(Span, String)>>,
+    pub(super) path: RefCell<Vec<String>>,
+}
+
+/// A value that does not fit, and where it stands.
+#[derive(Debug)]
+pub(crate) struct DeError {
+    message: String,
+    span: Option<Span>,
+}
+
+impl fmt::Display for DeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DeError {}
+
+impl serde::de::Error for DeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { message: message.to_string(), span: None }
+    }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        match found {
+            // What a `NonZero` says of it reads like Rust.
+            Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
+            _ => Self::custom(format_args!("expected {wanted}, found {found}")),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct De<'n, 'c> {
+    pub(super) node: &'n Node,
+    pub(super) context: &'c Context<'c>,
+}
+
+impl De<'_, '_> {
+    fn misfit<T>(self, wanted: &str) -> Result<T, DeError> {
+        Err(DeError {
+            message: format!("expected {wanted}, found {}", self.node.describe()),
+            span: Some(self.node.span),
+        })
+    }
+
+    /// Marks an error that does not know its place yet as this node's.
+    pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
+        result.map_err(|e| DeError { span: e.span.or(Some(self.node.span)), ..e })
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident $visit:ident $type:ty;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+            match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
+                Some(number) => self.here(visitor.$visit(number)),
+                // Nobody needs to be told twenty digits.
+                None if <$type>::BITS == 64 => self.misfit(&format!("a whole number from {}", <$type>::MIN)),
+                None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
+            }
+        }
+    )*};
+}
+
+impl<'de> serde::Deserializer<'de> for De<'_, '_> {
+    type Error = DeError;
+
+    whole_numbers! {
+        deserialize_i8 visit_i8 i8; deserialize_i16 visit_i16 i16; deserialize_i32 visit_i32 i32; deserialize_i64 visit_i64 i64;
+        deserialize_u8 visit_u8 u8; deserialize_u16 visit_u16 u16; deserialize_u32 visit_u32 u32; deserialize_u64 visit_u64 u64;
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match &self.node.kind {
+            Kind::Null => self.here(visitor.visit_unit()),
+            Kind::Scalar(text) => self.here(visitor.visit_str(text)),
+            Kind::Seq(_) => self.deserialize_seq(visitor),
+            Kind::Map(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+            Some("true" | "yes" | "on") => self.here(visitor.visit_bool(true)),
+            Some("false" | "no" | "off") => self.here(visitor.visit_bool(false)),
+            _ => self.misfit("true or false"),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self.node.scalar() {
+            Some(text) => self.here(visitor.visit_str(text)),
+            None => self.misfit("a text"),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match self.node.kind {
+            Kind::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
+        match name {
+            SPOT => visitor.visit_seq(SpotAccess { de: self, step: 0 }),
+            WHOLE => visitor.visit_u32(self.node.span.place),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match &self.node.kind {
+            Kind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
+            // Spring reads `a, b` as a list of two.
+            Kind::Scalar(text) => {
+                let parts: Vec<Node> = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .map(|part| Node { span: self.node.span, kind: Kind::Scalar(part.to_owned()) })
+                    .collect();
+                visitor.visit_seq(Items { items: parts.iter(), context: self.context })
+            }
+            Kind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
+            Kind::Map(_) => self.misfit("a list"),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        match &self.node.kind {
+            Kind::Map(entries) => visitor.visit_map(Entries {
+                entries: entries.iter(),
+                value: None,
+                fields: None,
+                seen: HashSet::new(),
+                context: self.context,
+            }),
+            _ => self.misfit("a map"),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        match &self.node.kind {
+            Kind::Map(entries) => visitor.visit_map(Entries {
+                entries: entries.iter(),
+                value: None,
+                fields: Some(fields),
+                seen: HashSet::new(),
+                context: self.context,
+            }),
+            Kind::Null => visitor.visit_map(Entries {
+                entries: [].iter(),
+                value: None,
+                fields: Some(fields),
+                seen: HashSet::new(),
+                context: self.context,
+            }),
+            _ => {
+                let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
+                if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
+                    // What follows may be a password.
+                    let message = format!("`{key}:` lacks a space behind its colon");
+                    return Err(DeError { message, span: Some(self.node.span) });
+                }
+                // `ssl` is Spring's.
+                let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
+                self.misfit(&format!("a map with {}", keys.join(", ")))
+            }
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
+        match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
+            Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
+            None => self.misfit(&format!("one of {}", variants.join(", "))),
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}

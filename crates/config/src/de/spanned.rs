@@ -1,0 +1,92 @@
+//! Raw values that know where they stand.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+use crate::de::{SPOT, WHOLE};
+use crate::yaml::Span;
+
+/// A value and where it stands. Reads like the value alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spanned<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Both<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Both<T> {
+            type Value = Spanned<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of a configuration")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spanned<T>, A::Error> {
+                let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
+                let value = seq.next_element()?.ok_or_else(|| A::Error::custom("no value"))?;
+                Ok(Spanned { value, span: Span::new(place) })
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(SPOT, Both(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+}
+
+/// A whole node, kept by its origin for somebody who reads it himself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeRef(pub(crate) Span);
+
+impl<'de> Deserialize<'de> for NodeRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Place;
+
+        impl Visitor<'_> for Place {
+            type Value = NodeRef;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a place in a configuration")
+            }
+
+            fn visit_u32<E>(self, place: u32) -> Result<NodeRef, E> {
+                Ok(NodeRef(Span::new(place)))
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(WHOLE, Place)
+    }
+}
+
+impl JsonSchema for NodeRef {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Anything".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!(true)
+    }
+}

@@ -1,0 +1,52 @@
+//! What edits of one route make of each other where its author may not expect it.
+
+use tollgate_filters::edit::Edit;
+
+use crate::diagnostics::Diagnostics;
+use crate::routes::definition::Written;
+
+/// Warns of edits, in the order in which requests meet them, that another one leaves without effect.
+pub(crate) fn check(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
+    hosts(edits, diagnostics);
+    prefixes(edits, diagnostics);
+    duplicates(edits, diagnostics);
+}
+
+/// A `Host` that is set goes upstream only where the request's own does.
+fn hosts(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
+    if edits.iter().any(|(edit, _)| edit.preserves_host()) {
+        return;
+    }
+    for (_, written) in edits.iter().filter(|(edit, _)| edit.touches_host()) {
+        diagnostics
+            .mistake(written.span, format!("`{}` has no effect: upstreams get the `Host` of their `uri`", written.text))
+            .help("SetRequestHostHeader sends another one, PreserveHostHeader that of the request");
+    }
+}
+
+/// A request gets one prefix.
+fn prefixes(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
+    for (_, written) in edits.iter().filter(|(edit, _)| edit.is_prefix_path()).skip(1) {
+        diagnostics
+            .mistake(written.span, format!("`{}` has no effect: another PrefixPath comes before it", written.text))
+            .help("of default-filters and a route's filters, the first PrefixPath alone applies");
+    }
+}
+
+/// Responses meet edits in reverse: what is added after duplicates were removed may be one.
+fn duplicates(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
+    for (at, (dedupe, written)) in edits.iter().enumerate() {
+        let added_later = edits[..at]
+            .iter()
+            .filter_map(|(edit, _)| edit.added_response_header())
+            .find(|name| dedupe.deduplicates(name));
+        if let Some(name) = added_later {
+            diagnostics
+                .warn(
+                    written.span,
+                    format!("`{name}` is added after its duplicates were removed: answers meet filters in reverse"),
+                )
+                .help("list DedupeResponseHeader before AddResponseHeader");
+        }
+    }
+}

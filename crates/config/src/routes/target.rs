@@ -1,0 +1,126 @@
+//! A route's `uri` to where it leads.
+
+use http::Uri;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::model::Scheme;
+use crate::model::Target;
+use crate::routes::forward;
+use crate::sections::upstreams::{self, Named};
+
+/// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
+pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
+    let text = uri.value.trim();
+    let at = uri.span;
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("echo") => return Some(Target::Echo),
+        Some("lb") => return upstreams::target(uri, upstreams, diagnostics),
+        Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),
+        Some("no") => return Some(Target::Nowhere),
+        Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
+            // The upgrade to WebSocket is HTTP's: a target of `ws` serves ordinary requests as well.
+            let scheme = if matches!(scheme, "https" | "wss") { Scheme::Https } else { Scheme::Http };
+            return http_target(text, scheme, uri, diagnostics);
+        }
+        Some(scheme @ ("http" | "https" | "ws" | "wss")) => {
+            diagnostics
+                .error(at, format!("`{text}` is no URI"))
+                .help(format!("write it like `{scheme}://127.0.0.1:9000`"));
+        }
+        Some(other) if text.contains("://") => {
+            diagnostics
+                .error(at, format!("unknown scheme `{other}`"))
+                .help("use `http://host:port`, `https://host:port`, or `echo:`");
+        }
+        // `localhost:8080` and `orders` alike.
+        _ => {
+            diagnostics
+                .error(at, format!("`{text}` has no scheme"))
+                .help(format!("write `http://{}`", text.trim_start_matches('/')));
+        }
+    }
+    None
+}
+
+fn http_target(text: &str, scheme: Scheme, spot: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Target> {
+    let at = spot.span;
+    let parsed = text.parse::<Uri>().ok();
+    let authority = parsed.as_ref().and_then(Uri::authority);
+    let (Some(uri), Some(authority)) = (&parsed, authority) else {
+        diagnostics.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
+        return None;
+    };
+    if authority.as_str().contains('@') {
+        diagnostics
+            .error(at, "a user and password in `uri` are not sent")
+            .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");
+        return None;
+    }
+    let port = match authority.as_str().rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().ok().filter(|port| *port > 0),
+        _ => Some(scheme.default_port()),
+    };
+    let (Some(port), false) = (port, authority.host().is_empty()) else {
+        diagnostics
+            .error(at, format!("`{text}` has no usable host and port"))
+            .help("write it like `http://127.0.0.1:9000`");
+        return None;
+    };
+    if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
+        diagnostics
+            .warn(at, "path and query of `uri` are ignored: only scheme, host and port count, as in Spring")
+            .help("`PrefixPath=/…` or `SetPath=/…` changes the path");
+    }
+    Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::yaml::Span;
+
+    fn target(text: &str) -> Option<Target> {
+        check(&Spanned { value: text.to_owned(), span: Span::ROOT }, &Named::new(), &mut Diagnostics::default())
+    }
+
+    #[test]
+    fn a_target_is_host_and_port_with_that_of_the_scheme_where_none_is_given() {
+        for (text, scheme, host, port) in [
+            ("http://orders", Scheme::Http, "orders", 80),
+            ("http://127.0.0.1:9000/", Scheme::Http, "127.0.0.1", 9000),
+            ("http://[::1]:81", Scheme::Http, "::1", 81),
+            ("https://[::1]", Scheme::Https, "::1", 443),
+            ("HTTP://example.org:80/ignored", Scheme::Http, "example.org", 80),
+            ("https://orders:8443", Scheme::Https, "orders", 8443),
+            ("ws://chat", Scheme::Http, "chat", 80),
+            ("wss://chat", Scheme::Https, "chat", 443),
+        ] {
+            assert_eq!(target(text), Some(Target::Http { scheme, host: host.to_owned(), port }), "{text}");
+        }
+        assert_eq!(target("echo:"), Some(Target::Echo));
+    }
+
+    #[test]
+    fn what_is_no_http_target_is_refused() {
+        for text in [
+            "",
+            "orders",
+            "localhost:8080",
+            "https:/a",
+            "wss:a",
+            "https://a:0",
+            "lb://a",
+            "ftp://a",
+            "http:/a",
+            "http://",
+            "http://a:99999",
+            "http://u:p@a",
+            "http://a b",
+        ] {
+            assert_eq!(target(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `trusted-proxies`: a list of addresses and networks, or Spring's one regular expression.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use regex::RegexBuilder;
+
+use crate::diagnostics::Diagnostics;
+use crate::model::TrustedProxies;
+use crate::yaml::{Kind, Node};
+
+/// Largest compiled expression in bytes.
+const REGEX_SIZE_LIMIT: usize = 1 << 20;
+
+/// Reads the node; absent means nobody.
+pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics) -> TrustedProxies {
+    let Some(node) = node else { return TrustedProxies::Nobody };
+    match &node.kind {
+        Kind::Null => TrustedProxies::Nobody,
+        Kind::Seq(items) => {
+            TrustedProxies::Networks(items.iter().filter_map(|item| listed(item, diagnostics)).collect())
+        }
+        Kind::Scalar(text) => match text.split(',').map(network).collect::<Option<Vec<_>>>() {
+            Some(networks) => TrustedProxies::Networks(networks),
+            // No address has a `/` in it: this was to be a network.
+            None if text.contains('/') => {
+                diagnostics.error(
+                    node.span,
+                    format!("expected addresses and networks such as `10.0.0.0/8`, found {}", node.describe()),
+                );
+                TrustedProxies::Nobody
+            }
+            None => pattern(text, node, diagnostics),
+        },
+        Kind::Map(_) => {
+            diagnostics
+                .error(node.span, "expected a list of addresses and networks, found a map")
+                .help("write `trusted-proxies: [10.0.0.0/8, 192.0.2.7]`");
+            TrustedProxies::Nobody
+        }
+    }
+}
+
+fn listed(item: &Node, diagnostics: &mut Diagnostics) -> Option<IpNet> {
+    let found = item.scalar().and_then(network);
+    if found.is_none() {
+        diagnostics.error(
+            item.span,
+            format!("expected an address or a network such as `10.0.0.0/8`, found {}", item.describe()),
+        );
+    }
+    found
+}
+
+/// An address or a network.
+pub(crate) fn network(text: &str) -> Option<IpNet> {
+    let text = text.trim();
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Spring's `trusted-proxies` is a Java expression that must match the peer's whole address.
+fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedProxies {
+    match RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_SIZE_LIMIT).build() {
+        Ok(regex) => {
+            if regex.is_match("not an address") {
+                diagnostics
+                    .warn(node.span, "this trusts every peer: anybody can forge their address")
+                    .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
+            }
+            TrustedProxies::Pattern(regex)
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            diagnostics
+                .error(node.span, format!("neither a network nor a regular expression: {reason}"))
+                .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
+            TrustedProxies::Nobody
+        }
+    }
+}

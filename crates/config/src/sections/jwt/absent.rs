@@ -1,0 +1,29 @@
+//! `jwt:` in a build without it.
+
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::check::Nodes;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::jwt::raw::RawJwt;
+use crate::yaml::Span;
+
+/// What `jwt:CLAIM` is bound to: nothing.
+pub(crate) struct Tokens;
+
+impl Tokens {
+    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, _: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Self {
+        if let Some(raw) = raw {
+            diagnostics
+                .error(raw.span.key(), "`jwt` needs a build with the feature `jwt`, which this one lacks")
+                .help("build without `--no-default-features`, or with `--features jwt`");
+        }
+        Self
+    }
+
+    /// `resolver` as it is: a `jwt:CLAIM` was refused by name.
+    #[expect(clippy::unused_self, reason = "the same shape as in a build with the feature")]
+    pub(crate) fn bind(&self, resolver: KeyResolver, _: Span, _: &mut Diagnostics) -> KeyResolver {
+        resolver
+    }
+}

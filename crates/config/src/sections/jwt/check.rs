@@ -1,0 +1,196 @@
+//! `jwt:`, and the key resolvers that read claims.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use tokio::sync::Notify;
+use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::check::{Nodes, positive};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::values::header_name;
+use crate::diagnostics::{Diagnostics, reasons, suggest};
+use crate::sections::jwt::model::{Jwt, KeySource};
+use crate::sections::jwt::raw::RawJwt;
+use crate::yaml::{Kind, Node, Span};
+
+/// What an author may write under `algorithms`.
+const ALGORITHMS: [&str; 12] =
+    ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "HS256", "HS384", "HS512"];
+
+/// What `jwt:CLAIM` is bound to.
+pub(crate) struct Tokens {
+    /// Whether the file has a section `jwt`, usable or not.
+    is_given: bool,
+    pub(crate) jwt: Option<Jwt>,
+}
+
+impl Tokens {
+    pub(crate) fn check(raw: Option<&Spanned<RawJwt>>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Self {
+        Self { is_given: raw.is_some(), jwt: raw.and_then(|raw| jwt(raw, nodes, diagnostics)) }
+    }
+
+    /// `resolver` with a verifier where it needs one; it stands at `at`.
+    pub(crate) fn bind(&self, resolver: KeyResolver, at: Span, diagnostics: &mut Diagnostics) -> KeyResolver {
+        match &self.jwt {
+            Some(jwt) => resolver.with_jwt(&jwt.verifier),
+            None => {
+                if !self.is_given && resolver.lacks_jwt() {
+                    diagnostics.error(at, "`jwt:` reads a claim, and nothing says whose tokens to believe")
+                        .help("add at the top level: `jwt: {jwks: \"https://id.example.com/jwks.json\", issuer: \"https://id.example.com\", audience: my-api}`");
+                }
+                resolver
+            }
+        }
+    }
+}
+
+/// The section; `None` when it cannot be used, which `sink` then knows.
+fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
+    let (at, raw) = (raw.span.key(), &raw.value);
+    let mut settings = Settings::default();
+    if let Some(listed) = &raw.algorithms {
+        settings.algorithms = listed.iter().filter_map(|name| algorithm(name, diagnostics)).collect();
+        if listed.is_empty() {
+            diagnostics.error(at, "`algorithms` is empty: no token would count").help("remove it for the default");
+        }
+    }
+    settings.issuers = texts(raw.issuer, nodes, diagnostics);
+    settings.audiences = texts(raw.audience, nodes, diagnostics);
+    if settings.audiences.is_empty() {
+        diagnostics
+            .info(at, "without `audience` tokens count that were made for other services")
+            .help("`audience: my-api` takes those whose `aud` names it");
+    }
+    if let Some(leeway) = raw.leeway {
+        settings.leeway = leeway.value.0;
+        if settings.leeway > Duration::from_secs(300) {
+            diagnostics.warn(leeway.span, "tokens count for longer than five minutes after they expired");
+        }
+    }
+    let source = source(raw, diagnostics);
+    let refresh = positive(raw.refresh, 300, diagnostics);
+    let Some(jwks) = &raw.jwks else {
+        diagnostics
+            .error(at, "`jwt` needs `jwks`: the keys that tokens are signed with")
+            .help("`jwks: \"https://id.example.com/jwks.json\"`, or a file's path");
+        return None;
+    };
+    let keys = key_source(jwks, diagnostics)?;
+    settings.source = source?;
+    let key_set = match &keys {
+        KeySource::File(path) => key_set(path, &settings, jwks.span, diagnostics)?,
+        KeySource::Server(_) => KeySet::empty(),
+    };
+    let wanted = Arc::new(Notify::new());
+    let hook = Arc::clone(&wanted);
+    let verifier = Verifier::new(settings, key_set).on_unknown_key(move || hook.notify_one());
+    Some(Jwt { keys, refresh, verifier: Arc::new(verifier), wanted })
+}
+
+fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Algorithm> {
+    let text = name.value.trim();
+    let known = ALGORITHMS.iter().find(|known| known.eq_ignore_ascii_case(text)).and_then(|known| known.parse().ok());
+    if known.is_none() {
+        if text.eq_ignore_ascii_case("none") {
+            diagnostics.error(name.span, "`none` is no signature: anybody can write such a token").help("remove it");
+        } else {
+            diagnostics.error(name.span, format!("unknown algorithm `{text}`")).help(suggest(text, &ALGORITHMS));
+        }
+    }
+    known
+}
+
+/// One text or a list of them.
+fn texts(whole: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
+    let Some(node) = whole.and_then(|whole| nodes.get(whole)) else { return Vec::new() };
+    let items: &[Node] = match &node.kind {
+        Kind::Null => return Vec::new(),
+        Kind::Seq(items) => items,
+        _ => std::slice::from_ref(node),
+    };
+    let mut texts = Vec::with_capacity(items.len());
+    for item in items {
+        match item.scalar() {
+            Some(text) if !text.is_empty() => texts.push(text.to_owned()),
+            _ => drop(diagnostics.error(item.span, format!("expected a text, found {}", item.describe()))),
+        }
+    }
+    texts
+}
+
+fn source(raw: &RawJwt, diagnostics: &mut Diagnostics) -> Option<TokenSource> {
+    match (&raw.header, &raw.cookie) {
+        (Some(_), Some(cookie)) => {
+            diagnostics.error(cookie.span.key(), "`header` and `cookie` are both given").help("remove one of them");
+            None
+        }
+        (Some(header), None) => {
+            let name = header_name(&header.value, header.span, diagnostics)?;
+            Some(if name == http::header::AUTHORIZATION { TokenSource::Bearer } else { TokenSource::Header(name) })
+        }
+        (None, Some(cookie)) => Some(TokenSource::Cookie(cookie.value.trim().to_owned())),
+        (None, None) => Some(TokenSource::Bearer),
+    }
+}
+
+fn key_source(jwks: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<KeySource> {
+    let text = jwks.value.trim();
+    if text.is_empty() {
+        diagnostics.error(jwks.span, "`jwks` must be a file's path or a URL, found nothing");
+        return None;
+    }
+    let Some((scheme, rest)) = text.split_once("://") else { return Some(KeySource::File(text.into())) };
+    let uri: Option<Uri> = text.parse().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default().to_owned();
+    if !["http", "https"].contains(&scheme) || host.is_empty() || rest.contains('@') {
+        diagnostics
+            .error(jwks.span, "`jwks` must be `https://host[:port]/path`, or a file's path")
+            .help("`jwks: \"https://id.example.com/jwks.json\"`");
+        return None;
+    }
+    let is_local = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(is_loopback);
+    if scheme == "http" && !is_local {
+        diagnostics
+            .warn(jwks.span, "over `http://` whoever stands between can put in keys of his own")
+            .help("use `https://`");
+    }
+    uri.map(KeySource::Server)
+}
+
+fn is_loopback(address: std::net::IpAddr) -> bool {
+    address.is_loopback()
+}
+
+/// The keys of a file, which must be there and in order from the start.
+fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnostics) -> Option<KeySet> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            diagnostics.error(at, format!("cannot read the key set {}: {error}", path.display()));
+            return None;
+        }
+    };
+    let keys = match KeySet::parse(&text) {
+        Ok(keys) => keys,
+        Err(error) => {
+            diagnostics
+                .error(at, format!("cannot use the key set {}: {}", path.display(), reasons(&error)))
+                .help("it is a JWK set (RFC 7517): `{\"keys\": [{\"kty\": \"RSA\", \"kid\": …}]}`");
+            return None;
+        }
+    };
+    for reason in keys.unusable() {
+        diagnostics.warn(at, format!("{reason}; it is left out"));
+    }
+    if !keys.fits_any(&settings.algorithms) {
+        diagnostics
+            .error(at, "no key of the set is made for one of `algorithms`")
+            .help("name the one that tokens are signed with; HS256, HS384 and HS512 only count when they are named");
+        return None;
+    }
+    Some(keys)
+}

@@ -1,0 +1,165 @@
+//! `redis:`: one server, Sentinels or a cluster, who logs in, and TLS.
+
+mod servers;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod url;
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use tollgate_limiter::store::redis::{Login, RedisSettings};
+
+use self::servers::Found;
+use crate::check::Nodes;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, reasons};
+use crate::model::Redis;
+use crate::sections::server::raw::{RawProtocol, RawRedis};
+
+/// A limiter must not be what a client waits for.
+const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The Redis that `raw` means; `None` when it cannot be used, which `sink` then knows.
+pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Redis> {
+    let redis = &raw.value;
+    let timeout = timeout(redis, diagnostics);
+    let said = tls::said(redis, nodes, diagnostics);
+    let found = servers::find(raw, diagnostics);
+    let (said, found) = (said?, found?);
+    let login = beside(redis, &found, diagnostics);
+    let database = database(redis, &found, diagnostics);
+    let resp2 = resp2(redis, &found, diagnostics);
+    let (servers, tls) = tls::agree(found, said, diagnostics)?;
+    let settings = RedisSettings {
+        login: login?,
+        database: database?,
+        tls,
+        resp2: resp2?,
+        timeout,
+        connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
+        batch: redis.batch.unwrap_or(true),
+        ..RedisSettings::of(servers)
+    };
+    if let Err(error) = settings.check() {
+        diagnostics.error(raw.span.key(), reasons(&error));
+        return None;
+    }
+    Some(Redis {
+        settings,
+        hash_keys: redis.hash_keys.unwrap_or(false),
+        denial_cache: redis.denial_cache.unwrap_or(true),
+        coalesce: redis.coalesce.unwrap_or(true),
+    })
+}
+
+fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
+    let Some(time) = redis.timeout else { return DEFAULT_TIMEOUT };
+    if time.value.0.is_zero() {
+        diagnostics.error(time.span, "must be longer than 0");
+    } else if time.value.0 > Duration::from_secs(1) {
+        diagnostics
+            .warn(time.span, format!("while Redis hangs every limited request waits {:?}", time.value.0))
+            .help("100ms is the default");
+    }
+    time.value.0
+}
+
+/// Who logs in, besides what a URL says of it.
+fn beside(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<Login> {
+    let heeded = !found.says_all(diagnostics);
+    let username = redis.username.as_ref().filter(|_| heeded);
+    let password = redis.password.as_ref().filter(|_| heeded);
+    let login = login(username, password, redis.password_file.as_ref(), diagnostics)?;
+    let (named, with_password) = match found {
+        Found::Url(url) => (url.has_username, url.has_password),
+        _ => (false, false),
+    };
+    let second = username.filter(|_| named && login.username.is_some()).map(|at| ("user name", at)).or_else(|| {
+        let given = password.or(redis.password_file.as_ref());
+        given.filter(|_| with_password && login.password.is_some()).map(|at| ("password", at))
+    });
+    if let Some((what, given)) = second {
+        diagnostics.error(given.span.key(), format!("`url` has a {what} already")).help("remove one of the two");
+        return None;
+    }
+    if let Some(name) = username.filter(|_| login.username.is_some() && login.password.is_none() && !with_password) {
+        diagnostics
+            .warn(name.span.key(), "`username` without a password: nobody logs in")
+            .help("add `password` or `password-file`");
+    }
+    Some(login)
+}
+
+/// A user name and a password, given or in a file. Empty ones count as absent: `${REDIS_PASSWORD:}`.
+pub(super) fn login(
+    username: Option<&Spanned<String>>,
+    password: Option<&Spanned<String>>,
+    file: Option<&Spanned<String>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Login> {
+    let given = |text: Option<&Spanned<String>>| text.map(|text| text.value.clone()).filter(|text| !text.is_empty());
+    let password = match (given(password), file) {
+        (Some(_), Some(file)) => {
+            diagnostics
+                .error(file.span.key(), "`password` and `password-file` are both given")
+                .help("remove one of them");
+            return None;
+        }
+        (None, Some(file)) => Some(secret(file, diagnostics)?),
+        (password, None) => password,
+    };
+    Some(Login { username: given(username), password })
+}
+
+/// What a file holds, without the line's end that editors put there.
+fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
+    let path = file.value.trim();
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let secret = text.trim_end_matches(['\r', '\n']);
+            if secret.is_empty() {
+                diagnostics.error(file.span, format!("the password file {path} is empty"));
+                return None;
+            }
+            Some(secret.to_owned())
+        }
+        Err(error) => {
+            diagnostics
+                .error(file.span, format!("cannot read the password file {path}: {error}"))
+                .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
+            None
+        }
+    }
+}
+
+fn database(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
+    let Some(Spanned { value: number, span }) = redis.database.filter(|_| !found.says_all(diagnostics)) else {
+        return Some(None);
+    };
+    match found {
+        Found::Cluster(_) if number > 0 => {
+            diagnostics.error(span, format!("a cluster has only database 0, not {number}")).help("remove `database`");
+            None
+        }
+        Found::Url(url) if url.database.is_some_and(|other| other != number) => {
+            diagnostics
+                .error(span, format!("`database` is {number}, and `url` names another"))
+                .help("remove one of the two");
+            None
+        }
+        Found::Cluster(_) => Some(None),
+        _ => Some(Some(number)),
+    }
+}
+
+fn resp2(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<bool> {
+    match (redis.protocol, found) {
+        (Some(protocol), Found::Url(url)) if url.says_protocol => {
+            diagnostics.error(protocol.span.key(), "`url` says which `protocol` already").help("remove one of the two");
+            None
+        }
+        (protocol, _) => Some(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),
+    }
+}

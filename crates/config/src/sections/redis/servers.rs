@@ -1,0 +1,173 @@
+//! Which servers: exactly one of `url`, `host`, `cluster` and `sentinel`.
+
+use std::net::Ipv6Addr;
+
+use tollgate_limiter::store::redis::{HostPort, Sentinel};
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::redis::url::{self, Url, everywhere};
+use crate::sections::server::raw::{RawCluster, RawRedis, RawSentinel};
+use crate::yaml::Span;
+
+/// The servers, before TLS is known.
+#[derive(Debug)]
+pub(super) enum Found {
+    Url(Url),
+    Cluster(Vec<HostPort>),
+    Sentinel(Sentinel),
+}
+
+impl Found {
+    /// Whether nothing but a URL counts: to Spring it says everything, and be it by its silence.
+    pub(super) fn says_all(&self, diagnostics: &Diagnostics) -> bool {
+        diagnostics.is_spring && matches!(self, Self::Url(url) if url.is_written)
+    }
+}
+
+/// The servers that `raw` names; `None` when they cannot be used, which `sink` then knows.
+pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<Found> {
+    let redis = &raw.value;
+    several(redis, diagnostics)?;
+    match (&redis.sentinel, &redis.cluster, &redis.url) {
+        (Some(sentinel), ..) => self::sentinel(sentinel, diagnostics).map(Found::Sentinel),
+        (None, Some(cluster), _) => self::cluster(cluster, diagnostics).map(Found::Cluster),
+        (None, None, Some(url)) => {
+            beside_url(redis, diagnostics);
+            url::check(url, diagnostics).map(Found::Url)
+        }
+        (None, None, None) => one(redis, raw.span.key(), diagnostics).map(Found::Url),
+    }
+}
+
+/// Complains when servers are named in more than one way. Spring takes `sentinel` first, then `cluster`.
+fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
+    let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
+    let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
+    let help = "leave one of `url`, `host`, `cluster` and `sentinel`";
+    if let Some(url) = &redis.url {
+        diagnostics
+            .error(url.span.key(), format!("`url` stands beside `{winner}`, which says where Redis is"))
+            .help(help);
+        return None;
+    }
+    let host = redis.host.as_ref().map(|host| ("host", host.span));
+    let port = redis.port.map(|port| ("port", port.span));
+    let cluster = cluster.filter(|_| sentinel.is_some()).map(|at| ("cluster", at));
+    let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
+    let is_clear = diagnostics.is_spring || clashes.peek().is_none();
+    for (name, at) in clashes {
+        let wins = if diagnostics.is_spring { ", which wins, as in Spring" } else { ", which says where Redis is" };
+        diagnostics.mistake(at.key(), format!("`{name}` stands beside `{winner}`{wins}")).help(help);
+    }
+    is_clear.then_some(())
+}
+
+/// What a URL leaves nothing for.
+fn beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
+    let text = |part: &Option<Spanned<String>>| part.as_ref().map(|part| part.span);
+    let parts = [("host", text(&redis.host)), ("port", redis.port.map(|part| part.span))];
+    let in_spring = [
+        ("username", text(&redis.username)),
+        ("password", text(&redis.password)),
+        ("database", redis.database.map(|part| part.span)),
+    ];
+    let (in_spring, wins) =
+        if diagnostics.is_spring { (in_spring.as_slice(), ", as in Spring") } else { (&[][..], "") };
+    for (name, at) in parts.iter().chain(in_spring) {
+        if let Some(at) = at {
+            diagnostics
+                .warn(at.key(), format!("`url` wins over `{name}`{wins}"))
+                .ineffective()
+                .help("remove it, or put it into the URL");
+        }
+    }
+}
+
+/// One server by its host and port.
+fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
+    let host = redis.host.as_ref().map_or("localhost", |host| host.value.trim());
+    let at = redis.host.as_ref().map_or(at, |host| host.span);
+    if host.contains("://") || host.contains('@') {
+        diagnostics
+            .error(at, "`host` is a name or an address, without a scheme or a login")
+            .help("`url` takes the whole of it");
+        return None;
+    }
+    let port = redis.port.map_or(6379, |port| port.value);
+    url::of_parts(host, port, redis.port.filter(|port| port.value == 0).map_or(at, |port| port.span), diagnostics)
+}
+
+fn cluster(cluster: &Spanned<RawCluster>, diagnostics: &mut Diagnostics) -> Option<Vec<HostPort>> {
+    nodes(&cluster.value.nodes, "cluster", 6379, cluster.span.key(), diagnostics)
+}
+
+fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> Option<Sentinel> {
+    let (at, raw) = (sentinel.span.key(), &sentinel.value);
+    let nodes = nodes(&raw.nodes, "sentinel", 26379, at, diagnostics);
+    let login = crate::sections::redis::login(
+        raw.username.as_ref(),
+        raw.password.as_ref(),
+        raw.password_file.as_ref(),
+        diagnostics,
+    );
+    if let (Some(name), Some(login)) = (&raw.username, &login)
+        && login.username.is_some()
+        && login.password.is_none()
+    {
+        diagnostics
+            .warn(name.span.key(), "`username` without a password: nobody logs in to a Sentinel")
+            .help("add `password` or `password-file`");
+    }
+    let master = raw.master.as_ref().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty());
+    if master.is_none() {
+        diagnostics
+            .error(at, "`sentinel` needs `master`: the name under which Sentinels watch the primary")
+            .help("`sentinel monitor NAME …` in a Sentinel's configuration says it; `mymaster` is usual");
+    }
+    Some(Sentinel { master: master?, nodes: nodes?, login: login? })
+}
+
+fn nodes(
+    list: &[Spanned<String>],
+    of: &str,
+    port: u16,
+    at: Span,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<HostPort>> {
+    if list.is_empty() {
+        diagnostics
+            .error(at, format!("`{of}` needs `nodes`"))
+            .help(format!("{of}: {{nodes: [\"host1:{port}\", \"host2:{port}\"]}}"));
+        return None;
+    }
+    let found: Vec<_> = list.iter().map(|node| host_port(node, of, port, diagnostics)).collect();
+    found.into_iter().collect()
+}
+
+/// `host:port`, an IPv6 address in brackets.
+fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Diagnostics) -> Option<HostPort> {
+    let text = node.value.trim();
+    let found = text.rsplit_once(':').and_then(|(host, port)| {
+        let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
+        let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let fits = match inside {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && !host.contains([':', '/', '@', '[', ']', ' ']),
+        };
+        fits.then(|| HostPort { host: inside.unwrap_or(host).to_owned(), port })
+    });
+    let Some(found) = found else {
+        let shown = if text.contains('@') { "a login in it".to_owned() } else { format!("`{text}`") };
+        let help = match text.split_once("://") {
+            Some(_) => "nodes have no scheme: TLS is `tls: true`, who logs in `username` and `password`".to_owned(),
+            None if text.contains('@') => "who logs in is `username` and `password` beside it".to_owned(),
+            None if !text.is_empty() && !text.contains(':') => format!("`{text}:{usual}`"),
+            None => format!("`10.0.0.1:{usual}`, `[2001:db8::1]:{usual}`"),
+        };
+        diagnostics.error(node.span, format!("a node of `{of}` is `host:port`, found {shown}")).help(help);
+        return None;
+    };
+    everywhere(&found.host, node.span, diagnostics)?;
+    Some(found)
+}

@@ -1,0 +1,155 @@
+//! `tls`, Spring's `ssl`, and what a URL's scheme says of it: all must agree, and nothing of it is ever left out quietly.
+
+use tollgate_limiter::store::redis::{Servers, Tls};
+
+use crate::check::Nodes;
+use crate::de;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::pem::{self, Bundle};
+use crate::sections::redis::servers::Found;
+use crate::sections::redis::url::{Kind, Url};
+use crate::sections::server::raw::{RawRedis, RawSsl, RawTls};
+use crate::yaml::{Kind as Yaml, Node, Span};
+
+/// What is said of TLS besides the URL.
+#[derive(Debug)]
+pub(super) enum Said {
+    Nothing,
+    Off(Span),
+    On(Tls, Span),
+}
+
+/// What `tls` or `ssl` says; `None` when it cannot be kept, which `sink` then knows.
+pub(super) fn said(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Said> {
+    let node = |whole: Option<_>| whole.and_then(|whole| nodes.get(whole));
+    match (node(redis.tls), node(redis.ssl)) {
+        (Some(_), Some(ssl)) => {
+            diagnostics.error(ssl.span.key(), "`ssl` and `tls` are both given").help("remove one of the two");
+            None
+        }
+        (Some(tls), None) => match flag(tls) {
+            Some(on) => Some(on),
+            None if matches!(tls.kind, Yaml::Map(_)) => files(tls, diagnostics),
+            None => misfit(tls, "`ca`, `cert` and `key`", diagnostics),
+        },
+        (None, Some(ssl)) => match flag(ssl) {
+            Some(on) => Some(on),
+            None if matches!(ssl.kind, Yaml::Map(_)) => self::ssl(ssl, nodes, diagnostics),
+            None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
+        },
+        (None, None) => Some(Said::Nothing),
+    }
+}
+
+fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Option<Said> {
+    diagnostics.error(node.span, format!("expected true, false or a map with {keys}, found {}", node.describe()));
+    None
+}
+
+/// Plain `true` or `false`.
+fn flag(node: &Node) -> Option<Said> {
+    match node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+        Some("true" | "yes" | "on") => Some(Said::On(Tls::default(), node.span)),
+        Some("false" | "no" | "off") => Some(Said::Off(node.span)),
+        _ => None,
+    }
+}
+
+fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
+    let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
+    unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+    // `${REDIS_CA:}` of an environment that says nothing.
+    let given = |file: Option<Spanned<String>>| file.filter(|file| !file.value.trim().is_empty());
+    let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
+    let ca = ca.as_ref().map(|file| pem::file(file, "CERTIFICATE", diagnostics));
+    let client = match (&cert, &key) {
+        (Some(cert), Some(key)) => {
+            Some((pem::file(cert, "CERTIFICATE", diagnostics), pem::file(key, "PRIVATE KEY", diagnostics)))
+        }
+        (None, None) => None,
+        (Some(at), None) | (None, Some(at)) => {
+            diagnostics
+                .error(at.span.key(), "`cert` and `key` go together: a certificate is of use to whoever has its key")
+                .help("give both, or neither");
+            return None;
+        }
+    };
+    let Bundle { ca, identity } = Bundle::of(ca, client)?;
+    Some(Said::On(Tls { ca, client: identity }, node.span))
+}
+
+fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Said> {
+    let (raw, unknown) = de::read::<RawSsl>(node, diagnostics);
+    for unknown in &unknown {
+        let name = unknown.path.join(".");
+        diagnostics
+            .error(unknown.span.key(), format!("`ssl.{name}` is no setting that can be kept"))
+            .help("`enabled` and `bundle`; TLS with less than was asked for would be no answer");
+    }
+    if !unknown.is_empty() {
+        return None;
+    }
+    let bundle = raw.bundle.as_ref().filter(|name| !name.value.trim().is_empty());
+    match (raw.enabled, bundle) {
+        (Some(Spanned { value: false, span }), bundle) => {
+            if let Some(bundle) = bundle {
+                diagnostics
+                    .warn(bundle.span.key(), "`bundle` does nothing: `enabled: false` switches TLS off")
+                    .help("remove one of the two");
+            }
+            Some(Said::Off(span))
+        }
+        (_, Some(name)) => {
+            let bundles = raw.bundles.and_then(|whole| nodes.get(whole));
+            let Bundle { ca, identity } = pem::bundle(name, bundles, diagnostics)?;
+            Some(Said::On(Tls { ca, client: identity }, name.span))
+        }
+        (Some(enabled), None) => Some(Said::On(Tls::default(), enabled.span)),
+        (None, None) => Some(Said::Nothing),
+    }
+}
+
+/// The servers with what holds for TLS, when all that is said agrees.
+pub(super) fn agree(found: Found, said: Said, diagnostics: &mut Diagnostics) -> Option<(Servers, Option<Tls>)> {
+    let url = match found {
+        Found::Sentinel(sentinel) => return Some((Servers::Sentinel(sentinel), on(said))),
+        Found::Cluster(nodes) => return Some((Servers::Cluster(nodes), on(said))),
+        Found::Url(url) => url,
+    };
+    match (url.kind, said) {
+        (Kind::Tls, Said::Off(at)) => {
+            diagnostics
+                .error(at, "`redis.url` begins with rediss://, which is TLS, and here it is switched off")
+                .help("remove one of the two");
+            None
+        }
+        (Kind::Socket, Said::On(_, at)) => {
+            diagnostics.error(at, "a unix socket has no TLS").help("remove `tls`");
+            None
+        }
+        (Kind::Plain, Said::On(_, at)) if url.is_written && !diagnostics.is_spring => {
+            diagnostics
+                .error(at, "TLS is asked for, and `redis.url` begins with redis://, which is none")
+                .help("write `rediss://`");
+            None
+        }
+        (Kind::Plain, Said::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
+        (Kind::Tls, Said::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
+        (Kind::Tls, said @ Said::On(..)) => Some((Servers::One(url.text), on(said))),
+        (Kind::Plain | Kind::Socket, Said::Nothing | Said::Off(_)) => Some((Servers::One(url.text), None)),
+    }
+}
+
+fn on(said: Said) -> Option<Tls> {
+    match said {
+        Said::On(tls, _) => Some(tls),
+        Said::Nothing | Said::Off(_) => None,
+    }
+}
+
+/// The same URL for TLS.
+fn secure(url: &Url) -> String {
+    let rest = url.text.split_once("://").map_or(url.text.as_str(), |(_, rest)| rest);
+    format!("rediss://{rest}")
+}

@@ -1,0 +1,200 @@
+//! `redis.url`: checked without the driver, whose messages know no places. Passwords in it never get into a message.
+
+use std::net::IpAddr;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::yaml::Span;
+
+/// A URL that the driver takes, and what it says.
+#[derive(Debug)]
+pub(super) struct Url {
+    pub(super) text: String,
+    pub(super) kind: Kind,
+    pub(super) has_username: bool,
+    pub(super) has_password: bool,
+    pub(super) database: Option<u32>,
+    pub(super) says_protocol: bool,
+    /// Whether its author wrote it, rather than a host and a port.
+    pub(super) is_written: bool,
+    pub(super) span: Span,
+}
+
+/// What a scheme means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    Tls,
+    Socket,
+}
+
+const SCHEMES: [(&str, Kind); 7] = [
+    ("redis", Kind::Plain),
+    ("valkey", Kind::Plain),
+    ("rediss", Kind::Tls),
+    ("valkeys", Kind::Tls),
+    ("redis+unix", Kind::Socket),
+    ("valkey+unix", Kind::Socket),
+    ("unix", Kind::Socket),
+];
+
+/// Words for versions of the protocol in a URL.
+const PROTOCOLS: [&str; 4] = ["2", "resp2", "3", "resp3"];
+
+/// What `url` says; `None` when the driver would not take it, which `sink` then knows.
+pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Url> {
+    let (text, at) = (url.value.trim(), url.span);
+    let Some((scheme, rest)) = text.split_once("://") else {
+        let lacks = if text.is_empty() { "is empty" } else { "has no scheme" };
+        diagnostics.error(at, format!("`redis.url` {lacks}")).help("write it like `redis://127.0.0.1:6379`");
+        return None;
+    };
+    let Some((_, kind)) = SCHEMES.into_iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known)) else {
+        let help = match scheme {
+            "redis-sentinel" => "Sentinels are named as `sentinel: {master: NAME, nodes: [\"host:26379\"]}`",
+            "redis-cluster" => "a cluster is named as `cluster: {nodes: [\"host:6379\"]}`",
+            _ => "write it like `redis://127.0.0.1:6379`, `rediss://…` for TLS, `redis+unix:///run/redis.sock`",
+        };
+        diagnostics.error(at, format!("`redis.url` must begin with redis:// or rediss://, not {scheme}://")).help(help);
+        return None;
+    };
+    let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (tail, fragment) = tail.split_once('#').map_or((tail, None), |(tail, fragment)| (tail, Some(fragment)));
+    let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+    if !authority.contains('@') && [path, fragment.unwrap_or_default()].iter().any(|part| part.contains('@')) {
+        diagnostics
+            .error(at, "`redis.url` ends before its `@`: a `/`, `?` or `#` within a user name or password")
+            .help("write them as `%2F`, `%3F` and `%23`, or give `password` beside `url`");
+        return None;
+    }
+    if let Some(fragment) = fragment {
+        let found = diagnostics.error(at, "`redis.url` must not have a part behind `#`");
+        if fragment == "insecure" {
+            found.help("certificates are always verified: `tls: {ca: FILE}` names an authority of your own");
+        }
+        return None;
+    }
+    let (user, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (username, password) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
+    let mut found = Url {
+        text: text.to_owned(),
+        kind,
+        has_username: !username.is_empty(),
+        has_password: password.is_some_and(|password| !password.is_empty()),
+        database: None,
+        says_protocol: false,
+        is_written: true,
+        span: at,
+    };
+    parameters(query, &mut found, diagnostics)?;
+    if kind == Kind::Socket {
+        if !authority.is_empty() || path.len() < 2 {
+            diagnostics
+                .error(at, "`redis.url` must name a socket by its whole path")
+                .help("three slashes: `redis+unix:///run/redis/redis.sock`");
+            return None;
+        }
+        return Some(found);
+    }
+    host(host_port, "redis.url", at, diagnostics)?;
+    let number = path.trim_matches('/');
+    if !number.is_empty() {
+        let Ok(database) = number.parse() else {
+            diagnostics
+                .error(at, format!("`redis.url` must end in the number of a database, found `{number}`"))
+                .help("write it like `redis://127.0.0.1:6379/0`");
+            return None;
+        };
+        found.database = Some(database);
+    }
+    if diagnostics.is_spring && found.has_username && password.is_none() {
+        // Spring takes a word without a colon for the password.
+        found.text = text.replacen("://", "://:", 1);
+        (found.has_username, found.has_password) = (false, true);
+    }
+    Some(found)
+}
+
+/// The one server at `host`, an IPv6 address with or without brackets, and `port`.
+pub(super) fn of_parts(host: &str, port: u16, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
+    let brackets = host.contains(':') && !host.starts_with('[');
+    let host_port = if brackets { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    self::host(&host_port, "redis.host", at, diagnostics)?;
+    Some(Url {
+        text: format!("redis://{host_port}"),
+        kind: Kind::Plain,
+        has_username: false,
+        has_password: false,
+        database: None,
+        says_protocol: false,
+        is_written: false,
+        span: at,
+    })
+}
+
+/// The host and the port, if any, that the key `of` names.
+fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
+    let uri = if host_port.contains(['/', '@', '?', '#']) {
+        None
+    } else {
+        format!("http://{host_port}/").parse::<http::Uri>().ok()
+    };
+    let host = uri.and_then(|uri| uri.host().map(str::to_owned)).filter(|host| !host.is_empty());
+    let port_fits = host_port
+        .rsplit_once(':')
+        .is_none_or(|(_, port)| port.ends_with(']') || port.parse::<u16>().is_ok_and(|port| port > 0));
+    let Some(host) = host.filter(|_| port_fits) else {
+        diagnostics
+            .error(at, format!("`{of}` has no usable host and port in `{host_port}`"))
+            .help("write it like `redis://127.0.0.1:6379`");
+        return None;
+    };
+    everywhere(host.trim_matches(['[', ']']), at, diagnostics)
+}
+
+/// An address that servers listen on is none to connect to.
+pub(super) fn everywhere(host: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
+    if host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified()) {
+        diagnostics
+            .error(at, format!("`{host}` is where a server listens, not where it can be reached"))
+            .help("`127.0.0.1` is this machine");
+        return None;
+    }
+    Some(())
+}
+
+/// What stands behind `?`.
+fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Option<()> {
+    for (name, value) in
+        query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
+    {
+        match (name, url.kind) {
+            ("protocol", _) if PROTOCOLS.contains(&value) => url.says_protocol = true,
+            ("protocol", _) => {
+                diagnostics.error(
+                    url.span,
+                    format!("expected `protocol=resp2` or `protocol=resp3` in `redis.url`, found `{value}`"),
+                );
+                return None;
+            }
+            ("user", Kind::Socket) => url.has_username = true,
+            ("pass", Kind::Socket) => url.has_password = true,
+            ("db", Kind::Socket) => match value.parse() {
+                Ok(database) => url.database = Some(database),
+                Err(_) => {
+                    diagnostics.error(
+                        url.span,
+                        format!("`db` in `redis.url` must be the number of a database, found `{value}`"),
+                    );
+                    return None;
+                }
+            },
+            _ => {
+                diagnostics
+                    .mistake(url.span, format!("`redis.url` has a parameter `{name}`, which means nothing here"))
+                    .help("settings stand beside `url`: `timeout`, `connections`, `database`");
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,5 @@
+//! TODO-DOC
+
+pub(crate) mod check;
+pub(crate) mod raw;
+pub(crate) mod tls;

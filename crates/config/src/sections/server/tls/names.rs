@@ -1,0 +1,58 @@
+//! Which certificate a client is shown: by the name that it asks for (SNI, RFC 6066 §3).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::diagnostics::Diagnostics;
+use crate::sections::server::tls::{bundle, identity};
+use crate::sections::tls::RawServerName;
+use crate::yaml::{Node, Span};
+
+/// Certificates by the name that is asked for, and the one for everybody else.
+#[derive(Debug)]
+pub(super) struct ByName {
+    pub(super) default: Arc<CertifiedKey>,
+    /// Names in lower case; `*.example.org` stands for one label more.
+    pub(super) by_name: HashMap<String, Arc<CertifiedKey>>,
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| self.named(&name.to_ascii_lowercase()));
+        Some(Arc::clone(named.unwrap_or(&self.default)))
+    }
+}
+
+impl ByName {
+    fn named(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
+        if self.by_name.is_empty() {
+            return None;
+        }
+        self.by_name.get(name).or_else(|| self.by_name.get(&format!("*.{}", name.split_once('.')?.1)))
+    }
+}
+
+/// `server-name-bundles`; `None` when one of them cannot be had, which `sink` then knows.
+pub(super) fn read(
+    listed: Option<&[RawServerName]>,
+    bundles: Option<&Node>,
+    provider: &CryptoProvider,
+    diagnostics: &mut Diagnostics,
+) -> Option<HashMap<String, Arc<CertifiedKey>>> {
+    let mut by_name = HashMap::new();
+    for entry in listed.unwrap_or_default() {
+        let (Some(name), Some(bundle)) = (&entry.server_name, &entry.bundle) else {
+            let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(Span::ROOT, |given| given.span);
+            diagnostics.error(at, "`server-name` and `bundle` go together").help("give both");
+            return None;
+        };
+        let locations = bundle::find(bundle, bundles, diagnostics)?;
+        let identity = identity(&locations, bundle.span, false, provider, diagnostics)?;
+        by_name.insert(name.value.trim().to_ascii_lowercase(), identity);
+    }
+    Some(by_name)
+}

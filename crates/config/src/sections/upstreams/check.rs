@@ -1,0 +1,265 @@
+//! Upstreams, raw to checked.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::check::{Nodes, positive};
+use crate::de;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::Diagnostics;
+use crate::filters::Settings;
+use crate::key_resolvers::one_key_resolver;
+use crate::model::Scheme;
+use crate::routes::definition::Arg;
+use crate::sections::upstreams::liveness::{ejection, health_check};
+use crate::sections::upstreams::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
+use crate::sections::upstreams::raw::{
+    RawBalance, RawDns, RawDnsQuery, RawEndpoint, RawRecords, RawScheme, RawUpstream,
+};
+use crate::sections::upstreams::spring;
+use crate::sections::upstreams::target::endpoint;
+use crate::yaml::{Kind, Node, Span};
+
+/// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
+pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
+
+/// Every upstream of the file.
+pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Named {
+    let mut named = Named::new();
+    for (name, raw) in &settings.raw.upstreams {
+        let upstream = Reading { name, raw, settings }.upstream(diagnostics);
+        named.insert(name.clone(), upstream.map(Arc::new));
+    }
+    spring::add(&mut named, settings, diagnostics);
+    named
+}
+
+/// An upstream that is being read.
+struct Reading<'r> {
+    name: &'r str,
+    raw: &'r Spanned<RawUpstream>,
+    settings: &'r Settings<'r>,
+}
+
+impl Reading<'_> {
+    fn upstream(&self, diagnostics: &mut Diagnostics) -> Option<Upstream> {
+        let raw = &self.raw.value;
+        let endpoints = self.endpoints(diagnostics);
+        let balance = self.balance(diagnostics);
+        let health = match &raw.health {
+            None => Some(None),
+            Some(health) => health_check(health, diagnostics),
+        };
+        let ejection = ejection(&raw.ejection, diagnostics);
+        Some(Upstream { name: self.name.into(), endpoints: endpoints?, balance: balance?, health: health?, ejection })
+    }
+
+    fn endpoints(&self, diagnostics: &mut Diagnostics) -> Option<EndpointSource> {
+        match (&self.raw.value.endpoints, &self.raw.value.dns) {
+            (Some(_), Some(dns)) => {
+                diagnostics
+                    .error(dns.span.key(), format!("upstream `{}` has both `endpoints` and `dns`", self.name))
+                    .help("keep one: a list, or a name whose addresses are the list");
+                None
+            }
+            (Some(list), None) => {
+                listed(&list.value, self.settings.nodes, list.span, diagnostics).map(EndpointSource::Listed)
+            }
+            (None, Some(dns)) => query(dns, diagnostics).map(EndpointSource::Dns),
+            (None, None) => {
+                diagnostics
+                    .error(self.raw.span.key(), format!("upstream `{}` has no servers", self.name))
+                    .help("`endpoints: [\"http://host:port\"]` lists them, `dns: {name: orders.internal}` finds them");
+                None
+            }
+        }
+    }
+
+    fn balance(&self, diagnostics: &mut Diagnostics) -> Option<Balance> {
+        let raw = &self.raw.value;
+        let hash_by = raw.hash_by.and_then(|whole| self.settings.nodes.get(whole));
+        let balance = match raw.balance.as_ref().map(|balance| balance.value) {
+            None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
+            Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,
+            Some(RawBalance::Random) => Balance::Random,
+            Some(RawBalance::ConsistentHash) => {
+                let Some(node) = hash_by else {
+                    let at = raw.balance.as_ref().map_or(self.raw.span, |balance| balance.span);
+                    diagnostics
+                        .error(at, "`consistent-hash` needs `hash-by`, which says whose requests stay together")
+                        .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of such");
+                    return None;
+                };
+                return resolver(node, self.settings, diagnostics).map(Balance::ConsistentHash);
+            }
+        };
+        if let Some(node) = hash_by {
+            diagnostics
+                .mistake(node.span.key(), "`hash-by` has no effect without `balance: consistent-hash`")
+                .help("add `balance: consistent-hash`, or remove `hash-by`");
+        }
+        Some(balance)
+    }
+}
+
+/// One key resolver, or several that count together.
+fn resolver(node: &Node, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+    let parts: &[Node] = match &node.kind {
+        Kind::Seq(items) => items,
+        _ => std::slice::from_ref(node),
+    };
+    let read = |part: &Node, diagnostics: &mut Diagnostics| {
+        let Some(value) = part.scalar().map(str::to_owned) else {
+            diagnostics
+                .error(part.span, format!("expected a key resolver, found {}", part.describe()))
+                .help("write `ip`, `\"header:X-User\"`, or a list of such");
+            return None;
+        };
+        one_key_resolver(&Arg { name: None, value, span: part.span }, &settings.limits, diagnostics)
+    };
+    let resolvers: Option<Vec<_>> = parts.iter().map(|part| read(part, diagnostics)).collect();
+    resolvers.map(KeyResolver::composite)
+}
+
+fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<ListedEndpoint>> {
+    if list.is_empty() {
+        diagnostics
+            .error(at, "`endpoints` is empty: nobody could answer")
+            .help("write `endpoints: [\"http://host:port\"]`");
+        return None;
+    }
+    let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
+    let mut whole = true;
+    for node in list.iter().filter_map(|whole| nodes.get(*whole)) {
+        let Some((read, at)) = one_endpoint(node, diagnostics) else {
+            whole = false;
+            continue;
+        };
+        if endpoints.iter().any(|known| known.address == read.address) {
+            diagnostics
+                .mistake(at, format!("`{}` stands in the list already", read.address))
+                .help("`weight: 2` doubles its share");
+            continue;
+        }
+        endpoints.push(read);
+    }
+    if whole && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
+        diagnostics
+            .error(at, "every endpoint has the weight 0: nobody could answer")
+            .help("give one of them a weight above 0");
+        return None;
+    }
+    whole.then_some(endpoints)
+}
+
+/// An endpoint and the place of its URI.
+fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEndpoint, Span)> {
+    if let Some(text) = node.scalar() {
+        let uri = Spanned { value: text.to_owned(), span: node.span };
+        return Some((ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight: 1, priority: 0 }, node.span));
+    }
+    if !matches!(node.kind, Kind::Map(_)) {
+        diagnostics
+            .error(node.span, format!("expected an endpoint, found {}", node.describe()))
+            .help("write `http://host:port`, or `{uri: \"http://host:port\", weight: 2}`");
+        return None;
+    }
+    let (raw, unknown) = de::read::<RawEndpoint>(node, diagnostics);
+    unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+    let Some(uri) = &raw.uri else {
+        diagnostics.error(node.span, "an endpoint without `uri`").help("`uri: http://host:port` says where it is");
+        return None;
+    };
+    let weight = match &raw.weight {
+        Some(weight) if weight.value > MAX_WEIGHT => {
+            diagnostics
+                .error(weight.span, format!("`weight` is at most {MAX_WEIGHT}, found {}", weight.value))
+                .help("only the proportion to the other weights counts");
+            return None;
+        }
+        weight => weight.as_ref().map_or(1, |weight| weight.value),
+    };
+    Some((
+        ListedEndpoint { address: endpoint(uri, diagnostics)?, weight, priority: raw.priority.unwrap_or(0) },
+        uri.span,
+    ))
+}
+
+/// As SRV records have it (RFC 2782).
+const MAX_WEIGHT: u32 = 65_535;
+
+fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<DnsQuery> {
+    let (at, raw) = (raw.span, &raw.value);
+    let Some(name) = &raw.name else {
+        diagnostics.error(at, "`dns` without `name`").help("`name: orders.internal` is what DNS is asked for");
+        return None;
+    };
+    let host = name.value.trim().trim_end_matches('.');
+    let fits = !host.is_empty()
+        && host.len() <= 253
+        && host.split('.').all(|label| {
+            (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+        });
+    if !fits || host.parse::<IpAddr>().is_ok() {
+        diagnostics
+            .error(name.span, format!("`{}` is no name that DNS could be asked for", name.value))
+            .help("write it like `orders.internal`; servers with addresses stand in `endpoints`");
+        return None;
+    }
+    let scheme = match raw.scheme {
+        None | Some(RawScheme::Http) => Scheme::Http,
+        Some(RawScheme::Https) => Scheme::Https,
+    };
+    let port = match &raw.port {
+        Some(port) if port.value == 0 => {
+            diagnostics.error(port.span, "`port` must be from 1 to 65535");
+            return None;
+        }
+        port => port.as_ref().map_or(scheme.default_port(), |port| port.value),
+    };
+    let records = match raw.records.as_ref().map(|records| records.value) {
+        None | Some(RawRecords::A) => Records::A(port),
+        Some(RawRecords::Aaaa) => Records::Aaaa(port),
+        Some(RawRecords::Any) => Records::Any(port),
+        Some(RawRecords::Srv) => {
+            if let Some(port) = &raw.port {
+                diagnostics
+                    .mistake(port.span.key(), "`port` has no effect: SRV records name ports themselves")
+                    .help("remove it");
+            }
+            Records::Srv
+        }
+    };
+    if host.starts_with('_') && records != Records::Srv {
+        diagnostics
+            .warn(name.span, format!("`{host}` looks like the name of SRV records, and is asked for addresses"))
+            .help("`type: SRV` asks for them");
+    }
+    Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: positive(raw.refresh, 30, diagnostics) })
+}
+
+/// Who is asked for endpoints.
+pub(crate) fn dns(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
+    let parts: &[Node] = match raw.server.and_then(|whole| nodes.get(whole)) {
+        None => &[],
+        Some(Node { kind: Kind::Seq(items), .. }) => items,
+        Some(one) => std::slice::from_ref(one),
+    };
+    let read = |part: &Node| {
+        let text = part.scalar().unwrap_or_default().trim();
+        let address = text.parse::<SocketAddr>().ok();
+        let address = address.or_else(|| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 53)));
+        if address.is_none() {
+            diagnostics
+                .error(part.span, format!("`dns.server` is an address, found {}", part.describe()))
+                .help("write it like `10.0.0.2`, or `10.0.0.2:53`");
+        }
+        address
+    };
+    let servers = parts.iter().filter_map(read).collect();
+    Dns { servers, timeout: raw.timeout.map_or(Duration::from_secs(2), |time| positive(Some(time), 2, diagnostics)) }
+}

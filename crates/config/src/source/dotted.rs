@@ -1,0 +1,133 @@
+//! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`) and one map over another.
+
+use crate::de::same_name;
+use crate::diagnostics::Diagnostics;
+use crate::yaml::{Kind, Node, Places};
+
+/// More steps than any dotted key has.
+const MAX_STEPS: usize = 32;
+
+/// Unfolds every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, is taken as it is.
+pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
+    settle(expand_keys(node, places, diagnostics))
+}
+
+fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
+    let span = node.span;
+    let kind = match node.kind {
+        Kind::Map(entries) => {
+            let mut result = Node { span, kind: Kind::Map(Vec::with_capacity(entries.len())) };
+            for (key, value) in entries {
+                let mut value = expand_keys(value, places, diagnostics);
+                let at = value.span;
+                if diagnostics.is_spring && key.starts_with('/') {
+                    diagnostics
+                        .warn(at.key(), format!("Spring drops the slashes of the key `{key}`; here they stay"))
+                        .help(format!("write `\"[{key}]\"`"));
+                }
+                let mut steps = split(&key);
+                let first = if steps.is_empty() { key } else { steps.remove(0) };
+                for step in steps.into_iter().rev() {
+                    let span = places.again(value.span);
+                    value = Node { span, kind: Kind::Map(vec![(step, value)]) };
+                }
+                if is_taken(&result, &first, &value) {
+                    diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
+                }
+                merge(&mut result, Node { span, kind: Kind::Map(vec![(first, value)]) });
+            }
+            result.kind
+        }
+        Kind::Seq(items) => Kind::Seq(items.into_iter().map(|item| expand_keys(item, places, diagnostics)).collect()),
+        other => other,
+    };
+    Node { span, kind }
+}
+
+/// Whether `key` in another spelling stands in `map` already and the two cannot be joined.
+fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
+    let Kind::Map(entries) = &map.kind else { return false };
+    entries
+        .iter()
+        .filter(|(name, _)| same_name(name, key))
+        .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
+}
+
+/// Turns every map of indices below `node` into the list it stands for.
+fn settle(node: Node) -> Node {
+    let kind = match node.kind {
+        Kind::Map(entries) => {
+            indexed(Kind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect()))
+        }
+        Kind::Seq(items) => Kind::Seq(items.into_iter().map(settle).collect()),
+        other => other,
+    };
+    Node { span: node.span, kind }
+}
+
+/// `a.b[0].c` as `a`, `b`, `[0]`, `c`.
+pub(crate) fn split(key: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut rest = key;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let Some(end) = inside.find(']') else { return vec![key.to_owned()] };
+            let name = &inside[..end];
+            steps.push(if is_index(name) { format!("[{name}]") } else { name.to_owned() });
+            rest = inside[end + 1..].trim_start_matches('.');
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            steps.push(rest[..end].to_owned());
+            rest = rest[end..].strip_prefix('.').unwrap_or(&rest[end..]);
+        }
+    }
+    if steps.len() > MAX_STEPS { vec![key.to_owned()] } else { steps }
+}
+
+fn is_index(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A map whose keys are all `[0]`, `[1]` … is a list.
+fn indexed(kind: Kind) -> Kind {
+    let Kind::Map(entries) = kind else { return kind };
+    let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
+    if entries.is_empty() || entries.iter().any(|(key, _)| number(key).is_none()) {
+        return Kind::Map(entries);
+    }
+    let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
+    items.sort_by_key(|(index, _)| *index);
+    Kind::Seq(items.into_iter().map(|(_, value)| value).collect())
+}
+
+/// Lays `over` on `under`: maps join key by key, anything else is replaced, as between Spring's property sources.
+pub(crate) fn merge(under: &mut Node, over: Node) {
+    match (&mut under.kind, over.kind) {
+        (Kind::Map(entries), Kind::Map(more)) => {
+            for (key, value) in more {
+                match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
+                    Some((_, old)) => merge(old, value),
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (_, kind) => {
+            under.kind = kind;
+            under.span = over.span;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_split_at_dots_and_indices_but_not_within_brackets() {
+        assert_eq!(split("a.b"), ["a", "b"]);
+        assert_eq!(split("routes[0].id"), ["routes", "[0]", "id"]);
+        assert_eq!(split("[redis-rate-limiter.replenishRate]"), ["redis-rate-limiter.replenishRate"]);
+        assert_eq!(split("[/**]"), ["/**"]);
+        assert_eq!(split("plain"), ["plain"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! `${NAME}` and `${NAME:default}` in values, as Spring resolves them.
+//!
+//! They are resolved in scalars after parsing, so no value can inject YAML. A default, or a property of the file, may
+//! hold placeholders again. A value of the environment is taken as it is: it may be a password with `${` in it, and
+//! must not end up in a message.
+
+use std::collections::HashSet;
+
+use crate::diagnostics::Diagnostics;
+use crate::source::environment::Literal;
+use crate::yaml::{Kind, Node};
+
+/// Nesting at which a default that leads back to itself is given up.
+const MAX_DEPTH: usize = 16;
+
+/// What a name stands for.
+pub(crate) enum Value {
+    /// Taken as it is.
+    Literal(String),
+    /// May hold placeholders again.
+    Text(String),
+}
+
+/// Resolves every placeholder below `node`, but in what is `literal`; one that is unset and has no default goes to
+/// `sink`.
+pub(crate) fn resolve(
+    node: &mut Node,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+    literal: &Literal,
+    diagnostics: &mut Diagnostics,
+) {
+    match &mut node.kind {
+        Kind::Scalar(_) if literal.contains(&node.span.place) => {}
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            if text.contains("${") {
+                match expand(text, lookup, 0) {
+                    Ok(resolved) => *text = resolved,
+                    Err(message) => {
+                        diagnostics
+                            .error(node.span, message)
+                            .help("set it in the environment, or write a default: `${NAME:default}`");
+                        diagnostics.mute(node.span);
+                    }
+                }
+            }
+        }
+        Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, diagnostics)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, diagnostics)),
+    }
+}
+
+/// The names of groups, `(?<name>…)`, in all texts below `node`: `${name}` in a replacement means one of them where no
+/// property has that name. Spring leaves what it cannot resolve as it is.
+pub(crate) fn groups(node: &Node, into: &mut HashSet<String>) {
+    match &node.kind {
+        Kind::Null => {}
+        Kind::Scalar(text) => {
+            let names = text.split("(?<").skip(1).filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
+            into.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned));
+        }
+        Kind::Seq(items) => items.iter().for_each(|item| groups(item, into)),
+        Kind::Map(entries) => entries.iter().for_each(|(_, value)| groups(value, into)),
+    }
+}
+
+fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> Result<String, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("placeholder in `{text}` leads back to itself"));
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let inside = &from[2..];
+        let Some(end) = closing_brace(inside) else {
+            return Err(format!("placeholder `{from}` is never closed"));
+        };
+        let (name, default) = match inside[..end].split_once(':') {
+            Some((name, default)) => (name, Some(default)),
+            None => (&inside[..end], None),
+        };
+        match (lookup(name.trim()), default) {
+            (Some(Value::Literal(value)), _) => out.push_str(&value),
+            (Some(Value::Text(text)), _) => out.push_str(&expand(&text, lookup, depth + 1)?),
+            (None, Some(default)) => out.push_str(&expand(default, lookup, depth + 1)?),
+            (None, None) => return Err(format!("`${{{}}}` is not set and has no default", name.trim())),
+        }
+        rest = &inside[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The brace that closes a placeholder whose inside begins `text`.
+pub(crate) fn closing_brace(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' if open == 0 => return Some(at),
+            b'}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Finds `name` in the environment as Spring does: as written, then in capitals with `_` for `.` and without `-`.
+pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(name).or_else(|| {
+        let relaxed: String =
+            name.chars().filter(|c| *c != '-').map(|c| if c == '.' { '_' } else { c.to_ascii_uppercase() }).collect();
+        if relaxed == name { None } else { env(&relaxed) }
+    })
+}
+
+/// Spring's `random.value`, `random.uuid`, `random.int` and `random.long`, the latter two with `(max)` or `[min,max]`,
+/// `max` itself excluded.
+pub(crate) fn random(name: &str) -> Option<String> {
+    let kind = name.strip_prefix("random.")?;
+    let (kind, range) = kind.split_at(kind.find(['(', '[']).unwrap_or(kind.len()));
+    let bounds: Vec<i64> = range
+        .trim_matches(['(', ')', '[', ']'])
+        .split(',')
+        .filter(|bound| !bound.is_empty())
+        .map(|bound| bound.trim().parse().ok())
+        .collect::<Option<_>>()?;
+    let (least, most) = match (kind, bounds.as_slice()) {
+        ("value", []) => return Some(format!("{:032x}", fastrand::u128(..))),
+        ("uuid", []) => {
+            // Version 4 (RFC 9562 §5.4): six bits say so.
+            let bits = fastrand::u128(..) & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+            let hex = format!("{bits:032x}");
+            return Some([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"));
+        }
+        ("int", []) => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        ("long", []) => (i64::MIN, i64::MAX),
+        ("int" | "long", [max]) => (0, *max),
+        ("int" | "long", [min, max]) => (*min, *max),
+        _ => return None,
+    };
+    (least < most).then(|| fastrand::i64(least..most).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn env(name: &str) -> Option<String> {
+        match name {
+            "HOST" => Some("example.org".to_owned()),
+            "SERVER_PORT" => Some("9000".to_owned()),
+            "PASSWORD" => Some("s3${cret${".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn lookup(name: &str) -> Option<Value> {
+        let property = (name == "loop").then(|| Value::Text("${loop}".to_owned()));
+        env(name).map(Value::Literal).or(property)
+    }
+
+    #[test]
+    fn a_placeholder_takes_the_value_or_its_default() {
+        assert_eq!(expand("http://${HOST}:${PORT:80}/", &lookup, 0).unwrap(), "http://example.org:80/");
+        assert_eq!(expand("${A:${B:x}y}", &lookup, 0).unwrap(), "xy");
+        assert_eq!(expand("${A:}", &lookup, 0).unwrap(), "");
+        assert_eq!(expand("${PASSWORD}", &lookup, 0).unwrap(), "s3${cret${", "the environment is taken as it is");
+    }
+
+    #[test]
+    fn random_values_are_of_their_kind_and_range() {
+        for _ in 0..100 {
+            let within = |name: &str| random(name).unwrap().parse::<i64>().unwrap();
+            assert!((0..7).contains(&within("random.int(7)")) && (3..5).contains(&within("random.long[3,5]")));
+            assert!(i32::try_from(within("random.int")).is_ok());
+        }
+        let uuid = random("random.uuid").unwrap();
+        assert!(uuid.len() == 36 && &uuid[14..15] == "4" && "89ab".contains(&uuid[19..20]), "{uuid}");
+        assert_eq!(random("random.value").unwrap().len(), 32);
+        for name in
+            ["random.int(0)", "random.int[5,5]", "random.int(x)", "random.colour", "randomness", "random.uuid(3)"]
+        {
+            assert_eq!(random(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rewrite_replacement_is_no_placeholder() {
+        assert_eq!(expand(r"/$\{segment}", &lookup, 0).unwrap(), r"/$\{segment}");
+    }
+
+    #[test]
+    fn unset_unclosed_and_circular_placeholders_are_refused() {
+        assert!(expand("${NOPE}", &lookup, 0).unwrap_err().contains("not set"));
+        assert!(expand("${HOST", &lookup, 0).unwrap_err().contains("never closed"));
+        assert!(expand("${loop}", &lookup, 0).unwrap_err().contains("leads back"));
+    }
+
+    #[test]
+    fn a_property_name_is_found_in_the_environment_in_capitals() {
+        assert_eq!(in_environment("server.port", &env).as_deref(), Some("9000"));
+        assert_eq!(in_environment("absent", &env), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! Spring's shapes to ours: the only place that knows where an application.yml keeps what Tollgate reads.
+//!
+//! In: the documents of a file. Out: one map with our sections at the top level, every node with its origin.
+
+use crate::de::canonical;
+use crate::diagnostics::Diagnostics;
+use crate::raw::sections;
+use crate::sections::upstreams;
+use crate::source::dotted;
+use crate::source::profiles::Profiles;
+use crate::yaml::{Kind, Node, Places, Span};
+
+/// Where Spring Cloud Gateway before 4.3 keeps its settings.
+const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
+/// Where it keeps them since.
+const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
+
+/// What stands elsewhere in Spring, and what it is here.
+const MOVED: [(&[&str], &str); 2] =
+    [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
+
+/// What may name bundles of `spring.ssl.bundle`, and by which keys.
+const BUNDLES: [(&[&str], &[&str]); 3] = [
+    (&["redis", "ssl"], &["bundle"]),
+    (&["httpclient", "ssl"], &["ssl-bundle"]),
+    (&["server", "ssl"], &["bundle", "server-name-bundles"]),
+];
+
+/// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
+/// own form takes them too.
+pub(crate) fn is_spring(documents: &[Node]) -> bool {
+    let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
+    documents.iter().any(|document| {
+        let Kind::Map(entries) = &document.kind else { return false };
+        entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
+            ("spring", Kind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
+            (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
+        })
+    })
+}
+
+/// The documents of a file with keys without dots; what is no map of sections goes to `sink`.
+pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
+    let mut expanded = Vec::with_capacity(documents.len());
+    for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
+        let document = dotted::expand(document, places, diagnostics);
+        if matches!(document.kind, Kind::Map(_)) {
+            expanded.push(document);
+        } else {
+            diagnostics
+                .error(document.span, format!("expected a map of sections, found {}", document.describe()))
+                .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
+        }
+    }
+    expanded
+}
+
+/// Joins the documents that `profiles` make count, later ones over earlier ones.
+pub(crate) fn join(
+    documents: Vec<Node>,
+    profiles: &Profiles,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Node {
+    let mut skipped = Vec::new();
+    let counts: Vec<bool> =
+        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, diagnostics)).collect();
+    if let Some((_, first)) = skipped.first() {
+        let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
+        diagnostics
+            .info(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
+            .help(format!(
+                "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
+                profiles.names().join(", ")
+            ));
+    }
+    let mut whole: Option<Node> = None;
+    for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
+        imports(&document, diagnostics);
+        match &mut whole {
+            None => whole = Some(document),
+            Some(node) => dotted::merge(node, document),
+        }
+    }
+    whole.unwrap_or(Node { span: Span::ROOT, kind: Kind::Map(Vec::new()) })
+}
+
+/// `spring.config.import`: nothing is read from elsewhere.
+fn imports(document: &Node, diagnostics: &mut Diagnostics) {
+    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
+    let listed: Vec<&Node> = match &import.kind {
+        Kind::Seq(items) => items.iter().collect(),
+        _ => vec![import],
+    };
+    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
+        let text = location.scalar().unwrap_or_default();
+        let (message, help) = (
+            format!("`spring.config.import` is not read: `{text}`"),
+            "put what the gateway needs of it into this file, or give it as environment variables",
+        );
+        match text.starts_with("optional:") {
+            true => diagnostics.info(location.span, message).help(help),
+            false => diagnostics.mistake(location.span, message).help(help),
+        }
+    }
+}
+
+/// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
+pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
+    if !diagnostics.is_spring {
+        // Profiles have done their work.
+        take(&mut whole, &["spring"]);
+        return whole;
+    }
+    let span = whole.span;
+    let mut new_root = take(&mut whole, &NEW_ROOT);
+    let mut old_root = take(&mut whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
+    let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
+    let redis_is_off = switches.into_iter().flatten().any(|switch| is_redis_off(&switch, diagnostics));
+    for root in [&mut new_root, &mut old_root].into_iter().flatten() {
+        take(root, &["redis"]);
+    }
+    if let (Some(old), Some(_)) = (&old_root, &new_root) {
+        diagnostics.warn(old.span.key(), "settings stand under both `spring.cloud.gateway` and `spring.cloud.gateway.server.webflux`; the latter win")
+            .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
+    }
+    let new_redis = take(&mut whole, &["spring", "data", "redis"]).filter(|_| !redis_is_off);
+    let old_redis = take(&mut whole, &["spring", "redis"]).filter(|_| !redis_is_off);
+    let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
+    if let Some(old) = &old_redis {
+        let (at, both) =
+            (old.span.key(), if new_redis.is_some() { "; what stands under both is taken from there" } else { "" });
+        diagnostics
+            .warn(at, format!("`spring.redis` is what Spring Boot 2 reads; since then it is `spring.data.redis`{both}"))
+            .help("move it to `spring.data.redis`");
+    }
+
+    let breakers = take(&mut whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]);
+
+    let mut result = Node { span, kind: Kind::Map(Vec::new()) };
+    for root in [old_root, new_root].into_iter().flatten() {
+        dotted::merge(&mut result, root);
+    }
+    let named = [("redis", old_redis), ("redis", new_redis), ("resilience4j", breakers)];
+    for (name, node) in named.into_iter().filter_map(|(name, node)| Some((name, node?))) {
+        let at = node.span;
+        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+    }
+    for (path, name) in MOVED {
+        if let Some(node) = take(&mut whole, path) {
+            let at = node.span;
+            dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+        }
+    }
+    let Kind::Map(entries) = &mut whole.kind else { return result };
+    let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));
+    for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
+        let at = value.span;
+        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(key, value)]) });
+    }
+    if let Some(phase) = phase
+        && let Some(server) = section(&mut result, "server", places)
+        && !server.iter().any(|(key, _)| canonical(key) == "shutdowntimeout")
+    {
+        server.push(("shutdown-timeout".to_owned(), phase));
+    }
+    lend_bundles(&mut whole, &mut result);
+    upstreams::take_over(&mut whole, &mut result, diagnostics);
+    if let Some(security) = find(&mut whole, &["spring", "security"]) {
+        diagnostics.warn(security.span.key(), "`spring.security` is not read: whom Spring Security turns away is let in here")
+            .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
+        take(&mut whole, &["spring", "security"]);
+    }
+    let Kind::Map(entries) = whole.kind else { return result };
+    let mut skipped: Vec<(String, Span)> = Vec::new();
+    for (key, value) in entries {
+        leaves(&key, &value, &mut skipped);
+    }
+    report_skipped(&skipped, diagnostics);
+    result
+}
+
+/// The entries of a section, which is added where it is not there.
+fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
+    if find(root, &[name]).is_none()
+        && let Kind::Map(entries) = &mut root.kind
+    {
+        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: Kind::Map(Vec::new()) }));
+    }
+    match &mut find(root, &[name])?.kind {
+        Kind::Map(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Whether the gateway's own `redis.enabled` keeps limits out of Redis.
+fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
+    let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
+    if is_off {
+        diagnostics.info(switch.span.key(), "`redis.enabled: false`: limits are kept in memory");
+    }
+    is_off
+}
+
+/// Puts `spring.ssl.bundle` where a setting names one of them.
+fn lend_bundles(whole: &mut Node, result: &mut Node) {
+    let mut lent = false;
+    for (path, names) in BUNDLES {
+        if let Some(ssl) = find(result, path)
+            && names.iter().any(|name| find(ssl, &[name]).is_some())
+            && let Some(bundles) = find(whole, &["spring", "ssl", "bundle"])
+            && let Kind::Map(entries) = &mut ssl.kind
+        {
+            entries.push(("bundles".to_owned(), bundles.clone()));
+            lent = true;
+        }
+    }
+    if lent {
+        take(whole, &["spring", "ssl", "bundle"]);
+    }
+}
+
+/// The node at `path` below `node`.
+pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
+    let Some((first, rest)) = path.split_first() else { return Some(node) };
+    let Kind::Map(entries) = &mut node.kind else { return None };
+    let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
+    find(child, rest)
+}
+
+/// One line about everything that is not ours.
+pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagnostics) {
+    if let Some((_, first)) = skipped.first() {
+        let mut names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        diagnostics.info(first.key(), format!("settings that are not Tollgate's are skipped: {}", names.join(", ")));
+    }
+}
+
+/// Names what is left of a section: `spring.application`, `logging`, …
+fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
+    match &value.kind {
+        Kind::Map(entries) if key == "spring" => {
+            for (name, value) in entries {
+                // What was taken out leaves an empty map behind.
+                if !is_empty(value) && name != "config" && name != "profiles" {
+                    into.push((format!("spring.{name}"), value.span));
+                }
+            }
+        }
+        _ => into.push((key.to_owned(), value.span)),
+    }
+}
+
+fn is_empty(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
+        _ => false,
+    }
+}
+
+/// Takes the map at `path` out of `node`.
+pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
+    let (first, rest) = path.split_first()?;
+    let Kind::Map(entries) = &mut node.kind else { return None };
+    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;
+    if rest.is_empty() {
+        return Some(entries.remove(at).1);
+    }
+    take(&mut entries[at].1, rest)
+}
+
+/// The old root without its `server`, which holds other flavours of the gateway, not a listener. `None` when nothing else stands there.
+fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node> {
+    for (path, name) in [(["server", "webmvc"].as_slice(), "server.webmvc"), (["mvc"].as_slice(), "mvc")] {
+        if let Some(other) = take(&mut root, path) {
+            diagnostics
+                .warn(
+                    other.span.key(),
+                    format!("`spring.cloud.gateway.{name}` belongs to the servlet gateway and is not read"),
+                )
+                .help("move its routes to `spring.cloud.gateway.server.webflux`");
+        }
+    }
+    take(&mut root, &["server"]);
+    if is_empty(&root) || matches!(root.kind, Kind::Null) { None } else { Some(root) }
+}

@@ -1,0 +1,190 @@
+//! Properties of Spring's that nobody here reads: what stands for each, or why nothing has to.
+//!
+//! In an application.yml they are spoken of and then passed over. In our own form they are unknown keys like any other.
+
+use crate::de::{Unknown, canonical};
+use crate::diagnostics::Diagnostics;
+use crate::yaml::{Kind, Node};
+
+/// What a property of Spring's means here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meaning {
+    /// Nothing, and why.
+    Nothing(&'static str),
+    /// One value is how things are here; with any other it asks for what is lacking. What to do then.
+    Only(&'static str, &'static str, &'static str),
+}
+
+use Meaning::{Nothing, Only};
+
+const STREAMS: &str = "every answer streams, whatever its type";
+const NO_SPANS: &str = "the gateway makes no spans: `/metrics` counts and times requests";
+const OTHER_SERVER: &str = "that is another server's than Spring Cloud Gateway's";
+const CLIENT: &str = "a worker shares few connections and pipelines over them: `connections` says how many";
+
+/// Each property, by its path behind the gateway's root or from the top; a path stands for everything below it.
+pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
+    ("streaming-media-types", Nothing(STREAMS)),
+    ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
+    ("handler-mapping", Nothing("routes are all there is: they are tried in their `order`")),
+    ("restrictive-property-accessor", Nothing("no expression is evaluated: `#{@name}` names a key resolver")),
+    ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
+    ("observability", Nothing(NO_SPANS)),
+    ("httpserver.wiretap", Nothing("bytes are not logged")),
+    (
+        "redis-route-definition-repository.enabled",
+        Only(
+            "false",
+            "routes are not kept in Redis",
+            "keep them in the file: SIGHUP or `POST /actuator/gateway/refresh` reads it again",
+        ),
+    ),
+    (
+        "server.compression.enabled",
+        Only(
+            "false",
+            "answers are not compressed here",
+            "let the upstreams compress, or a proxy in front of the gateway",
+        ),
+    ),
+    ("server.compression", Nothing("answers are passed on as upstreams compress them")),
+    (
+        "server.error",
+        Nothing("errors of the gateway's own are short texts, or problem+json where the client asks for it"),
+    ),
+    (
+        "server.netty.connection-timeout",
+        Nothing("`server.header-timeout` bounds how long a new connection may be silent"),
+    ),
+    (
+        "server.netty.h2c-max-content-length",
+        Nothing("HTTP/1.1 is not upgraded to h2c: HTTP/2 comes with prior knowledge"),
+    ),
+    ("server.netty.initial-buffer-size", Nothing("buffers grow as they must")),
+    ("server.netty.max-keep-alive-requests", Nothing("a connection serves any number of requests")),
+    (
+        "server.netty.max-initial-line-length",
+        Nothing("the request line counts into `server.max-http-request-header-size`"),
+    ),
+    ("server.netty.validate-headers", Nothing("fields are always validated")),
+    ("server.server-header", Nothing("the gateway adds no `Server` field: the upstream's passes")),
+    ("server.servlet", Nothing(OTHER_SERVER)),
+    ("server.reactive", Nothing("the gateway keeps no sessions")),
+    ("server.tomcat", Nothing(OTHER_SERVER)),
+    ("server.jetty", Nothing(OTHER_SERVER)),
+    ("server.undertow", Nothing(OTHER_SERVER)),
+    (
+        "management.server.ssl.enabled",
+        Only("false", "the management port speaks clear text", "keep it on 127.0.0.1, or put a TLS proxy before it"),
+    ),
+    ("management.server.ssl", Nothing("the management port speaks clear text")),
+    ("management.endpoints.web.cors", Nothing("the management port answers no other site's scripts")),
+    ("management.endpoints.web.discovery", Nothing("`/actuator` lists what is served")),
+    ("management.endpoints.jmx", Nothing("there is no Java here to be managed")),
+    ("management.endpoints.migrate-legacy-ids", Nothing("endpoints have one name")),
+    ("management.endpoint.health.group", Nothing("there are two groups: `/health/live` and `/health/ready`")),
+    ("management.endpoint.health.status", Nothing("200 while it is up, 503 while it is not")),
+    ("management.endpoint.health.roles", Nothing("the management port knows no users")),
+    ("management.health", Nothing("`management.readiness.redis` says whether Redis counts")),
+    ("management.info", Nothing("there is no `/actuator/info`")),
+    ("management.metrics.distribution", Nothing("buckets go from 1 ms to 10 s")),
+    ("management.metrics.enable", Nothing("all there is is counted")),
+    ("management.metrics.export", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
+    ("management.prometheus", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
+    ("management.metrics", Nothing("`management.metrics.tags` is read")),
+    ("management.observations", Nothing(NO_SPANS)),
+    ("management.tracing", Nothing(NO_SPANS)),
+    ("management.zipkin", Nothing(NO_SPANS)),
+    ("management.otlp", Nothing(NO_SPANS)),
+    ("management.httpexchanges", Nothing("the access log holds a line a request")),
+    ("management.trace", Nothing("the access log holds a line a request")),
+    ("management.auditevents", Nothing("the gateway's log tells of reloads")),
+    ("management.security", Nothing("the management port has no password: keep it on 127.0.0.1")),
+    ("redis.lettuce", Nothing(CLIENT)),
+    ("redis.jedis", Nothing(CLIENT)),
+    ("redis.client-type", Nothing("the gateway has a client of its own")),
+    ("redis.client-name", Nothing("`CLIENT LIST` shows its connections as `lib-name=tollgate`")),
+    ("redis.connect-timeout", Nothing("connections are made in the background: no request waits for one")),
+    ("redis.repositories", Nothing("the gateway keeps counters, no entities")),
+    ("redis.cluster.max-redirects", Nothing("redirects are followed while `timeout` lasts")),
+];
+
+/// Says what becomes of the key `unknown` of an application.yml below `root`; false where the table does not know it.
+pub(crate) fn explain(unknown: &Unknown, root: &Node, diagnostics: &mut Diagnostics) -> bool {
+    let Some(node) = unknown.path.iter().try_fold(root, |node, key| node.get(key)) else { return false };
+    let mut found = Vec::new();
+    let mut path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
+    let is_known = gather(&mut path, node, &mut found);
+    if is_known {
+        found.into_iter().for_each(|(name, meaning, node)| say(&name, meaning, node, diagnostics));
+    }
+    is_known
+}
+
+/// Gathers what stands at `path`, key by key where the table knows some apart; false where it does not know one.
+fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
+    let tells_apart = PROPERTIES.iter().any(|(known, _)| {
+        let steps: Vec<&str> = known.split('.').collect();
+        steps.len() > path.len() && begins(&steps, path)
+    });
+    if let Kind::Map(entries) = &node.kind
+        && tells_apart
+    {
+        return entries.iter().all(|(key, value)| {
+            path.push(key);
+            let is_known = gather(path, value, found);
+            path.pop();
+            is_known
+        });
+    }
+    let meaning = meaning(path);
+    found.extend(meaning.map(|meaning| (spelled(path), meaning, node)));
+    meaning.is_some()
+}
+
+fn say(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
+    let at = node.span.key();
+    match meaning {
+        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).help(why),
+        Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
+        Only(_, lacking, instead) => {
+            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).help(instead)
+        }
+    }
+}
+
+/// The longest entry that `path` is, or is below of.
+fn meaning(path: &[&str]) -> Option<Meaning> {
+    let steps = |known: &str| known.split('.').count();
+    PROPERTIES
+        .iter()
+        .filter(|(known, _)| begins(path, &known.split('.').collect::<Vec<_>>()))
+        .max_by_key(|(known, _)| steps(known))
+        .map(|(_, meaning)| *meaning)
+}
+
+/// Whether `path` begins with `start`.
+fn begins(path: &[&str], start: &[&str]) -> bool {
+    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| canonical(step) == canonical(known))
+}
+
+/// The property as its author knows it.
+fn spelled(path: &[&str]) -> String {
+    let path = path.join(".");
+    if path.starts_with("redis.") { format!("spring.data.{path}") } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_entry_counts_in_any_spelling() {
+        let found = |path: &[&str]| format!("{:?}", meaning(path));
+        assert!(found(&["server", "compression", "enabled"]).contains("Only"));
+        assert!(found(&["server", "compression", "mimeTypes"]).contains("Nothing"));
+        assert!(found(&["handlerMapping", "order"]).contains("Nothing"));
+        assert_eq!(found(&["server", "port"]), "None");
+        assert_eq!(found(&["server"]), "None");
+    }
+}

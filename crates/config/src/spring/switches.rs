@@ -1,0 +1,173 @@
+//! Spring's switches of single predicates, filters and global filters: `filter.<name>.enabled: false` and its like.
+//!
+//! They are taken out of the tree before the raw structs are read, so that nobody else has to know of them.
+
+use crate::de::canonical;
+use crate::diagnostics::{Diagnostics, closest};
+use crate::routes::definition::Written;
+use crate::spring::names;
+use crate::yaml::{Kind as Yaml, Node, Span};
+
+/// What can be switched off by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A filter of routes (`GatewayFilterFactory`).
+    Filter,
+    /// A predicate of routes (`RoutePredicateFactory`).
+    Predicate,
+    /// A part of Spring's own chain (`GlobalFilter`).
+    GlobalFilter,
+}
+
+/// What stands in the settings of a filter, but is its switch no more than by name: the cache is off by default.
+const OWN_SWITCH: &str = "LocalResponseCache";
+
+/// What it means here that a global filter is off.
+enum Meaning {
+    /// Nothing, and why.
+    Nothing(&'static str),
+    /// Spring would forward nothing without it, but for filters written in Java.
+    Needed,
+    /// Somebody asks [`Switches::is_off`].
+    Asked,
+}
+
+/// Spring's global filters.
+const GLOBAL_FILTERS: [(&str, Meaning); 11] = [
+    ("adapt-cached-body", Meaning::Nothing("no body is cached here unless a filter asks for it")),
+    ("remove-cached-body", Meaning::Nothing("a cached body is dropped with its request")),
+    ("load-balancer-service-instance-cookie", Meaning::Nothing("no such cookie is set")),
+    ("forward-path", Meaning::Needed),
+    ("route-to-request-url", Meaning::Needed),
+    ("netty-routing", Meaning::Needed),
+    ("netty-write-response", Meaning::Needed),
+    ("forward-routing", Meaning::Asked),
+    ("reactive-load-balancer-client", Meaning::Asked),
+    ("websocket-routing", Meaning::Asked),
+    ("local-response-cache", Meaning::Asked),
+];
+
+/// What is switched off.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Switches(Vec<(Kind, String)>);
+
+impl Switches {
+    /// Takes the switches out of `root`.
+    pub(crate) fn take(root: &mut Node, diagnostics: &mut Diagnostics) -> Self {
+        let mut off = Vec::new();
+        let sections =
+            [("filter", Kind::Filter), ("predicate", Kind::Predicate), ("global-filter", Kind::GlobalFilter)];
+        let Yaml::Map(entries) = &mut root.kind else { return Self::default() };
+        for (section, kind) in sections {
+            let Some(at) = entries.iter().position(|(key, _)| canonical(key) == canonical(section)) else { continue };
+            let Yaml::Map(named) = &mut entries[at].1.kind else { continue };
+            named.retain_mut(|(name, settings)| {
+                if kind == Kind::Filter && canonical(name) == canonical(OWN_SWITCH) {
+                    return true;
+                }
+                let Some((switch, is_last)) = take_enabled(settings) else { return true };
+                if is_off(&switch, diagnostics) {
+                    meaning(section, kind, name, switch.span, diagnostics);
+                    off.push((kind, canonical(name)));
+                }
+                !is_last
+            });
+            if named.is_empty() {
+                entries.remove(at);
+            }
+        }
+        Self(off)
+    }
+
+    /// Whether what is called `name`, in capitals (`StripPrefix`) or not (`strip-prefix`), is off.
+    pub(crate) fn is_off(&self, kind: Kind, name: &str) -> bool {
+        self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
+    }
+
+    /// Whether `written` is off: Spring does not know it then, and `sink` is told.
+    pub(crate) fn refuse(&self, kind: Kind, written: &Written, diagnostics: &mut Diagnostics) -> bool {
+        let is_off = self.is_off(kind, &written.name);
+        if is_off {
+            let (what, section) =
+                if kind == Kind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
+            let setting = format!("{section}.{}.enabled", kebab(&written.name));
+            diagnostics
+                .error(written.span, format!("the {what} `{}` is switched off by `{setting}: false`", written.name))
+                .help("remove one of the two");
+        }
+        is_off
+    }
+
+    /// Whether the scheme of the target `uri` is switched off, which `sink` is told.
+    pub(crate) fn refuse_target(&self, uri: &str, at: Span, diagnostics: &mut Diagnostics) -> bool {
+        let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme.trim());
+        let filter = match scheme {
+            "forward" => "forward-routing",
+            "lb" => "reactive-load-balancer-client",
+            _ => return false,
+        };
+        let is_off = self.is_off(Kind::GlobalFilter, filter);
+        if is_off {
+            diagnostics
+                .error(at, format!("`{scheme}:` is switched off by `global-filter.{filter}.enabled: false`"))
+                .help("remove one of the two");
+        }
+        is_off
+    }
+}
+
+/// Takes `enabled` out of `settings`, and says whether nothing is left of them.
+fn take_enabled(settings: &mut Node) -> Option<(Node, bool)> {
+    let Yaml::Map(entries) = &mut settings.kind else { return None };
+    let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
+    let (_, switch) = entries.remove(at);
+    Some((switch, entries.is_empty()))
+}
+
+fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
+    match switch.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+        Some("true" | "yes" | "on") => false,
+        Some("false" | "no" | "off") => true,
+        _ => {
+            diagnostics.error(switch.span, format!("expected true or false, found {}", switch.describe()));
+            false
+        }
+    }
+}
+
+/// Says what becomes of a switch that nobody will ask for.
+fn meaning(section: &str, kind: Kind, name: &str, at: Span, diagnostics: &mut Diagnostics) {
+    let setting = format!("{section}.{name}.enabled");
+    let is = |known: &str| canonical(known) == canonical(name);
+    let known: Vec<String> = match kind {
+        Kind::Filter => names::filters().map(kebab).collect(),
+        Kind::Predicate => names::predicates().map(kebab).collect(),
+        Kind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+    };
+    if !known.iter().any(|known| is(known)) {
+        let near = closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+        diagnostics
+            .mistake(at.key(), format!("`{setting}` switches off what does not exist"))
+            .help(near.unwrap_or_else(|| "remove it".to_owned()));
+        return;
+    }
+    match GLOBAL_FILTERS.iter().find(|(known, _)| kind == Kind::GlobalFilter && is(known)).map(|(_, meaning)| meaning) {
+        Some(Meaning::Nothing(why)) => diagnostics.info(at.key(), format!("`{setting}` has no effect here")).help(*why),
+        Some(Meaning::Needed) => diagnostics
+            .error(at, format!("`{setting}: false` leaves a gateway that forwards nothing but through Java"))
+            .help("remove it: routes are forwarded by the gateway itself"),
+        Some(Meaning::Asked) | None => {}
+    }
+}
+
+/// `StripPrefix` as Spring writes it in settings: `strip-prefix`.
+fn kebab(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 4);
+    for (at, letter) in name.chars().enumerate() {
+        if letter.is_ascii_uppercase() && at > 0 {
+            text.push('-');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
