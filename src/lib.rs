@@ -15,21 +15,12 @@
 //! would become of a request, [`cli`] starts it.
 
 pub mod admin;
-pub mod body;
-pub mod circuit_breakers;
+pub mod app;
 pub mod cli;
-pub mod deadline;
-pub mod descriptors;
 pub mod explain;
 pub mod gateway;
-#[cfg(feature = "jwt")]
-pub mod jwt_keys;
-pub mod limits;
-pub mod metering;
-pub mod process;
-pub mod redis_watch;
-pub mod response_caches;
+pub mod http;
 pub mod server;
+pub mod state;
 pub mod telemetry;
 pub mod upstream;
-pub mod worker;

@@ -6,7 +6,7 @@ use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
-use super::{AdminState, health, json, metrics, routes, text};
+use crate::admin::{AdminState, health, json, metrics, routes, text};
 use tollgate_config::Actuator;
 
 /// What an endpoint's path leads to.
@@ -100,7 +100,7 @@ fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
 /// Reads the configuration again: 200 and nothing where it was taken over.
 async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
     match state.refresh().await {
-        Some(true) => super::reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Some(true) => crate::admin::reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
         Some(false) => text(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration has errors: see the log\n"),
         None => text(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending\n"),
     }

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
 
-use super::{AdminState, json};
+use crate::admin::{AdminState, json};
 
 /// 200 as long as the process answers at all.
 pub(super) fn live() -> Response<Full<Bytes>> {

@@ -14,7 +14,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::MOST;
 
 use self::kept::Kept;
-use super::{AdminState, json};
+use crate::admin::{AdminState, json};
 use tollgate_config::{Filter, NamedLimit, Naming, RateLimiter, Route};
 
 /// Bytes of a change's body: it is two numbers.

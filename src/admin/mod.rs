@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::limits::SharedLimits;
+use crate::state::stores::SharedLimits;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::Upstreams;

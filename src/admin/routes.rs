@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::{AdminState, json};
+use crate::admin::{AdminState, json};
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::AllOf;
 

@@ -18,7 +18,13 @@ const UNREADABLE: u8 = 2;
 /// The exit code is 0 when all are good, 1 when one has errors, 2 when one cannot be read.
 #[must_use]
 pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
-    ExitCode::from(check(files, profiles, super::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
+    ExitCode::from(check(
+        files,
+        profiles,
+        crate::cli::wants_color(),
+        &mut io::stdout().lock(),
+        &mut io::stderr().lock(),
+    ))
 }
 
 fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {

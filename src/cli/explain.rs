@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    profiles: super::Profiles,
+    profiles: crate::cli::Profiles,
 }
 
 /// Explains the request to standard output. The exit code is 0, 1 when the file has errors, 2 when it cannot be read or
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let loaded = match tollgate_config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
         Ok(loaded) => loaded,
         Err(error) => {
-            eprint!("{}", error.render(super::wants_color()));
+            eprint!("{}", error.render(crate::cli::wants_color()));
             return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
         }
     };

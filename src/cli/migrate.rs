@@ -13,7 +13,7 @@ pub(super) fn run(file: &Path, out: Option<PathBuf>) -> ExitCode {
     let migrated = match tollgate_config::migrate_file(file) {
         Ok(migrated) => migrated,
         Err(error) => {
-            eprint!("{}", error.render(super::wants_color()));
+            eprint!("{}", error.render(crate::cli::wants_color()));
             return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
         }
     };
@@ -38,7 +38,7 @@ fn left_to_decide(yaml: &str, out: Option<&Path>) -> bool {
         Err(problems) => (problems, true),
     };
     if notes.list().iter().any(|note| note.severity <= Severity::Warning) {
-        eprint!("{}", notes.render(super::wants_color()));
+        eprint!("{}", notes.render(crate::cli::wants_color()));
     }
     is_refused
 }

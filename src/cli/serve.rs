@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::process::{self, Source};
+use crate::app::process::{self, Source};
 use crate::telemetry::logs;
 use tollgate_config::{LoadError, Loaded};
 
@@ -38,7 +38,7 @@ fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let Loaded { config, notes } = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            eprint!("{}", error.render(super::wants_color()));
+            eprint!("{}", error.render(crate::cli::wants_color()));
             return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
         }
     };

@@ -21,8 +21,8 @@ use serde::Serialize;
 use tollgate_filters::context::{LocalReply, RequestContext};
 
 use self::recorder::Recorder;
-use crate::body::Body;
 use crate::gateway::screen::screen;
+use crate::http::body::Body;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::Hygiene;
 use tollgate_config::{Config, Route};

@@ -21,10 +21,10 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Answer, Outcome, Source, Verdict};
 use tower::service_fn;
 
-use super::{Counted, Forwarded, by_name};
-use crate::body::Body;
+use crate::explain::{Counted, Forwarded, by_name};
 use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, entering, stack};
+use crate::http::body::Body;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::origin::Origin;
 use tollgate_config::{

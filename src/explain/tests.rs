@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::*;
+use crate::explain::*;
 use tollgate_config::parse;
 
 fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Explanation {

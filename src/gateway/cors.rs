@@ -9,10 +9,10 @@ use http::{HeaderMap, Request};
 use tollgate_filters::cors::{CorsLayer, GrantLayer, Policies, Policy};
 use tower::{Layer, service_fn};
 
-use super::now_ms;
-use super::respond::Failure;
-use super::service::Shared;
-use crate::body::Body;
+use crate::gateway::now_ms;
+use crate::gateway::respond::Failure;
+use crate::gateway::service::Shared;
+use crate::http::body::Body;
 use crate::server::connection::ConnectionInfo;
 use tollgate_routing::{Predicate, RequestView, RouteTable};
 

@@ -14,11 +14,11 @@ use tollgate_limiter::metering::Meter;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 
-use super::cors::{ByPath, granted, nowhere, shared_with};
-use super::reroute::Current;
-use super::service::Shared;
-use super::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
-use crate::limits::Limits;
+use crate::gateway::cors::{ByPath, granted, nowhere, shared_with};
+use crate::gateway::reroute::Current;
+use crate::gateway::service::Shared;
+use crate::gateway::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
+use crate::state::stores::Limits;
 use crate::telemetry::metrics::{Metrics, RouteMetrics, Routed};
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::elsewhere::Elsewhere;

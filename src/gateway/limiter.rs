@@ -10,9 +10,9 @@ use tollgate_limiter::store::Store;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
-use super::service::Shared;
-use super::stack::Resources;
-use crate::body::Body;
+use crate::gateway::service::Shared;
+use crate::gateway::stack::Resources;
+use crate::http::body::Body;
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
 
 /// The limiter that is the `number`th of its route, from 1, before `inner`. `marked`: its refusals say that they are.

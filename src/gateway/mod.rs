@@ -35,7 +35,7 @@ use respond::{Failure, render};
 use screen::{Seen, screen};
 use service::ResponseFuture;
 
-use crate::body::Body;
+use crate::http::body::Body;
 use crate::server::connection::{ConnectionInfo, Handler};
 use crate::server::drain::Stage;
 use crate::telemetry::access_log::{AccessLog, Line};

@@ -10,11 +10,11 @@ use http::Request;
 use tollgate_filters::context::RequestContext;
 use tower::service_fn;
 
-use super::generation::Generation;
-use super::now_ms;
-use super::respond::Failure;
-use super::service::{ResponseFuture, Shared};
-use crate::body::Body;
+use crate::gateway::generation::Generation;
+use crate::gateway::now_ms;
+use crate::gateway::respond::Failure;
+use crate::gateway::service::{ResponseFuture, Shared};
+use crate::http::body::Body;
 use tollgate_routing::RequestView;
 
 /// The generation that serves at present. Whoever holds it keeps no generation alive.

@@ -11,9 +11,9 @@ use tollgate_filters::retry::{self, RetryLayer};
 use tower::Layer;
 use tower::util::MapRequest;
 
-use super::service::Shared;
-use super::stack::Resources;
-use crate::body::Body;
+use crate::gateway::service::Shared;
+use crate::gateway::stack::Resources;
+use crate::http::body::Body;
 use tollgate_config::{CircuitBreaker, Forward};
 
 /// Repeats what `inner` fails to answer.

@@ -9,7 +9,7 @@ use serde_json::json;
 use thiserror::Error;
 use tollgate_filters::context::LocalReply;
 
-use crate::body::Body;
+use crate::http::body::Body;
 
 /// Why the gateway answers a request itself. Its text is the answer's detail.
 #[derive(Debug, Error)]

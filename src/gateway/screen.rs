@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, Uri, Version};
 
 use tollgate_filters::reply::prefers_problem;
 
-use super::respond::Failure;
+use crate::gateway::respond::Failure;
 use tollgate_config::Underscores;
 use tollgate_routing::normalize;
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tower::Service;
 
-use crate::body::Body;
+use crate::http::body::Body;
 
 /// The answer to come. It cannot fail: whatever goes wrong has become a response by then.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;

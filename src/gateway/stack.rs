@@ -25,10 +25,10 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 use tower::{Layer, service_fn};
 
-use super::context::Upgrade;
-use super::service::Shared;
-use super::{limiter, resilience};
-use crate::body::Body;
+use crate::gateway::context::Upgrade;
+use crate::gateway::service::Shared;
+use crate::gateway::{limiter, resilience};
+use crate::http::body::Body;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;

@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use super::connection::{Handler, Limits, serve};
-use super::drain::{Connections, Stage};
-use super::listener;
+use crate::server::connection::{Handler, Limits, serve};
+use crate::server::drain::{Connections, Stage};
+use crate::server::listener;
 
 /// How long to leave `accept` alone when the process is out of file descriptors or memory: trying again at once
 /// would fail at once, and burn the core that could be finishing requests.

@@ -20,12 +20,12 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::drain::{Connections, Open, Stage};
-use super::io::{Activity, ClientIo, Patience};
-use super::sniff::Protocol;
-use super::stream::ClientStream;
-use super::turns::Turns;
-use crate::body::Body;
+use crate::http::body::Body;
+use crate::server::drain::{Connections, Open, Stage};
+use crate::server::io::{Activity, ClientIo, Patience};
+use crate::server::sniff::Protocol;
+use crate::server::stream::ClientStream;
+use crate::server::turns::Turns;
 
 /// Streams that one HTTP/2 client may have open at once (RFC 9113 §6.5.2 advises at least 100).
 const H2_STREAMS: u32 = 128;

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::stream::ClientStream;
-use crate::deadline::Deadline;
+use crate::http::deadline::Deadline;
+use crate::server::stream::ClientStream;
 
 /// How long a client may take.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::sniff::{Protocol, sniff};
+use crate::server::sniff::{Protocol, sniff};
 
 /// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
 pub const ALPN_H2: &[u8] = b"h2";

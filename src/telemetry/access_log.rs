@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 
-use super::log_writer::LogWriter;
+use crate::telemetry::log_writer::LogWriter;
 use tollgate_config::AccessLogFormat;
 
 /// A worker's lines are handed over when they fill this many bytes …

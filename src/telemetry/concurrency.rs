@@ -13,8 +13,8 @@ use tollgate_filters::request_rate_limiter::Finding;
 use tollgate_limiter::concurrency::{LeaseStats, Renewal};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
-use super::metrics::Metrics;
-use super::verdicts::LimiterMetrics;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::verdicts::LimiterMetrics;
 
 /// One worker's slots of one `ConcurrencyLimiter`.
 #[derive(Debug)]

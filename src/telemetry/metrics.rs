@@ -12,9 +12,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use super::concurrency::ConcurrencyMetrics;
-use super::resilience::RetryMetrics;
-use super::verdicts::{self, LimiterMetrics};
+use crate::telemetry::concurrency::ConcurrencyMetrics;
+use crate::telemetry::resilience::RetryMetrics;
+use crate::telemetry::verdicts::{self, LimiterMetrics};
 use tollgate_config::RequestSeries;
 
 /// Upper bounds of the latency buckets, in seconds.

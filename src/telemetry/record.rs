@@ -7,11 +7,11 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
-use super::access_log::{AccessLog, Line};
-use super::metrics::RouteMetrics;
-use crate::body::BodyError;
+use crate::http::body::BodyError;
 use crate::server::io::Busy;
 use crate::server::turns::Turn;
+use crate::telemetry::access_log::{AccessLog, Line};
+use crate::telemetry::metrics::RouteMetrics;
 
 /// The status noted for a client that left before it was answered (nginx's code for it; no answer carries it).
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;

@@ -13,8 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use tollgate_filters::circuit_breaker::{CallKind, State};
 use tollgate_filters::retry::Event;
 
-use super::metrics::Metrics;
-use crate::limits::SharedLimits;
+use crate::state::stores::SharedLimits;
+use crate::telemetry::metrics::Metrics;
 
 /// What may become of a failed answer, and the word for it.
 const EVENTS: [(Event, &str); 3] =

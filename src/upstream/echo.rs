@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use serde_json::{Map, Value, json};
 
-use crate::body::Body;
+use crate::http::body::Body;
 
 /// Answers 200 with the request's method, target and fields as JSON. The body is not read.
 #[must_use]

@@ -7,10 +7,10 @@ use http::Request;
 use http::uri::PathAndQuery;
 use tollgate_filters::context::TargetUri;
 
-use super::endpoints::Pick;
-use super::error::ForwardError;
-use super::origin::Origin;
-use super::pools::Pools;
+use crate::upstream::endpoints::Pick;
+use crate::upstream::error::ForwardError;
+use crate::upstream::origin::Origin;
+use crate::upstream::pools::Pools;
 use tollgate_config::{Http2, Scheme, Tls};
 
 /// How targets that requests name are reached: as the route's own.

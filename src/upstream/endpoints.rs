@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use http::{Request, StatusCode};
 
-use super::balance::Balancer;
-use super::error::ForwardError;
-use super::pool::Pool;
+use crate::upstream::balance::Balancer;
+use crate::upstream::error::ForwardError;
+use crate::upstream::pool::Pool;
 
 /// The servers of a route.
 #[derive(Clone, Debug)]

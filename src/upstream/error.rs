@@ -6,9 +6,9 @@ use thiserror::Error;
 use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
-use super::pool::ConnectError;
-use crate::body::BodyError;
 use crate::gateway::respond::Failure;
+use crate::http::body::BodyError;
+use crate::upstream::pool::ConnectError;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]

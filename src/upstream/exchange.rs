@@ -11,10 +11,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
-use super::error::ForwardError;
-use super::pool::{Connection, Sender};
-use crate::body::{Body, Upload};
-use crate::deadline::Deadline;
+use crate::http::body::{Body, Upload};
+use crate::http::deadline::Deadline;
+use crate::upstream::error::ForwardError;
+use crate::upstream::pool::{Connection, Sender};
 
 /// Why there is no answer over this connection.
 #[derive(Debug)]

@@ -12,17 +12,17 @@ use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 
-use super::elsewhere::Elsewhere;
-use super::endpoints::{Endpoints, Outcome, Pick};
-use super::error::{ForwardError, to_failure};
-use super::exchange::{Broken, exchange};
-use super::headers::Hygiene;
-use super::origin::Origin;
-use super::pool::{Connection, Lease};
-use super::request::{Extras, Replay, shape};
-use super::upgrade;
-use crate::body::{Body, Upload};
 use crate::gateway::respond::Failure;
+use crate::http::body::{Body, Upload};
+use crate::upstream::elsewhere::Elsewhere;
+use crate::upstream::endpoints::{Endpoints, Outcome, Pick};
+use crate::upstream::error::{ForwardError, to_failure};
+use crate::upstream::exchange::{Broken, exchange};
+use crate::upstream::headers::Hygiene;
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::{Connection, Lease};
+use crate::upstream::request::{Extras, Replay, shape};
+use crate::upstream::upgrade;
 
 /// How long an upstream may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::error::ForwardError;
-use super::origin::Origin;
-use super::pool::{Pool, PoolSettings};
+use crate::upstream::error::ForwardError;
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::{Pool, PoolSettings};
 
 /// Origins that a worker keeps connections to at most: where requests name their own targets, clients may choose them.
 const MAX_ORIGINS: usize = 1024;

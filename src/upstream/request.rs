@@ -9,10 +9,10 @@ use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
 
-use super::error::ForwardError;
-use super::origin::Origin;
-use crate::body::Body;
 use crate::gateway::context::Upgrade;
+use crate::http::body::Body;
+use crate::upstream::error::ForwardError;
+use crate::upstream::origin::Origin;
 
 /// What came with a request beside its head.
 pub(super) struct Extras {

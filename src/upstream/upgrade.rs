@@ -7,9 +7,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tollgate_filters::context::Tunnel;
 
-use super::pool::Lease;
-use crate::body::Body;
 use crate::gateway::context::Upgrade;
+use crate::http::body::Body;
+use crate::upstream::pool::Lease;
 
 /// Hands the client the upstream's 101 and joins the two connections once it has been written. A draining gateway
 /// waits for tunnels like for requests: until the deadline.

@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use tollgate::gateway::Resources;
-use tollgate::limits::{Limits, SharedLimits};
+use tollgate::state::stores::{Limits, SharedLimits};
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
 
 /// Changed files in a usual run.

@@ -10,7 +10,7 @@ use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::Source;
 
-use super::{AdminState, Refused};
+use crate::admin::limits::{AdminState, Refused};
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// One of the two stores.

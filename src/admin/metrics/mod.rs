@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use self::redis::RedisSnapshot;
-use super::{AdminState, reply};
+use crate::admin::{AdminState, reply};
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::metrics::RequestCollector;
@@ -47,7 +47,7 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     let mut page = String::new();
     match encode(&mut page, &registry) {
         Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
-        Err(fmt::Error) => super::text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
+        Err(fmt::Error) => crate::admin::text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
     }
 }
 

@@ -13,8 +13,8 @@ use tollgate_limiter::store::redis::{
     BreakerState, CallSizes, Latencies, LockedStatus, Operation, RedisStats, ServerInfo,
 };
 
-use crate::limits::SharedLimits;
-use crate::redis_watch::Server;
+use crate::state::redis_monitor::Server;
+use crate::state::stores::SharedLimits;
 
 /// Read once for a scrape.
 #[derive(Debug)]

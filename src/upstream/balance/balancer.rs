@@ -11,10 +11,10 @@ use http::Request;
 use tollgate_filters::context::Attempts;
 use tollgate_filters::key_resolver::KeyBuf;
 
-use super::endpoint::Endpoint;
-use super::policy::{Candidate, Turns, hash, highest, least_request, random};
-use super::roster::Member;
-use super::upstream::Upstream;
+use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::policy::{Candidate, Turns, hash, highest, least_request, random};
+use crate::upstream::balance::roster::Member;
+use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::endpoints::{Outcome, Pick, Watcher};
 use crate::upstream::error::ForwardError;
 use crate::upstream::pool::Pool;

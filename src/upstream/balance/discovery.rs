@@ -17,7 +17,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::upstream::Upstream;
+use crate::upstream::balance::upstream::Upstream;
 use tollgate_config::{Dns, DnsQuery, EndpointAddress, ListedEndpoint, Records};
 
 /// Answers of shorter life are kept for so long all the same.

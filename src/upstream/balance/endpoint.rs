@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::policy::hash;
+use crate::upstream::balance::policy::hash;
 use crate::upstream::origin::Origin;
 use tollgate_config::{EndpointAddress, Http2, Scheme, Tls};
 

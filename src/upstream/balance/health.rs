@@ -11,11 +11,11 @@ use thiserror::Error;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use super::endpoint::{Endpoint, origin};
-use super::keeper::{Reach, Task};
-use super::roster::Health;
-use super::upstream::Upstream;
-use crate::body::Body;
+use crate::http::body::Body;
+use crate::upstream::balance::endpoint::{Endpoint, origin};
+use crate::upstream::balance::keeper::{Reach, Task};
+use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
 use crate::upstream::origin::Origin;

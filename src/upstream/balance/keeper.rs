@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep_until, timeout};
 
-use super::discovery;
-use super::health;
-use super::roster::Health;
-use super::upstream::{Upstream, Upstreams};
+use crate::upstream::balance::discovery;
+use crate::upstream::balance::health;
+use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::upstream::{Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, Http2, Target, Tls};
 

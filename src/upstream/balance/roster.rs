@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::endpoint::Endpoint;
+use crate::upstream::balance::endpoint::Endpoint;
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// An upstream's endpoints.

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::endpoint::Endpoint;
-use super::roster::{Change, Health, Roster, Snapshot, State};
+use crate::upstream::balance::endpoint::Endpoint;
+use crate::upstream::balance::roster::{Change, Health, Roster, Snapshot, State};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// One upstream: what is known of its endpoints, shared by all workers and kept over reloads.

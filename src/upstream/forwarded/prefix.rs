@@ -2,7 +2,7 @@
 
 use http::Request;
 
-use super::tell::{X_FORWARDED_PREFIX, say};
+use crate::upstream::forwarded::tell::{X_FORWARDED_PREFIX, say};
 use tollgate_config::Tell;
 
 /// The path with which a trusted peer's request came; a request extension.

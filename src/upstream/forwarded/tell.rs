@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
-use super::parse_entry;
+use crate::upstream::forwarded::parse_entry;
 use tollgate_config::{ForwardedHeaders, Tell, TrustedProxies};
 
 pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

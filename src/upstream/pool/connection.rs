@@ -5,12 +5,12 @@ use std::rc::Rc;
 use hyper::client::conn::{http1, http2};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Pool;
-use super::headroom::Headroom;
-use super::shared::Stream;
-use crate::body::Body;
-use crate::deadline::Deadline;
+use crate::http::body::Body;
+use crate::http::deadline::Deadline;
 use crate::upstream::endpoints::{Outcome, Pick, Watcher};
+use crate::upstream::pool::Pool;
+use crate::upstream::pool::headroom::Headroom;
+use crate::upstream::pool::shared::Stream;
 
 /// A connection, and the deadline of whatever it is doing.
 #[derive(Debug)]

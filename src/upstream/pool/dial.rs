@@ -7,9 +7,9 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-use super::ConnectError;
-use super::names::Names;
 use crate::upstream::origin::Origin;
+use crate::upstream::pool::ConnectError;
+use crate::upstream::pool::names::Names;
 use crate::upstream::proxy;
 use tollgate_config::Proxy;
 

@@ -13,15 +13,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::error::ConnectError;
-use super::headroom::{Bounded, Headroom};
-use super::noting::{Note, Noting};
-use super::settings::PoolSettings;
-use super::shared::Streams;
-use crate::body::Body;
+use crate::http::body::Body;
 use crate::server::connection::LocalExecutor;
 use crate::upstream::error::chain;
 use crate::upstream::origin::Origin;
+use crate::upstream::pool::error::ConnectError;
+use crate::upstream::pool::headroom::{Bounded, Headroom};
+use crate::upstream::pool::noting::{Note, Noting};
+use crate::upstream::pool::settings::PoolSettings;
+use crate::upstream::pool::shared::Streams;
 use crate::upstream::tls::Connectors;
 
 /// What one HTTP/2 stream may send before it must wait for the client: what a client that does not read costs.

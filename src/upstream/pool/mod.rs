@@ -25,8 +25,8 @@ use self::handshake::{Fresh, Version, handshake};
 use self::names::Names;
 pub use self::settings::PoolSettings;
 use self::shared::Shared;
-use super::origin::{Origin, Speaks};
-use super::tls::Connectors;
+use crate::upstream::origin::{Origin, Speaks};
+use crate::upstream::tls::Connectors;
 use tollgate_config::Leasing;
 
 /// How long a connection that was given back may take to be ready for the next request.

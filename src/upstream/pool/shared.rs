@@ -6,8 +6,8 @@ use std::rc::Rc;
 use hyper::client::conn::http2::SendRequest;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::connection::{Connection, Sender};
-use crate::body::Body;
+use crate::http::body::Body;
+use crate::upstream::pool::connection::{Connection, Sender};
 
 /// The connections of a pool that speak HTTP/2: one, unless more streams are wanted than it may have open.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use rustls::CertificateError::{
 use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible};
 use thiserror::Error;
 
-use super::of_rustls;
+use crate::upstream::tls::of_rustls;
 
 /// Why there is no TLS with an upstream.
 #[derive(Debug, Error)]

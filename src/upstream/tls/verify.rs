@@ -12,7 +12,7 @@ use rustls::{
     WantsVerifier,
 };
 
-use super::TlsError;
+use crate::upstream::tls::TlsError;
 
 /// Believes what one of `certificates` has signed, and each of them itself.
 pub(super) fn authorities(

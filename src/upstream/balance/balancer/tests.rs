@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::*;
+use crate::upstream::balance::balancer::*;
 use crate::upstream::balance::endpoint::origin;
 use crate::upstream::balance::roster::Health;
 use crate::upstream::balance::upstream::Upstreams;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::Candidate;
+use crate::upstream::balance::policy::Candidate;
 
 /// One drawn with the weights as the odds; `None` where nobody may be chosen.
 pub fn random<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {

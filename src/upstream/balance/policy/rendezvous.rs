@@ -6,7 +6,7 @@
 //! (Eisenbud, 2016) nothing has to be built when an endpoint comes or goes; the price is a look at each candidate:
 //! some 4 ns each, 11 where weights differ.
 
-use super::Candidate;
+use crate::upstream::balance::policy::Candidate;
 
 /// The candidate that `key` belongs to; `None` where nobody may be chosen.
 pub fn highest<C: Candidate>(key: u64, candidates: &[C], may: impl Fn(&C) -> bool) -> Option<usize> {

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use proptest::prelude::*;
 
-use super::*;
+use crate::upstream::balance::policy::*;
 
 #[derive(Clone, Copy, Debug)]
 struct Server {

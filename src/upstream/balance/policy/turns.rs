@@ -1,6 +1,6 @@
 //! Smooth weighted round robin.
 
-use super::Candidate;
+use crate::upstream::balance::policy::Candidate;
 
 /// Whose turn it is. With the weights 5, 1, 1 the turns are a a b a c a a, and not a a a a a b c: nobody's turns come in
 /// one heap (nginx, `ngx_http_upstream_round_robin.c`).

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use proptest::prelude::*;
 
-use super::*;
+use crate::upstream::balance::roster::*;
 use tollgate_config::{EndpointAddress, Scheme};
 
 fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {

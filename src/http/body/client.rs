@@ -11,8 +11,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::BodyError;
-use crate::deadline::Deadline;
+use crate::http::body::BodyError;
+use crate::http::deadline::Deadline;
 use crate::server::io::Busy;
 
 /// Bytes of a refused request's body that are read and thrown away so that the connection can go on, or so that the

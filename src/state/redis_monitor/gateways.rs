@@ -7,8 +7,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tollgate_limiter::store::redis::{Heartbeat, StoreError};
 
-use crate::limits::SharedLimits;
-use crate::worker::Orders;
+use crate::app::worker::Orders;
+use crate::state::stores::SharedLimits;
 use tollgate_config::{Config, Filter, GatewayNumber};
 
 /// How long the end of the process may wait until Redis knows of it. Without that the others know after five seconds.

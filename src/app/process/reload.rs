@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Source;
 use crate::admin::AdminState;
+use crate::app::process::Source;
 use crate::telemetry::log_writer::LogWriter;
 use tollgate_config::Config;
 

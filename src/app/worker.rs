@@ -12,11 +12,11 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::gateway::{Gateway, Resources};
-use crate::limits::{Limits, SharedLimits};
 use crate::server::accept;
 use crate::server::connection::Limits as ConnectionLimits;
 use crate::server::drain::Connections;
 use crate::server::io::Patience;
+use crate::state::stores::{Limits, SharedLimits};
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;

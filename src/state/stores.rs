@@ -16,9 +16,9 @@ use tollgate_limiter::store::redis::{
     RedisStats, RedisStatus, RedisStore, Retry,
 };
 
-use crate::circuit_breakers::CircuitBreakers;
-use crate::redis_watch::Servers;
-use crate::response_caches::ResponseCaches;
+use crate::state::circuit_breakers::CircuitBreakers;
+use crate::state::redis_monitor::Servers;
+use crate::state::response_caches::ResponseCaches;
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };

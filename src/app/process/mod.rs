@@ -15,17 +15,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::admin::{self, AdminState};
-use crate::descriptors;
-#[cfg(feature = "jwt")]
-use crate::jwt_keys::KeyKeeper;
-use crate::limits::SharedLimits;
-use crate::metering::Metering;
-use crate::redis_watch::RedisWatch;
+use crate::app::descriptors;
+use crate::app::worker::{Orders, Worker};
 use crate::server::listener;
+#[cfg(feature = "jwt")]
+use crate::state::jwks::KeyKeeper;
+use crate::state::metering::Metering;
+use crate::state::redis_monitor::RedisWatch;
+use crate::state::stores::SharedLimits;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::{Keeper, Upstreams};
-use crate::worker::{Orders, Worker};
 use tollgate_config::{Config, LogOutput, Target};
 use tollgate_routing::Predicate;
 

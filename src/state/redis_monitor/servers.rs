@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 use tollgate_limiter::store::redis::{ServerInfo, StoreError};
 
-use crate::limits::SharedLimits;
+use crate::state::stores::SharedLimits;
 
 /// How often servers are asked: often enough for a chart, and 10 KB each that they must write.
 const EVERY: Duration = Duration::from_secs(10);

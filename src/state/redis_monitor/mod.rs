@@ -11,8 +11,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use self::servers::{Server, Servers};
-use crate::limits::SharedLimits;
-use crate::worker::Orders;
+use crate::app::worker::Orders;
+use crate::state::stores::SharedLimits;
 
 /// The watch at work.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tollgate_limiter::metering::{FlushSettings, Flusher};
 
-use crate::limits::{SharedLimits, redis_settings};
-use crate::worker::Orders;
+use crate::app::worker::Orders;
+use crate::state::stores::{SharedLimits, redis_settings};
 use tollgate_config::{Config, Filter};
 
 /// How long the end of the process may wait for Redis: twice a flush's timeout, and a connection made anew.

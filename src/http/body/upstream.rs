@@ -9,7 +9,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::BodyError;
+use crate::http::body::BodyError;
 use crate::upstream::endpoints::Outcome;
 use crate::upstream::pool::Lease;
 

@@ -1,0 +1,5 @@
+//! TODO-DOC
+
+pub mod descriptors;
+pub mod process;
+pub mod worker;

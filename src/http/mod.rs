@@ -1,0 +1,4 @@
+//! TODO-DOC
+
+pub mod body;
+pub mod deadline;
