@@ -1,0 +1,152 @@
+//! The graph of imports between files, its rings, and the circles between folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::visit::Visit as _;
+
+use super::modules::{Module, ModulePath, Modules};
+use super::references::References;
+
+/// Which file imports which, and where.
+pub(super) struct Graph<'m> {
+    /// Importing module, imported module, and the place of the first import.
+    imports: BTreeMap<(&'m ModulePath, &'m ModulePath), String>,
+    files: BTreeMap<&'m ModulePath, &'m str>,
+}
+
+/// Sibling folders that depend on each other.
+pub(super) struct Circle {
+    pub(super) folders: Vec<String>,
+    /// The imports between them.
+    pub(super) imports: Vec<String>,
+}
+
+impl<'m> Graph<'m> {
+    pub(super) fn new(modules: &'m Modules) -> Self {
+        let files = modules.iter().map(|(path, module)| (path, module.file.as_str())).collect();
+        let mut graph = Self { imports: BTreeMap::new(), files };
+        for (path, module) in modules.iter() {
+            graph.add(modules, path, module);
+        }
+        graph
+    }
+
+    fn add(&mut self, modules: &'m Modules, from: &'m ModulePath, module: &'m Module) {
+        let mut references = References::default();
+        module.items.iter().for_each(|item| references.visit_item(item));
+        for reference in references.found {
+            let Some(absolute) = modules.absolute(from, &reference.path) else { continue };
+            let Some(to) = modules.definer(&absolute) else { continue };
+            let is_facade = reference.is_re_export && to.starts_with(from);
+            if to != from && !is_facade {
+                self.imports
+                    .entry((from, to))
+                    .or_insert_with(|| format!("{}:{}: imports {}", module.file, reference.line, absolute.join("::")));
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.imports.len()
+    }
+
+    /// Rings of two or more files, by file name.
+    pub(super) fn rings(&self) -> Vec<Vec<&'m str>> {
+        let edges = self.imports.keys().map(|(from, to)| (self.files[from], self.files[to])).collect();
+        components(&edges)
+    }
+
+    /// The imports between the files of `ring`.
+    pub(super) fn within(&self, ring: &[&str]) -> Vec<String> {
+        let is_inside = |path: &ModulePath| ring.contains(&self.files[path]);
+        let inside = self.imports.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to));
+        inside.map(|(_, place)| place.clone()).collect()
+    }
+
+    /// Imports from one top-level folder to another: the two names and the place.
+    pub(super) fn between_top_folders(&self) -> impl Iterator<Item = (&'m String, &'m String, &str)> {
+        self.imports.iter().filter_map(|((from, to), place)| {
+            let (from, to) = (from.first()?, to.first()?);
+            (from != to).then_some((from, to, place.as_str()))
+        })
+    }
+
+    /// Circles between sibling folders, at every depth.
+    pub(super) fn folder_circles(&self) -> Vec<Circle> {
+        let mut siblings: BTreeMap<&[String], BTreeSet<(&String, &String)>> = BTreeMap::new();
+        for (from, to) in self.imports.keys() {
+            let shared = from.iter().zip(to.iter()).take_while(|(from, to)| from == to).count();
+            let (Some(from_name), Some(to_name)) = (from.get(shared), to.get(shared)) else { continue };
+            if self.is_folder(&from[..=shared]) && self.is_folder(&to[..=shared]) {
+                siblings.entry(&from[..shared]).or_default().insert((from_name, to_name));
+            }
+        }
+        siblings.iter().flat_map(|(parent, edges)| self.circles_below(parent, edges)).collect()
+    }
+
+    fn circles_below(&self, parent: &[String], edges: &BTreeSet<(&String, &String)>) -> Vec<Circle> {
+        let names = edges.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+        let member = |path: &ModulePath, ring: &[&str]| {
+            path.starts_with(parent) && path.get(parent.len()).is_some_and(|name| ring.contains(&name.as_str()))
+        };
+        let circle = |ring: Vec<&str>| Circle {
+            imports: self
+                .imports
+                .iter()
+                .filter(|((from, to), _)| {
+                    member(from, &ring) && member(to, &ring) && from[parent.len()] != to[parent.len()]
+                })
+                .map(|(_, place)| place.clone())
+                .collect(),
+            folders: ring.iter().map(|name| [parent, &[(*name).to_owned()]].concat().join("/")).collect(),
+        };
+        components(&names).into_iter().map(circle).collect()
+    }
+
+    /// True for a module that has children.
+    fn is_folder(&self, path: &[String]) -> bool {
+        self.files.keys().any(|module| module.len() > path.len() && module.starts_with(path))
+    }
+}
+
+/// Strongly connected components of two or more nodes: sets in which each node reaches each other.
+fn components<'n>(edges: &BTreeSet<(&'n str, &'n str)>) -> Vec<Vec<&'n str>> {
+    let nodes: BTreeSet<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
+    let reached: BTreeMap<&str, BTreeSet<&str>> = nodes.iter().map(|node| (*node, reachable(node, edges))).collect();
+    let mut found: Vec<Vec<&str>> = Vec::new();
+    for node in nodes {
+        if found.iter().any(|ring| ring.contains(&node)) {
+            continue;
+        }
+        let ring: Vec<&str> =
+            reached[node].iter().copied().filter(|other| *other == node || reached[other].contains(node)).collect();
+        if ring.len() > 1 {
+            found.push(ring);
+        }
+    }
+    found
+}
+
+fn reachable<'n>(node: &str, edges: &BTreeSet<(&'n str, &'n str)>) -> BTreeSet<&'n str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        for (_, to) in edges.iter().filter(|(from, _)| *from == node) {
+            if reached.insert(*to) {
+                open.push(to);
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_found_and_chains_are_not() {
+        let edges = BTreeSet::from([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]);
+        assert_eq!(components(&edges), [["a", "b", "c"]]);
+    }
+}

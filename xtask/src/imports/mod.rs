@@ -1,0 +1,67 @@
+//! Imports between files and folders.
+//!
+//! - An arrow between two folders of `src/` must stand in the block of ARCHITECTURE.md that is fenced as `arrows`.
+//! - No two folders of a crate depend on each other.
+//! - At most [`MAX_RING`] files import each other in a ring.
+//!
+//! An import counts towards the file that defines the item, whatever it is imported through. Tests do not count, nor
+//! does a module that re-exports items of its own children.
+
+mod arrows;
+mod graph;
+mod modules;
+mod references;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use self::graph::Graph;
+use self::modules::Modules;
+
+/// Files that may import each other in a ring.
+const MAX_RING: usize = 4;
+
+/// Checks every crate of the workspace that ships.
+///
+/// # Errors
+/// The report, if an arrow is not allowed or a ring is too large.
+pub(crate) fn check(root: &Path) -> Result<String, String> {
+    let mut crates: Vec<PathBuf> = vec![root.join("src"), root.join("filters/src")];
+    let libraries =
+        std::fs::read_dir(root.join("crates")).map_err(|error| format!("cannot read crates/: {error}\n"))?;
+    crates.extend(libraries.flatten().map(|entry| entry.path().join("src")).filter(|path| path.is_dir()));
+    crates.sort();
+
+    let (mut report, mut violations) = (String::new(), 0);
+    for sources in crates {
+        let modules = Modules::read(&sources)?;
+        let graph = Graph::new(&modules);
+        let name = sources.strip_prefix(root).unwrap_or(&sources).display().to_string();
+        let largest = graph.rings().iter().map(Vec::len).max().unwrap_or(1);
+        let _ = writeln!(report, "{name}: {} files, {} imports, largest ring {largest}", modules.len(), graph.len());
+        for found in violations_of(&graph, root, &sources, &name)? {
+            violations += 1;
+            let _ = writeln!(report, "{found}");
+        }
+    }
+    let _ = writeln!(report, "imports: {violations} violations");
+    if violations == 0 { Ok(report) } else { Err(report) }
+}
+
+fn violations_of(graph: &Graph<'_>, root: &Path, sources: &Path, name: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for ring in graph.rings().into_iter().filter(|ring| ring.len() > MAX_RING) {
+        found.push(format!("{name}: a ring of {} files: {}", ring.len(), ring.join(", ")));
+        found.extend(graph.within(&ring).into_iter().map(|import| format!("    {import}")));
+    }
+    for circle in graph.folder_circles() {
+        found.push(format!("{name}: folders that depend on each other: {}", circle.folders.join(", ")));
+        found.extend(circle.imports.into_iter().map(|import| format!("    {import}")));
+    }
+    if sources == root.join("src") {
+        let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md"))
+            .map_err(|error| format!("cannot read ARCHITECTURE.md: {error}\n"))?;
+        found.extend(arrows::violations(&architecture, graph)?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,164 @@
+//! Plain technical English, counted.
+//!
+//! Three figures over comments, string literals, documents and the comments of YAML and Lua files:
+//!
+//! - words for unnamed persons (`nobody`, `somebody`, `whoever` …): none;
+//! - doc comments that open with a question word (`What`, `Whether`, `How` …): less than 1 %;
+//! - sentences of more than [`MAX_WORDS`] words: less than 2 %.
+//!
+//! Text in backquotes and fenced code does not count.
+
+mod markdown;
+mod rust;
+mod text;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::files::below;
+
+/// Words that a sentence may have.
+const MAX_WORDS: usize = 35;
+/// Share of sentences that may be longer, in percent.
+const MAX_LONG: f64 = 2.0;
+/// Share of doc comments that may open with a question word, in percent.
+const MAX_OPENINGS: f64 = 1.0;
+
+static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b(nobody|somebody|anybody|whoever|whom|whomever)\b"));
+static OPENING: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(What|Who|Whom|Whose|Whether|Where|How|Whatever|Whoever)\b"));
+
+#[allow(clippy::expect_used)] // constants
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a valid pattern")
+}
+
+/// A paragraph, a table cell, a comment or a string literal.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Passage {
+    /// 1-based line of its beginning.
+    line: usize,
+    /// Its text on one line.
+    text: String,
+    /// True if a doc comment begins with it.
+    opens_doc: bool,
+}
+
+#[derive(Default)]
+struct Counts {
+    persons: usize,
+    docs: usize,
+    openings: usize,
+    sentences: usize,
+    long: usize,
+}
+
+/// Checks the files below `paths`, or the whole repository if there are none.
+///
+/// # Errors
+/// The report, if a figure is above its limit.
+pub(crate) fn check(root: &Path, paths: &[String]) -> Result<String, String> {
+    let folders =
+        if paths.is_empty() { vec![root.to_owned()] } else { paths.iter().map(|path| root.join(path)).collect() };
+    let (mut counts, mut report) = (Counts::default(), String::new());
+    for file in folders.iter().flat_map(|folder| below(folder, &["rs", "md", "lua", "yaml", "yml", "sh", "toml"])) {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        for passage in passages(&name, &text) {
+            judge(&name, &passage, &mut counts, &mut report);
+        }
+    }
+    summarize(&counts, report)
+}
+
+fn passages(name: &str, text: &str) -> Vec<Passage> {
+    match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "rs" => rust::passages(text),
+        "md" => markdown::passages(text),
+        "lua" => text::lua(text),
+        _ => text::hash_comments(text),
+    }
+}
+
+fn judge(name: &str, passage: &Passage, counts: &mut Counts, report: &mut String) {
+    let Passage { line, text, opens_doc } = passage;
+    let text = text::without_code(text);
+    for found in PERSONS.find_iter(&text) {
+        counts.persons += 1;
+        let _ = writeln!(report, "{name}:{line}: `{}`: name the thing that acts", found.as_str());
+    }
+    if *opens_doc {
+        counts.docs += 1;
+        if OPENING.is_match(text.trim_start()) {
+            counts.openings += 1;
+            let _ = writeln!(report, "{name}:{line}: a doc comment opens with a question word: {}", start(&text));
+        }
+    }
+    for sentence in text::sentences(&text) {
+        counts.sentences += 1;
+        let words = text::words(sentence);
+        if words > MAX_WORDS {
+            counts.long += 1;
+            let _ = writeln!(report, "{name}:{line}: a sentence of {words} words: {}", start(sentence));
+        }
+    }
+}
+
+/// The first characters of a text.
+fn start(text: &str) -> String {
+    text.trim().chars().take(70).collect()
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of a repository
+fn summarize(counts: &Counts, mut report: String) -> Result<String, String> {
+    let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+    let (openings, long) = (percent(counts.openings, counts.docs), percent(counts.long, counts.sentences));
+    let _ = writeln!(
+        report,
+        "language: {} words for unnamed persons (limit 0); {openings:.2} % of {} doc comments open with a question word \
+         (limit {MAX_OPENINGS} %); {long:.2} % of {} sentences have more than {MAX_WORDS} words (limit {MAX_LONG} %)",
+        counts.persons, counts.docs, counts.sentences,
+    );
+    let passes = counts.persons == 0 && openings < MAX_OPENINGS && long < MAX_LONG;
+    if passes { Ok(report) } else { Err(report) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(name: &str, text: &str) -> (Counts, String) {
+        let (mut counts, mut report) = (Counts::default(), String::new());
+        for passage in passages(name, text) {
+            judge(name, &passage, &mut counts, &mut report);
+        }
+        (counts, report)
+    }
+
+    #[test]
+    fn each_kind_of_violation_is_found_with_its_place() {
+        let long = "word ".repeat(MAX_WORDS + 1);
+        let (counts, report) = judged("a.rs", &format!("/// Whether it is on.\nfn a() {{}}\n// Nobody. {long}\n"));
+        assert_eq!((counts.persons, counts.openings, counts.long), (1, 1, 1));
+        for place in ["a.rs:1: a doc comment", "a.rs:3: `Nobody`", "a.rs:3: a sentence of 36 words"] {
+            assert!(report.contains(place), "no `{place}` in {report}");
+        }
+        assert!(summarize(&counts, report).is_err());
+    }
+
+    #[test]
+    fn code_in_backquotes_does_not_count() {
+        let (counts, _) = judged("a.md", "The user `nobody` owns it.\n\n```\nwhoever\n```\n");
+        assert_eq!(counts.persons, 0);
+    }
+
+    #[test]
+    fn plain_text_passes() {
+        let (counts, report) = judged("a.yaml", "# Address to listen on.\nport: 1 # TCP port\n");
+        assert_eq!(counts.sentences, 1);
+        assert!(summarize(&counts, report).is_ok());
+    }
+}
