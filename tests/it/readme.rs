@@ -6,6 +6,7 @@ mod limiters;
 mod redis;
 mod replay;
 mod topologies;
+mod tutorial;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -7,6 +7,9 @@ use super::{file, root, tollgate};
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
+const ADMIN: &str = "docs/reference/admin-api.md";
+const CLI: &str = "docs/reference/cli.md";
+
 /// The rows of the table under the heading `heading`, cell by cell. A heading's first table counts.
 fn table(text: &str, header: &str) -> Vec<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with(header));
@@ -38,26 +41,26 @@ fn known(yaml: &str, marker: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other() {
-    let text = file("docs/configuration.md");
     let route = |rest: &str| format!("routes: [{{id: a, uri: 'http://a', {rest}}}]\n");
     let predicates = known(&route("predicates: ['Xyzzyxyzzy=1']"), "help: predicates: ");
-    assert_eq!(first_column(&text, "| Predicate |"), predicates);
+    assert_eq!(first_column(&file("docs/reference/predicates.md"), "| Predicate |"), predicates);
     let filters = known(&route("predicates: [Path=/a], filters: [Xyzzyxyzzy]"), "help: filters: ");
-    assert_eq!(first_column(&text, "| Filter |"), filters);
-    let arguments =
-        route("predicates: [Path=/a], filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, xyzzyxyzzy: 1}}]");
-    assert_eq!(first_column(&text, "| Argument |"), known(&arguments, "help: known here: "));
-    let arguments = route("predicates: [Path=/a], filters: [{name: RequestCounter, args: {xyzzyxyzzy: 1}}]");
-    assert_eq!(first_column(&text, "| Counter's argument |"), known(&arguments, "help: known here: "));
-    let arguments = route("predicates: [Path=/a], filters: [{name: ConcurrencyLimiter, args: {xyzzyxyzzy: 1}}]");
-    let documented = first_column(&text, "| ConcurrencyLimiter's argument |");
-    assert_eq!(documented, known(&arguments, "help: known here: "));
+    assert_eq!(first_column(&file("docs/reference/filters/README.md"), "| Filter |"), filters);
+    for (filter, header, valid) in [
+        ("RequestRateLimiter", "| Argument |", "replenish-rate: 1, "),
+        ("RequestCounter", "| Counter's argument |", ""),
+        ("ConcurrencyLimiter", "| ConcurrencyLimiter's argument |", ""),
+    ] {
+        let unknown = format!("predicates: [Path=/a], filters: [{{name: {filter}, args: {{{valid}xyzzyxyzzy: 1}}}}]");
+        let page = file(&format!("docs/reference/filters/{filter}.md"));
+        assert_eq!(first_column(&page, header), known(&route(&unknown), "help: known here: "), "{filter}");
+    }
 }
 
 #[test]
 #[cfg(feature = "jwt")]
 fn every_documented_key_resolver_can_be_used() {
-    for resolver in first_column(&file("docs/configuration.md"), "| Resolver |") {
+    for resolver in first_column(&file("docs/reference/key-resolvers.md"), "| Resolver |") {
         let folder = tempfile::tempdir().unwrap();
         let text = resolver.trim_matches('"').replace("NAME", "X").replace("CLAIM", "sub").replace("variable", "id");
         let yaml = format!(
@@ -90,58 +93,49 @@ fn the_table_of_metrics_has_every_metric_and_no_other() {
             served.insert(if kind == "counter" { format!("{name}_total") } else { name.to_owned() });
         }
     }
-    assert_eq!(first_column(&file("README.md"), "| Metric |"), served);
+    assert_eq!(first_column(&file("docs/reference/metrics.md"), "| Metric |"), served);
 }
 
 #[test]
-fn every_admin_path_in_the_readme_answers() {
+fn every_documented_admin_path_answers() {
     let gateway = Gateway::start(
         "routes: [{id: ID, uri: 'echo:', predicates: [Path=/**]}, {id: ROUTE, uri: 'echo:', predicates: [Path=/x], \
          filters: [{name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 9, key-resolver: ip}}]}]",
     );
     crate::support::eventually("it is ready", || gateway.admin("/health/ready").status == 200);
-    let paths = first_column(&file("README.md"), "| Path | Shows |");
+    let paths = first_column(&file(ADMIN), "| Path | Shows |");
     assert!(paths.len() >= 9, "{paths:?}");
     for path in &paths {
         assert_eq!(gateway.admin(path).status, 200, "{path}");
     }
     let index = gateway.admin("/").text();
     for path in index.lines().skip(1).map(|line| line.trim().split('[').next().unwrap()) {
-        assert!(paths.contains(path), "{path} is not in README.md");
+        assert!(paths.contains(path), "{path} is not in {ADMIN}");
     }
 }
 
 #[test]
-fn every_command_in_the_readme_is_one() {
+fn every_documented_command_exists_and_every_command_is_documented() {
     let (_, help, _) = tollgate(&["--help"], root());
-    for row in table(&file("README.md"), "| Command | Does |") {
+    for row in table(&file(CLI), "| Command | Does |") {
         let command = quoted(&row[0])[0].clone();
         let name = command.split(' ').nth(1).unwrap().trim_matches('[');
         assert!(help.contains(name), "{name} is not in\n{help}");
     }
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let readme = file("README.md");
+    let page = file(CLI);
     for name in
         commands.filter_map(|line| line.split_whitespace().next()).filter(|name| !["serve", "help"].contains(name))
     {
-        assert!(readme.contains(&format!("| `tollgate {name}")), "{name} is not in README.md");
+        assert!(page.contains(&format!("| `tollgate {name}")), "{name} is not in {CLI}");
     }
 }
 
 #[test]
 fn every_link_in_the_documents_leads_somewhere() {
-    let others = [
-        "README.md",
-        "docs/configuration.md",
-        "docs/redis.md",
-        "docs/resilience.md",
-        "docs/spring.md",
-        "filters/README.md",
-        "ARCHITECTURE.md",
-        "bench/README.md",
-    ];
-    let others = others.iter().map(|document| root().join(document));
-    for document in limiter_pages().into_iter().chain(others) {
+    let documents = documents();
+    assert!(documents.len() > 30, "{documents:?}");
+    for document in documents {
         let text = std::fs::read_to_string(&document).unwrap();
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
@@ -152,6 +146,24 @@ fn every_link_in_the_documents_leads_somewhere() {
             assert!(found, "{}: {link}", document.display());
         }
     }
+}
+
+/// Every Markdown file of the repository.
+fn documents() -> Vec<PathBuf> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+            let path = entry.path();
+            let is_ours = !["target", ".git"].iter().any(|other| entry.file_name() == *other);
+            if is_ours && path.is_dir() && !path.is_symlink() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(root(), &mut found);
+    found
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn the_pages_of_the_limiters_show_what_happens() {
 
 /// Whether a line is the one shown but for the time at which it was printed: numbers of up to four digits, such as
 /// waits, may be a little off, longer ones anything.
-fn is_like(shown: &str, printed: &str) -> bool {
+pub(super) fn is_like(shown: &str, printed: &str) -> bool {
     let text = |line: &str| line.split(|c: char| c.is_ascii_digit()).collect::<String>();
     let numbers = |line: &str| -> Vec<String> {
         line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect()

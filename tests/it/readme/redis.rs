@@ -1,4 +1,4 @@
-//! What docs/redis.md says can be done is enough.
+//! docs/operations: every kind of failure is documented, and the documented permissions are enough.
 
 use tollgate_limiter::store::redis::StoreError;
 
@@ -9,8 +9,7 @@ use crate::support::redis::Redis;
 
 #[test]
 fn every_kind_of_failure_is_explained_and_has_a_way_out() {
-    let page = file("docs/redis.md");
-    let (table, runbook) = page.split_once("## Runbook").unwrap();
+    let (table, runbook) = (file("docs/operations/failures.md"), file("docs/operations/runbook.md"));
     for kind in StoreError::ALL.into_iter().filter(|kind| *kind != StoreError::BreakerOpen) {
         let kind = kind.as_str();
         // A clock that is wrong is no failure of Redis.
@@ -22,7 +21,7 @@ fn every_kind_of_failure_is_explained_and_has_a_way_out() {
 #[test]
 fn the_rights_that_the_page_gives_a_user_are_enough() {
     let redis = Redis::start();
-    let (_, command) = blocks(&file("docs/redis.md"), "sh").remove(0);
+    let (_, command) = blocks(&file("docs/operations/acl.md"), "sh").remove(0);
     assert!(command.starts_with("redis-cli ACL SETUSER gateway "));
     let port = format!("redis-cli -p {} ", redis.address.port());
     assert_eq!(shell(&command.replacen("redis-cli ", &port, 1)).0, ["OK"]);

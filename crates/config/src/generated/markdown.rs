@@ -2,47 +2,73 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, filters as entries};
+use crate::filters::{Argument, Entry, filters as entries};
 use crate::generated::keys::{Key, Shape};
 use crate::predicates::predicates as predicate_entries;
 
-/// The table of all keys by their paths, sections left out.
-pub(super) fn keys(keys: &[Key]) -> String {
-    let mut out = "| Key | Default | Meaning |\n|---|---|---|\n".to_owned();
-    rows("", keys, &mut out);
-    out
+/// One key with its path.
+pub(super) struct KeyRow {
+    /// The path, such as `upstreams.NAME.health.path`.
+    pub(super) path: String,
+    default: String,
+    meaning: String,
+    needs_restart: bool,
 }
 
-fn rows(prefix: &str, keys: &[Key], out: &mut String) {
+/// All keys by their paths, sections left out.
+pub(super) fn key_rows(keys: &[Key]) -> Vec<KeyRow> {
+    let mut found = Vec::new();
+    rows("", keys, &mut found);
+    found
+}
+
+fn rows(prefix: &str, keys: &[Key], found: &mut Vec<KeyRow>) {
     for key in keys {
         let path = format!("{prefix}{}", key.name);
         match &key.shape {
             Shape::Value => {
-                let mark = if key.needs_restart { " ¹" } else { "" };
                 let literal = key.default.literal.as_ref().map(|literal| format!("`{literal}`")).unwrap_or_default();
-                let default = cell(&format!("{literal}{}", key.default.words));
-                writeln!(out, "| `{path}`{mark} | {default} | {} |", cell(&lower(&key.meaning))).unwrap();
+                let default = format!("{literal}{}", key.default.words);
+                found.push(KeyRow { path, default, meaning: key.meaning.clone(), needs_restart: key.needs_restart });
             }
-            Shape::Section(inner) => rows(&format!("{path}."), inner, out),
-            Shape::Named(inner) => rows(&format!("{path}.NAME."), inner, out),
-            Shape::List(inner) => rows(&format!("{path}[]."), inner, out),
+            Shape::Section(inner) => rows(&format!("{path}."), inner, found),
+            Shape::Named(inner) => rows(&format!("{path}.NAME."), inner, found),
+            Shape::List(inner) => rows(&format!("{path}[]."), inner, found),
         }
     }
 }
 
-/// The table of filters by name. Of those whose arguments stand under a heading of their own in `document`, it links there.
-pub(super) fn filters(document: &str) -> String {
-    let mut out = "| Filter | Arguments | Does |\n|---|---|---|\n".to_owned();
+/// The table of some keys.
+pub(super) fn key_table<'r>(rows: impl Iterator<Item = &'r KeyRow>) -> String {
+    let mut out = "| Key | Default | Meaning |\n|---|---|---|\n".to_owned();
+    for row in rows {
+        let mark = if row.needs_restart { " ¹" } else { "" };
+        writeln!(out, "| `{}`{mark} | {} | {} |", row.path, cell(&row.default), cell(&lower(&row.meaning))).unwrap();
+    }
+    out
+}
+
+/// The list of filters by name, with links to their pages.
+pub(super) fn filter_list() -> String {
+    let mut out = "| Filter | Does |\n|---|---|\n".to_owned();
     let mut entries: Vec<_> = entries().collect();
     entries.sort_by_key(|entry| entry.name);
-    for entry in entries {
-        let name = entry.name;
-        let arguments = if document.contains(&format!("\n## Arguments of {name}\n")) {
-            format!("[below](#arguments-of-{})", name.to_ascii_lowercase())
-        } else {
-            arguments(entry.args)
-        };
-        writeln!(out, "| `{name}` | {arguments} | {} |", cell(&lower(entry.doc.trim_end_matches('.')))).unwrap();
+    for Entry { name, doc, .. } in entries {
+        writeln!(out, "| [`{name}`]({name}.md) | {} |", cell(&lower(doc.trim_end_matches('.')))).unwrap();
+    }
+    out
+}
+
+/// The purpose of a filter, and one row per argument.
+pub(super) fn filter_page(name: &str) -> String {
+    let entry = entries().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no filter is called `{name}`"));
+    let mut out = format!("{}.\n", entry.doc.trim_end_matches('.'));
+    if !entry.args.is_empty() {
+        out.push_str("\n| Argument | Meaning |\n|---|---|\n");
+        for argument in entry.args {
+            let doc = cell(&lower(argument.doc.trim_end_matches('.')));
+            writeln!(out, "| `{}` | {doc} |", argument.name).unwrap();
+        }
     }
     out
 }

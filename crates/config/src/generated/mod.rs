@@ -7,25 +7,31 @@
 
 mod keys;
 mod markdown;
+mod pages;
 mod reference;
 mod spring;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Config, Server, parse, schema};
 
 /// The variable with which the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";
 
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// The text of a file of the repository.
 fn file(path: &str) -> String {
-    std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)).unwrap()
+    std::fs::read_to_string(root().join(path)).unwrap()
 }
 
 /// Fails where the file at `path` is not `made`, or makes it so.
 fn is_current(path: &str, made: &str) {
     if std::env::var_os(REGENERATE).is_some() {
-        std::fs::write(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path), made).unwrap();
+        std::fs::write(root().join(path), made).unwrap();
     }
     let kept = file(path);
     let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
@@ -59,24 +65,6 @@ fn the_reference_file_is_current() {
     let text = file("config/reference.yaml");
     let made = between(&text, reference::BEGIN, reference::END, &reference::yaml(&keys::keys()));
     is_current("config/reference.yaml", &made);
-}
-
-#[test]
-fn the_tables_of_the_configuration_are_current() {
-    let text = file("docs/configuration.md");
-    let made = part(&text, "keys", &markdown::keys(&keys::keys()));
-    let made = part(&made, "predicates", &markdown::predicates());
-    let made = part(&made, "filters", &markdown::filters(&text));
-    is_current("docs/configuration.md", &made);
-}
-
-#[test]
-fn the_states_of_springs_settings_are_current() {
-    let mut text = file("docs/spring.md");
-    for (name, table) in spring::tables() {
-        text = part(&text, name, &table);
-    }
-    is_current("docs/spring.md", &text);
 }
 
 /// What `yaml` and one route make.

@@ -1,4 +1,4 @@
-//! The state of everything that Spring Cloud Gateway's YAML can say, for `docs/spring.md`.
+//! The state of everything that Spring Cloud Gateway's YAML can say, for `docs/reference/spring-properties.md`.
 //!
 //! A state is what `check` says of an example, so it is true by construction: what a setting does differently stands
 //! beside the example in [`tables`], and whatever begins to work, or to be refused, changes the document by itself.

@@ -1,0 +1,113 @@
+//! The pages below `docs/reference/` with generated parts.
+//!
+//! A part stands between `<!-- generated: KIND ARGUMENT… -->` and `<!-- /generated -->`:
+//!
+//! | Part | Content |
+//! |---|---|
+//! | `keys PREFIX…` | the table of all keys that begin with one of the prefixes |
+//! | `predicates` | the table of predicates |
+//! | `filters` | the list of filters with links to their pages |
+//! | `filter NAME` | purpose and arguments of one filter |
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::filters::filters;
+use crate::generated::keys::keys;
+use crate::generated::markdown::{self, KeyRow};
+use crate::generated::{file, is_current, root, spring};
+
+const BEGIN: &str = "<!-- generated: ";
+
+/// The pages below `docs/reference/`, by path from the repository's root.
+fn pages() -> Vec<String> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { collect(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&root().join("docs/reference"), &mut found);
+    let mut pages: Vec<_> =
+        found.iter().map(|path| path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned()).collect();
+    pages.sort();
+    pages
+}
+
+/// The arguments of every generated part of a page.
+fn parts(text: &str) -> Vec<&str> {
+    text.split(BEGIN).skip(1).map(|rest| rest.split_once(" -->").unwrap().0).collect()
+}
+
+/// The prefixes of a part `keys PREFIX…`.
+fn prefixes(part: &str) -> impl Iterator<Item = &str> {
+    part.strip_prefix("keys ").into_iter().flat_map(|prefixes| prefixes.split(' '))
+}
+
+/// The longest of `prefixes` that `path` begins with.
+fn longest<'p>(path: &str, prefixes: impl IntoIterator<Item = &'p str>) -> Option<&'p str> {
+    prefixes.into_iter().filter(|prefix| path.starts_with(prefix)).max_by_key(|prefix| prefix.len())
+}
+
+/// The content of `part`. A key stands where its longest prefix does, out of those of `all` pages.
+fn made(part: &str, rows: &[KeyRow], all: &[String]) -> String {
+    if let Some((_, table)) = spring::tables().into_iter().find(|(name, _)| *name == part) {
+        return table;
+    }
+    let (kind, argument) = part.split_once(' ').unwrap_or((part, ""));
+    match kind {
+        "keys" => {
+            let is_here = |row: &&KeyRow| {
+                let best = longest(&row.path, all.iter().map(String::as_str));
+                best.is_some_and(|best| prefixes(part).any(|prefix| prefix == best))
+            };
+            markdown::key_table(rows.iter().filter(is_here))
+        }
+        "predicates" => markdown::predicates(),
+        "filters" => markdown::filter_list(),
+        "filter" => markdown::filter_page(argument),
+        _ => panic!("no part is called `{part}`"),
+    }
+}
+
+/// The prefixes of all pages.
+fn all_prefixes() -> Vec<String> {
+    let texts: Vec<String> = pages().iter().map(|page| file(page)).collect();
+    texts.iter().flat_map(|text| parts(text)).flat_map(prefixes).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_reference_is_current() {
+    let (rows, all) = (markdown::key_rows(&keys()), all_prefixes());
+    for page in pages() {
+        let text = file(&page);
+        let mut current = text.clone();
+        for part in parts(&text) {
+            current = super::part(&current, part, &made(part, &rows, &all));
+        }
+        is_current(&page, &current);
+    }
+}
+
+#[test]
+fn every_key_stands_on_exactly_one_page() {
+    let all = all_prefixes();
+    let mut seen = BTreeSet::new();
+    for prefix in &all {
+        assert!(seen.insert(prefix), "two pages have `{prefix}`");
+    }
+    for row in markdown::key_rows(&keys()) {
+        assert!(longest(&row.path, all.iter().map(String::as_str)).is_some(), "no page has `{}`", row.path);
+    }
+}
+
+#[test]
+fn every_filter_has_a_page() {
+    for entry in filters() {
+        let page = file(&format!("docs/reference/filters/{}.md", entry.name));
+        assert!(page.starts_with(&format!("# {}\n", entry.name)), "{}", entry.name);
+        assert!(page.contains("```yaml\n"), "{}: no example", entry.name);
+        assert!(page.contains(&format!("{BEGIN}filter {} -->\n", entry.name)), "{}", entry.name);
+    }
+}
