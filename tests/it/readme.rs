@@ -1,6 +1,7 @@
 //! What the README, the tables in docs/ and the files in config/ say is true.
 
 mod configs;
+mod contributing;
 mod documents;
 mod limiters;
 mod redis;
