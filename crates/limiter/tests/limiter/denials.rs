@@ -71,7 +71,7 @@ async fn a_key_that_stays_denied_costs_next_to_no_calls() {
     let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
     assert_eq!(calls, 1_000 - from_memory);
     assert!(calls < 50, "{calls} calls for 1,000 requests");
-    assert_eq!(client.status().denied_from_memory, from_memory);
+    assert_eq!(client.status().denial_cache_hits, from_memory);
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn what_is_given_back_here_acts_at_once() {
         store.settle(check, -1, taken.counted_at_us);
         eventually("it passes", async || ask(&store, &rule, 1).await.is_allowed()).await;
         denied(&store, &rule, 1).await;
-        assert!(store.settled(check, -1, taken.counted_at_us).await);
+        assert!(store.settle_confirmed(check, -1, taken.counted_at_us).await);
         assert!(ask(&store, &rule, 1).await.is_allowed(), "{rule:?}");
     }
 }
@@ -130,8 +130,8 @@ async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
         let start = tokio::time::Instant::now();
         match rule {
             Rule::LeakyBucket(_) => continue,
-            Rule::Quota(_) => assert_eq!(there.grant_stock(KEY, &stock, 1).await, Ok(1)),
-            _ => assert!(there.settled(check, -1, taken.counted_at_us).await),
+            Rule::Quota(_) => assert_eq!(there.grant_quota(KEY, &stock, 1).await, Ok(1)),
+            _ => assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await),
         }
         // The notice was sent before the answer to whoever published it.
         while !ask(&here, &rule, 1).await.is_allowed() {
@@ -151,7 +151,7 @@ async fn a_turn_that_is_given_back_can_be_had() {
     let second = ask(&here, &rule, 1).await;
     assert!(first.delay.is_zero() && second.delay > Duration::from_secs(3_000), "{second:?}");
     denied(&here, &rule, 1).await;
-    assert!(there.settled(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await);
+    assert!(there.settle_confirmed(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await);
     let start = tokio::time::Instant::now();
     while !ask(&here, &rule, 1).await.is_allowed() {
         assert!(start.elapsed() < Duration::from_millis(900));
@@ -191,7 +191,7 @@ async fn without_notices_a_denial_is_believed_for_a_second() {
         let clock = tokio::time::Instant::now();
         denied(&here, &window(3), 1).await;
         let check = Check { key: KEY, rule: &window(3), cost: 3 };
-        assert!(there.settled(check, -1, taken.counted_at_us).await, "whoever may not tell may settle");
+        assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "whoever may not tell may settle");
         let took = eventually("it is believed no longer", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
         assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));
@@ -220,5 +220,5 @@ async fn whoever_wants_no_cache_asks_each_time() {
     for _ in 0..3 {
         assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
     }
-    assert_eq!(client.status().denied_from_memory, 0);
+    assert_eq!(client.status().denial_cache_hits, 0);
 }

@@ -68,7 +68,7 @@ async fn a_hot_key_takes_few_calls_and_every_token_is_taken_once() {
         assert!(made < 100, "{made} calls for 1,000 requests under {rule:?}");
         clock.set(clock.now_us() + 7_200 * SECOND);
     }
-    assert!(client.status().paid_in_advance > 2_700, "{:?}", client.status());
+    assert!(client.status().lease_hits > 2_700, "{:?}", client.status());
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn three_gateways_admit_no_more_than_the_bucket_in_any_stretch() {
             let most = rng.pick(&[1, 1_000, 20_000, 20_000, SECOND]);
             clock.set(clock.now_us() + rng.below(most));
         }
-        let spare: u64 = clients.iter().map(|client| client.status().paid_in_advance).sum();
+        let spare: u64 = clients.iter().map(|client| client.status().lease_hits).sum();
         assert!(spare > 0, "seed {seed}");
         for (first, from) in admitted.iter().enumerate() {
             for (count, until) in (1..).zip(&admitted[first..]) {
@@ -184,5 +184,5 @@ async fn rules_that_cannot_be_held_are_asked_for_each_time() {
     for _ in 0..50 {
         assert!(ask(&store, &log).await.is_allowed());
     }
-    assert_eq!((calls(&client), client.status().paid_in_advance), (50, 0));
+    assert_eq!((calls(&client), client.status().lease_hits), (50, 0));
 }

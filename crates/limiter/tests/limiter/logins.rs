@@ -113,7 +113,7 @@ async fn work_out(store: &RedisStore, rules: &[(&str, Rule)]) {
     }
     for check in checks {
         for more in [-1, -1, -1, 1, -1] {
-            assert!(store.settled(check, more, first.counted_at_us).await, "{check:?}");
+            assert!(store.settle_confirmed(check, more, first.counted_at_us).await, "{check:?}");
         }
         decided(store, &[Check { cost: 1_000, ..check }]).await;
     }

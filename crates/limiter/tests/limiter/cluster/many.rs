@@ -140,10 +140,10 @@ async fn many_stocks_are_taken_from_on_every_node() {
     let store = store(&client);
     let rule = Quota::new(5).unwrap();
     let ids = ids(&cluster);
-    assert_eq!(store.grant_stock(key(&ids[3]), &rule, 10).await.unwrap(), 15);
+    assert_eq!(store.grant_quota(key(&ids[3]), &rule, 10).await.unwrap(), 15);
     cluster.move_slot(slot(&cluster, &ids[3]), 0);
     let wanted: Vec<_> = ids.iter().map(|id| (key(id), 6)).collect();
-    let taken = store.take_stocks(&rule, &wanted).await.unwrap();
+    let taken = store.withdraw_quotas(&rule, &wanted).await.unwrap();
     for (place, outcome) in taken.iter().enumerate() {
         match outcome {
             Ok(taken) => assert_eq!((place, taken.left), (3, 9)),
@@ -151,7 +151,7 @@ async fn many_stocks_are_taken_from_on_every_node() {
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(store.stock_left(key(&ids[3]), &rule).await.unwrap(), 9);
+    assert_eq!(store.quota_remaining(key(&ids[3]), &rule).await.unwrap(), 9);
     assert_eq!(all_failures(&client), 0);
 }
 
