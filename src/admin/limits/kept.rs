@@ -104,7 +104,9 @@ impl Kept {
         let check = Check { key, rule, cost: 0 };
         match self {
             Self::Memory(store) => store.settle(check, more, now_us),
-            Self::Redis(store) if !store.settle_confirmed(check, more, now_us).await => return Err(Refused::OutOfReach),
+            Self::Redis(store) if !store.settle_confirmed(check, more, now_us).await => {
+                return Err(Refused::OutOfReach);
+            }
             Self::Redis(_) => {}
         }
         Ok(())

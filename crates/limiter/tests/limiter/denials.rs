@@ -1,4 +1,4 @@
-//! Denials that are remembered: how much they save, and that nobody is denied who could pass.
+//! Denial cache: calls saved, and no denial of a request that could pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn take_all(store: &RedisStore, rule: &Rule) -> Verdict {
     verdict
 }
 
-/// Asks until it is denied without a call.
+/// Repeats a request until it is denied without a call.
 async fn denied(store: &RedisStore, rule: &Rule, cost: u64) {
     for _ in 0..2 {
         assert!(!ask(store, rule, cost).await.is_allowed(), "{rule:?}");
@@ -43,7 +43,7 @@ fn bucket(rate: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::new(rate, HOUR, burst).unwrap())
 }
 
-/// One of each algorithm, of which what was taken can be given back within the hour.
+/// One rule of each algorithm; costs can be returned within the hour.
 fn rules() -> Vec<Rule> {
     let pace = LeakyBucket::new(1, HOUR, Duration::ZERO, 0).unwrap();
     let mut rules = vec![bucket(4, 4), window(4), Rule::SlidingWindowLog(SlidingWindowLog::new(4, HOUR).unwrap())];
@@ -52,7 +52,7 @@ fn rules() -> Vec<Rule> {
 }
 
 #[tokio::test]
-async fn a_key_that_stays_denied_costs_next_to_no_calls() {
+async fn a_denied_key_costs_few_calls() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -75,7 +75,7 @@ async fn a_key_that_stays_denied_costs_next_to_no_calls() {
 }
 
 #[tokio::test]
-async fn whoever_waits_as_told_passes_and_nobody_a_microsecond_sooner() {
+async fn a_request_passes_after_exactly_the_promised_wait() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let clock = Arc::new(ManualClock::default());
@@ -96,7 +96,7 @@ async fn whoever_waits_as_told_passes_and_nobody_a_microsecond_sooner() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_here_acts_at_once() {
+async fn tokens_returned_here_end_a_denial_at_once() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     for rule in rules() {
@@ -105,7 +105,7 @@ async fn what_is_given_back_here_acts_at_once() {
         denied(&store, &rule, 1).await;
         let check = Check { key: KEY, rule: &rule, cost: rule.capacity() };
         if let Rule::LeakyBucket(_) = rule {
-            // Only a turn that has not begun can be given back.
+            // Only a future turn can be returned.
             continue;
         }
         store.settle(check, -1, taken.counted_at_us);
@@ -117,7 +117,7 @@ async fn what_is_given_back_here_acts_at_once() {
 }
 
 #[tokio::test]
-async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
+async fn tokens_returned_by_another_gateway_end_a_denial_by_its_notice() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let [here, there] = [store(&one, OnStoreFailure::Deny), store(&other, OnStoreFailure::Deny)];
@@ -133,16 +133,16 @@ async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
             Rule::Quota(_) => assert_eq!(there.grant_quota(KEY, &stock, 1).await, Ok(1)),
             _ => assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await),
         }
-        // The notice was sent before the answer to whoever published it.
+        // The notice was sent before the reply to its publisher.
         while !ask(&here, &rule, 1).await.is_allowed() {
-            assert!(start.elapsed() < Duration::from_millis(900), "that is no notice: {rule:?}");
+            assert!(start.elapsed() < Duration::from_millis(900), "the notice did not arrive: {rule:?}");
             tokio::task::yield_now().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_back_can_be_had() {
+async fn a_returned_turn_can_be_taken() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let [here, there] = [store(&one, OnStoreFailure::Deny), store(&other, OnStoreFailure::Deny)];
@@ -160,7 +160,7 @@ async fn a_turn_that_is_given_back_can_be_had() {
 }
 
 #[tokio::test]
-async fn a_raised_limit_acts_at_once() {
+async fn a_raised_limit_takes_effect_at_once() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     take_all(&store, &window(3)).await;
@@ -169,7 +169,7 @@ async fn a_raised_limit_acts_at_once() {
 }
 
 #[tokio::test]
-async fn without_notices_a_denial_is_believed_for_a_second() {
+async fn without_notices_a_denial_is_cached_for_a_second() {
     let server = RedisServer::start();
     let users = [("deaf", "+@all -subscribe"), ("mute", "+@all -publish")];
     for (user, may) in users {
@@ -191,7 +191,7 @@ async fn without_notices_a_denial_is_believed_for_a_second() {
         let clock = tokio::time::Instant::now();
         denied(&here, &window(3), 1).await;
         let check = Check { key: KEY, rule: &window(3), cost: 3 };
-        assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "whoever may not tell may settle");
+        assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "a user without PUBLISH may settle");
         let took = eventually("it is believed no longer", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
         assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));
@@ -199,7 +199,7 @@ async fn without_notices_a_denial_is_believed_for_a_second() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_takes_what_was_noted_with_it() {
+async fn a_lost_connection_invalidates_cached_denials() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -212,7 +212,7 @@ async fn a_lost_connection_takes_what_was_noted_with_it() {
 }
 
 #[tokio::test]
-async fn whoever_wants_no_cache_asks_each_time() {
+async fn a_store_without_denial_cache_calls_redis_each_time() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny).denial_cache(false);

@@ -140,7 +140,10 @@ async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_al
     for rule in [quota(10, None), quota(10, Some(CalendarUnit::Month))] {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
         in_memory.set_stock(key("a"), &rule, 10);
-        assert_eq!((in_memory.stock_left(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await), (10, Ok(10)));
+        assert_eq!(
+            (in_memory.stock_left(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await),
+            (10, Ok(10))
+        );
         assert_eq!(
             (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_quota(key("a"), &rule, 5).await),
             (15, Ok(15))

@@ -41,7 +41,7 @@ struct Entry {
 type Due = (Owner, Arc<[u8]>);
 
 impl Registry {
-    /// Ends the renewal of a lease, whose request is over.
+    /// Ends the renewal of a lease after its request.
     pub(super) fn end(&self, owner: Owner) {
         self.0.lock().leases.remove(&owner);
     }

@@ -1,4 +1,4 @@
-//! Errors in place of decisions.
+//! Error replies.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tollgate_test_support::{ERRORS, Fault};
 use super::{Load, SOON, Stage, decide};
 use crate::support::{RedisServer, eventually};
 
-/// What an error counts as, where it is one of those that have a name.
+/// Reason that an error is counted under, if it has one of its own.
 fn kind(error: &str) -> Option<StoreError> {
     match error.split(' ').next().unwrap() {
         "LOADING" => Some(StoreError::Loading),
@@ -25,7 +25,7 @@ fn kind(error: &str) -> Option<StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_error_is_borne_and_passes() {
+async fn every_error_degrades_and_recovers() {
     let stage = Stage::start().await;
     let load = Load::start(&stage);
     load.more(60).await;
@@ -47,12 +47,12 @@ async fn every_error_is_borne_and_passes() {
     let worst = load.stop().await.assert_bearable();
     println!("longest {worst:?}");
     let commands: String = stage.server.query(&["INFO", "commandstats"]).unwrap();
-    assert!(!commands.contains("script|kill"), "nobody's scripts are killed: {commands}");
+    assert!(!commands.contains("script|kill"), "no scripts are killed: {commands}");
 }
 
-/// An error is that of one call: its neighbours in the same write get their own answers.
+/// An error belongs to one call: other calls in the same write get their own replies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_error_among_many_replies_is_one_callers() {
+async fn one_error_among_many_replies_affects_one_caller() {
     let alone = |settings: &mut RedisSettings| (settings.timeout, settings.batch) = (Duration::from_secs(20), false);
     let stage = Stage::before_with(RedisServer::start(), alone).await;
     let store = stage.store(OnStoreFailure::Deny);

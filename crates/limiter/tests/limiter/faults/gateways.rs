@@ -1,4 +1,4 @@
-//! Several gateways that lose the same Redis.
+//! Several gateways that lose one Redis.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::model::number;
 
 const GATEWAYS: u32 = 3;
 
-/// They know that they are three: together they admit what one limit does, and a burst each at most on top of it. The
-/// hole is as long as `TOLLGATE_BLACK_HOLE_SECONDS` says.
+/// The three gateways know their number. Together they admit one limit, and each at most a burst in addition. The outage
+/// lasts `TOLLGATE_BLACK_HOLE_SECONDS`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gateways_before_a_black_hole_admit_their_parts_of_a_limit() {
+async fn gateways_without_redis_admit_their_shares_of_a_limit() {
     let lasting = Duration::from_secs(number("TOLLGATE_BLACK_HOLE_SECONDS").unwrap_or(5));
     let stage = Stage::start().await;
     let ended = Arc::<AtomicBool>::default();
@@ -58,6 +58,6 @@ async fn gateways_before_a_black_hole_admit_their_parts_of_a_limit() {
         "{admitted} of {asked} admitted by {GATEWAYS} gateways in {long:.1} s: {most:.0} are; back after {back:?}"
     );
     assert!(admitted as f64 <= most, "{admitted} of {asked}, {most} at most");
-    assert!(admitted as f64 >= rate as f64 * lasting.as_secs_f64() / 2.0, "and they go on admitting: {admitted}");
+    assert!(admitted as f64 >= rate as f64 * lasting.as_secs_f64() / 2.0, "they keep admitting: {admitted}");
     assert!(back < SOON, "{back:?}");
 }

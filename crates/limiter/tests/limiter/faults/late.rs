@@ -1,4 +1,4 @@
-//! Replies that come after their time.
+//! Late replies.
 
 use std::time::Duration;
 
@@ -10,22 +10,21 @@ use tollgate_test_support::Fault;
 use super::{BUDGET, Stage};
 use crate::support::{ask, eventually};
 
-/// Gives nothing back while a test lasts, so that what is left tells how often it was asked.
+/// A bucket that refills nothing during a test, so that the remaining tokens count the decisions.
 fn daily(burst: u64) -> Rule {
     Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), burst).unwrap())
 }
 
-/// Two keys whose answers cannot be mistaken for each other's, and delays on both sides of the budget: whatever is
-/// answered belongs to who asked, and to this question.
+/// Two keys with distinguishable replies, and delays on both sides of the timeout: each reply must reach its own request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn late_replies_are_nobody_elses() {
+async fn late_replies_reach_no_other_request() {
     let stage = Stage::start().await;
     let store = stage.store(OnStoreFailure::Allow);
     let keys = [("small", daily(1_000)), ("large", daily(1_000_000))];
     let (mut asked, mut last) = ([0; 2], [None; 2]);
     let (mut answered, mut missed) = (0, 0);
     for delay in [60, 95, 105, 130, 180].repeat(5) {
-        // Two that may come too late, and then, over the same connection and behind them, three that come at once.
+        // Two calls that may be late, and behind them on the same connection three that are not.
         for (turn, which) in [0, 1, 1, 0, 1].into_iter().enumerate() {
             let delay = if turn < 2 { Duration::from_millis(delay) } else { Duration::ZERO };
             stage.proxy.set(Fault::Delay(delay));
@@ -46,12 +45,12 @@ async fn late_replies_are_nobody_elses() {
     }
     println!("{answered} answered, {missed} too late");
     assert!(answered >= 30 && missed >= 10, "{answered} {missed}");
-    assert!(stage.client.status().connects < 20, "late replies alone do not cost the connection");
+    assert!(stage.client.status().connects < 20, "late replies alone do not close the connection");
 }
 
-/// A call that ran and was not answered in time is not sent again.
+/// A call that ran and was not answered in time is not repeated.
 #[tokio::test]
-async fn what_may_have_been_charged_is_not_charged_twice() {
+async fn a_call_that_may_have_run_is_not_charged_twice() {
     let stage = Stage::start().await;
     let store = stage.store(OnStoreFailure::Allow);
     let rule = daily(1_000);
@@ -62,7 +61,7 @@ async fn what_may_have_been_charged_is_not_charged_twice() {
     }
     eventually("both ran", async || stage.proxy.calls() == 3).await;
     stage.proxy.set(Fault::Pass);
-    // A busy machine may make it late once more: that has been charged as well.
+    // A busy machine may make it late once more; that call was charged as well.
     let mut late = 0;
     let left = loop {
         let verdict = ask(&store, "k", &rule).await;
@@ -73,6 +72,6 @@ async fn what_may_have_been_charged_is_not_charged_twice() {
         assert!(late < 20);
         tokio::time::sleep(BUDGET).await;
     };
-    assert_eq!(left + u64::try_from(stage.proxy.calls()).unwrap(), 1_000, "each call took one, and no other ran");
+    assert_eq!(left + u64::try_from(stage.proxy.calls()).unwrap(), 1_000, "each call took one token, and no other ran");
     assert!(stage.proxy.calls() <= 4 + late);
 }

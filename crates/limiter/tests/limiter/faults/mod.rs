@@ -1,15 +1,15 @@
-//! A Redis that fails in every way, behind a proxy, while clients ask: nobody waits past the budget, limits hold, and
-//! Redis decides again soon after.
+//! Redis failing in every way, behind a proxy, under load: no request waits past the timeout, limits hold, and Redis
+//! decides again soon after.
 #![allow(clippy::print_stdout)] // measured times
 
 mod errors;
 mod gateways;
-mod gone;
+mod invalid_replies;
 mod late;
 mod log;
-mod nonsense;
 mod scripts;
-mod silent;
+mod unreachable;
+mod unresponsive;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -27,26 +27,26 @@ use tollgate_test_support::{Fault, FaultProxy, PATIENCE};
 use crate::support::{RedisServer, ask, eventually, rule};
 use log::{Entry, Log};
 
-/// What a decision may wait for Redis.
+/// Timeout of a decision.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// What a decision may take on a machine whose cores have other things to do.
+/// Longest decision on a busy machine.
 const MOST: Duration = Duration::from_millis(1_500);
 
-/// How long a fault lasts that must not be waited for: longer than that.
+/// Duration of a fault: longer than that.
 const LONG: Duration = Duration::from_millis(2_500);
 
-/// How soon after a fault Redis decides again; the promise is a second, the rest is for a busy machine.
+/// Longest time after a fault until Redis decides again: one second, and the rest for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
 
-/// The rate and the burst of the rule under which clients ask.
+/// Rate and burst of the clients' rule.
 const LIMIT: (u64, u64) = (50, 20);
 
-/// The keys asked for, each after what its store does without Redis.
+/// Keys of the requests, each named after its store's policy.
 const POLICIES: [(&str, OnStoreFailure); 3] =
     [("local", OnStoreFailure::Local), ("allow", OnStoreFailure::Allow), ("deny", OnStoreFailure::Deny)];
 
-/// A Redis, the proxy before it, and a client of that.
+/// A Redis, a proxy in front of it, and a client of the proxy.
 struct Stage {
     server: RedisServer,
     proxy: FaultProxy,
@@ -80,17 +80,17 @@ impl Stage {
         RedisStore::new(Arc::clone(&self.client), local, on_store_failure)
     }
 
-    /// Decisions that Redis did not make, for whatever reason.
+    /// Decisions that Redis did not make, for any reason.
     fn failures(&self) -> u64 {
         self.client.status().failures.iter().map(|(_, count)| count).sum()
     }
 
-    /// The same for one reason.
+    /// Decisions that Redis did not make, for one reason.
     fn failures_of(&self, kind: StoreError) -> u64 {
         self.client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
-    /// Connections to the proxy that the client keeps open, as the system knows them.
+    /// Open connections from the client to the proxy, as the system counts them.
     fn sockets(&self) -> usize {
         let (proxy, established) = (format!("{:04X}", self.proxy.address.port()), "01");
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -101,7 +101,7 @@ impl Stage {
         table.lines().skip(1).filter(is_ours).count()
     }
 
-    /// Asks under load, with `fault` for so long in between; what came of it bears the fault.
+    /// Sends load and applies `fault` in between. Asserts that the decisions tolerate it.
     async fn bear(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
         let load = Load::start(self);
         load.more(60).await;
@@ -121,14 +121,14 @@ impl Stage {
         log
     }
 
-    /// Asks with a key that nobody else uses until Redis decides; returns how long that took.
+    /// Sends requests with a separate key until Redis decides. Returns the time that took.
     async fn recovery(&self) -> Duration {
         let (store, ample) = (self.store(OnStoreFailure::Deny), rule(1_000_000, 1_000_000));
         eventually("redis decides again", async || ask(&store, "probe", &ample).await.source != Source::Fallback).await
     }
 }
 
-/// Clients that ask at a steady pace, each with one policy.
+/// Clients with a steady rate of requests, each with one policy.
 struct Load {
     ended: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -150,7 +150,7 @@ impl Load {
         Self { ended, asked, clients }
     }
 
-    /// Waits until so many more have been decided.
+    /// Waits until `more` further requests are decided.
     async fn more(&self, count: usize) {
         let goal = self.asked.load(SeqCst) + count;
         eventually("the load goes on", async || self.asked.load(SeqCst) >= goal).await;
@@ -187,7 +187,7 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
-/// Asks once under a rule that everybody keeps to.
+/// Decides one request under a rule that no limit interferes with.
 async fn decide(store: &impl Store, key: &str) -> Source {
     ask(store, key, &rule(1_000_000, 1_000_000)).await.source
 }

@@ -1,4 +1,4 @@
-//! A Redis that forgets scripts, or keys.
+//! A Redis that loses scripts or keys.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::support::{RedisServer, ask, eventually, store};
 
 const BURST: u64 = 1_000_000;
 
-/// Each answer says what is left, and no token comes back: they are all different, and none is missing.
+/// Each reply reports the remaining tokens, and nothing is refilled: all replies differ, and none is missing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flush_of_scripts_under_load_takes_one_token_a_request() {
+async fn a_script_flush_under_load_charges_each_request_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let asking: Vec<_> = (0..8)
@@ -48,9 +48,9 @@ async fn a_flush_of_scripts_under_load_takes_one_token_a_request() {
     assert!(client.status().script_misses >= 2);
 }
 
-/// Whoever waited for the script to be loaded would leave a moment in which it is forgotten again.
+/// A pause between loading and calling would let the script be flushed again.
 #[tokio::test]
-async fn a_script_that_was_forgotten_and_its_call_go_out_together() {
+async fn a_flushed_script_and_its_call_are_sent_together() {
     let stage = Stage::with_budget(Duration::from_secs(60)).await;
     let store = stage.store(OnStoreFailure::Deny);
     stage.server.query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
@@ -63,20 +63,20 @@ async fn a_script_that_was_forgotten_and_its_call_go_out_together() {
 }
 
 #[tokio::test]
-async fn a_redis_that_forgets_the_script_each_time_is_not_asked_for_ever() {
+async fn a_redis_that_never_keeps_the_script_is_not_called_for_ever() {
     let stage = Stage::with_budget(Duration::from_secs(20)).await;
     let store = stage.store(OnStoreFailure::Deny);
     stage.proxy.set(Fault::error("NOSCRIPT No matching script. Please use EVAL."));
     assert_eq!(decide(&store, "k").await, Source::Fallback);
-    assert_eq!((stage.proxy.struck(), stage.proxy.calls()), (2, 0), "once, and once more after it was loaded");
+    assert_eq!((stage.proxy.struck(), stage.proxy.calls()), (2, 0), "once, and once more after the load");
     stage.proxy.set(Fault::Pass);
     let back = stage.recovery().await;
     assert!(back < SOON, "{back:?}");
 }
 
-/// Keys that are gone are buckets that are full: as much again may be admitted, and nothing else happens.
+/// A missing key is a full bucket: one more burst may be admitted, and nothing else happens.
 #[tokio::test]
-async fn a_flush_of_keys_admits_one_burst_more() {
+async fn a_key_flush_admits_one_more_burst() {
     let stage = Stage::with_budget(Duration::from_secs(20)).await;
     let store = stage.store(OnStoreFailure::Deny).denial_cache(false);
     let rule = Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), 5).unwrap());

@@ -70,8 +70,7 @@ impl RedisClient {
         let results = calls.iter().map(|_| Err(StoreError::ClusterDown.unsent())).collect();
         let waiting = (0..calls.len()).map(|call| (call, Target::SlotOwner)).collect();
         let deadline = self.deadline();
-        let mut fan_out =
-            FanOut { client: self, operation, script, calls, deadline, results, waiting, pauses: false };
+        let mut fan_out = FanOut { client: self, operation, script, calls, deadline, results, waiting, pauses: false };
         for _ in 0..=MAX_REDIRECTS {
             fan_out.send_waiting().await;
             if fan_out.waiting.is_empty() || Instant::now() >= deadline {
@@ -151,8 +150,7 @@ impl FanOut<'_> {
         let mut sent = JoinSet::new();
         for calls in nodes {
             let pipeline = calls.pipeline(self.script, self.calls);
-            let request =
-                Request::begin(&self.client.inner, Arc::clone(&calls.node), self.operation, self.deadline);
+            let request = Request::begin(&self.client.inner, Arc::clone(&calls.node), self.operation, self.deadline);
             sent.spawn(async move {
                 let replies = match request {
                     Ok(request) => {

@@ -133,11 +133,7 @@ impl RedisClient {
 
     /// Begins a request for `operation`, or returns at once the reason why Redis cannot be called. Its time starts here.
     /// `slot` is the cluster slot of the call's keys; it is called in a cluster only.
-    pub(crate) fn request(
-        &self,
-        operation: Operation,
-        slot: impl FnOnce() -> HashSlot,
-    ) -> Result<Request, StoreError> {
+    pub(crate) fn request(&self, operation: Operation, slot: impl FnOnce() -> HashSlot) -> Result<Request, StoreError> {
         let node = self.inner.route(operation, slot)?;
         Request::begin(&self.inner, node, operation, self.deadline())
     }

@@ -108,7 +108,7 @@ impl Request {
         }
     }
 
-    /// Counts a request whose deadline passed before its coalesced call was sent. Redis is not at fault.
+    /// Counts a request that reached its deadline before its coalesced call was sent. Redis is not at fault.
     pub(crate) fn record_late(&self) {
         self.client.context.stats.record_failure(StoreError::Timeout);
     }

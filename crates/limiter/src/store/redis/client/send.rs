@@ -30,13 +30,8 @@ struct Route {
 impl Request {
     /// Sends `cmd` to the node and follows redirections. Nothing that may have run is sent again.
     pub(super) async fn send(&mut self, script: Option<&Script>, cmd: &Cmd) -> Result<Value, RequestError> {
-        let mut route = Route {
-            redirects: 0,
-            pause: TRY_AGAIN_PAUSE,
-            asking: false,
-            created_keys: false,
-            found_primary: false,
-        };
+        let mut route =
+            Route { redirects: 0, pause: TRY_AGAIN_PAUSE, asking: false, created_keys: false, found_primary: false };
         loop {
             self.wait_connection().await?;
             let Some((_, live)) = &mut self.connection else {
@@ -48,9 +43,7 @@ impl Request {
                 Err(error) => error,
             };
             // A replica has not run what it refused.
-            if !route.found_primary
-                && StoreError::classify(&error) == StoreError::ReadOnly
-                && self.wait_primary().await
+            if !route.found_primary && StoreError::classify(&error) == StoreError::ReadOnly && self.wait_primary().await
             {
                 route.found_primary = true;
                 continue;

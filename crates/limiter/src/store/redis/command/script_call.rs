@@ -63,9 +63,9 @@ pub(crate) fn decide_batch(checks: &[Check<'_>], batch: BatchSize, options: &Cal
 /// True if one call can decide several such requests. Requests that take nothing or more than the capacity cannot be
 /// combined, and neither can those of algorithms that give each its own turn.
 pub(crate) fn can_coalesce(checks: &[Check<'_>]) -> bool {
-    checks.iter().all(|check| {
-        (1..=check.rule.capacity()).contains(&check.cost) && check.rule.algorithm().spec().coalesces
-    })
+    checks
+        .iter()
+        .all(|check| (1..=check.rule.capacity()).contains(&check.cost) && check.rule.algorithm().spec().coalesces)
 }
 
 /// Call that corrects the cost of a request by `more`.

@@ -36,7 +36,7 @@ pub(super) fn with_tls(_: &ConnectionInfo, _: &Tls) -> Result<ConnectionInfo, Re
     Err(RedisSettingsError::Unusable("this build has no TLS for redis: enable the feature `redis-tls`".into()))
 }
 
-/// Readers of PEM files, whose errors name the file.
+/// Readers of PEM files. Their errors name the file.
 #[cfg(feature = "redis-tls")]
 mod files {
     use std::path::Path;
@@ -63,7 +63,7 @@ mod files {
         let (certificate_pem, key_pem) = (read("cert", certificate)?, read("key", key)?);
         let chain = certificates("cert", certificate, &certificate_pem)?;
         let private = PrivateKeyDer::from_pem_slice(&key_pem)
-            .map_err(|_| bad("key", key, "it contains no unencrypted private key in PEM"))?;
+            .map_err(|_| bad("key", key, "it holds no unencrypted private key in PEM"))?;
         CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider())
             .map_err(|error| bad("key", key, &format!("it does not match {}: {error}", certificate.display())))?;
         Ok((certificate_pem, key_pem))
@@ -72,7 +72,7 @@ mod files {
     fn certificates(setting: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
         match CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<Vec<_>, _>>() {
             Ok(found) if !found.is_empty() => Ok(found),
-            _ => Err(bad(setting, path, "it contains no certificate in PEM")),
+            _ => Err(bad(setting, path, "it holds no certificate in PEM")),
         }
     }
 

@@ -55,8 +55,7 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let spare = checks.lease_terms.map_or(0, |terms| hot_keys.leases.spare_requests(fingerprint, terms));
     let requests = checks.max_batch(usize::try_from(waiting + spare).unwrap_or(followers.len())) as u64;
     let call = checks.call(BatchSize { requests, waiting });
-    let (generations, sent_us) =
-        (hot_keys.generations(call.keys.iter()), hot_keys.now_us(&checks.options));
+    let (generations, sent_us) = (hot_keys.generations(call.keys.iter()), hot_keys.now_us(&checks.options));
     let sent = SentCall { waiting, generations, sent_us };
     let read = |reply: &_| {
         let (admitted, answers) = command::batch_answers(reply, checks.len())?;
@@ -83,7 +82,7 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
 
 /// Replies to all followers that the call failed.
 fn fail(followers: Vec<Follower>, kind: StoreError, request: &Request) {
-    // Followers whose deadline passed meanwhile count too.
+    // Followers that reached their deadline meanwhile count too.
     let failed = followers.iter().filter(|follower| !follower.reply.is_closed() || follower.is_late()).count();
     request.record_failure_of_others(kind, failed.saturating_sub(1));
     followers.into_iter().for_each(|follower| drop(follower.reply.send(Err(kind))));

@@ -50,7 +50,7 @@ impl CheckSet {
         self.checks.len()
     }
 
-    /// Number of requests whose total cost a script can count, up to `most`.
+    /// Number of requests, up to `most`, with a total cost that a script can count.
     pub(super) fn max_batch(&self, most: usize) -> usize {
         let highest = self.checks.iter().map(|check| check.cost).max().unwrap_or(1);
         most.min(usize::try_from(MAX_SAFE_INTEGER / highest.max(1)).unwrap_or(most)).max(1)

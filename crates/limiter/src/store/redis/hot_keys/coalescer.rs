@@ -107,7 +107,7 @@ impl Coalescer {
         }
     }
 
-    /// Drops all followers, whose task panicked.
+    /// Drops all followers after their task panicked.
     pub(super) fn abandon(&self, fingerprint: u128) {
         let followers = self.0.lock().remove(&fingerprint);
         drop(followers);

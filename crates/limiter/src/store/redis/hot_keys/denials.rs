@@ -18,7 +18,7 @@ use crate::verdict::{Outcome, Source, Verdict};
 /// tokens: the connection uses RESP2, the user may not subscribe, or another gateway limits the key by another rule.
 const MAX_AGE_US: u64 = 1_000_000;
 
-/// Half of the most cached denials. When the young half is full, the old half is dropped, whose denials have mostly
+/// Half of the most cached denials. When the young half is full, the old half is dropped; its denials have mostly
 /// expired.
 const HALF: usize = 5_000;
 
@@ -57,7 +57,13 @@ impl CachedDenial {
         };
         let until_us = sent_us.saturating_add(wait_us.min(MAX_AGE_US));
         let is_valid = now_us < until_us;
-        is_valid.then(|| Self { verdict: verdict.clone(), costs: costs.into(), since_us: now_us, until_us, generations })
+        is_valid.then(|| Self {
+            verdict: verdict.clone(),
+            costs: costs.into(),
+            since_us: now_us,
+            until_us,
+            generations,
+        })
     }
 
     /// Verdict at `now_us` on a request of the same or a higher cost; `None`: only Redis can decide.
@@ -143,7 +149,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::super::fingerprint::FingerprintSeeds;
-        use super::*;
+    use super::*;
     use crate::algorithm::{Algorithm, Moment};
     use crate::key::BucketKey;
     use crate::rule::{Align, FixedWindow, SlidingWindowLog, TokenBucket};
@@ -235,7 +241,8 @@ mod tests {
         let [short, long] = [100, 200].map(|wait_us| denied(wait_us).outcome);
         let answer = |outcome| Answer { outcome, ..Answer::allowed(0, 0, Moment::at(0)) };
         let both = Verdict::of_all(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
-        let denial = CachedDenial::of(&both, &[1, 1], Invalidations::default().generations(std::iter::empty()), 0, 0).unwrap();
+        let denial =
+            CachedDenial::of(&both, &[1, 1], Invalidations::default().generations(std::iter::empty()), 0, 0).unwrap();
         let rule = gcra();
         let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];
         let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().standings.iter().map(|a| a.outcome).collect();
@@ -260,5 +267,5 @@ mod tests {
         let known = |denials: &DenialCache, at: usize| denials.find(fingerprints[at], &check, 1).is_some();
         assert!(!known(&denials, 0) && known(&denials, HALF) && known(&denials, HALF * 2));
         assert_eq!(denials.young.len() + denials.old.len(), HALF + 1);
-            }
+    }
 }

@@ -18,7 +18,7 @@ use crate::store::redis::command;
 use crate::store::redis::invalidation::Invalidations;
 use crate::verdict::Answer;
 
-/// Most fingerprints whose requests are counted; others are not leased.
+/// Most fingerprints with a request count; others are not leased.
 const MAX_FINGERPRINTS: usize = 10_000;
 
 /// Least time between two sweeps of a full map.
@@ -113,12 +113,7 @@ impl Leases {
     }
 
     /// Records a reply: Redis allows `room` further requests, and `leased` is the new lease.
-    pub(super) fn record_reply(
-        self: &Arc<Self>,
-        checks: &Arc<CheckSet>,
-        room: u64,
-        leased: Option<(Lease, Request)>,
-    ) {
+    pub(super) fn record_reply(self: &Arc<Self>, checks: &Arc<CheckSet>, room: u64, leased: Option<(Lease, Request)>) {
         let fingerprint = checks.fingerprint.checks;
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(&fingerprint) else { return };

@@ -71,7 +71,10 @@ mod tests {
     #[test]
     fn spare_requests_are_limited_by_the_rate_and_the_remaining_requests() {
         assert_eq!(rate(50, 3).spare_requests(1_000_000, 1), 50);
-        assert_eq!((rate(50, 3).spare_requests(100, 1), rate(50, 3).spare_requests(100, 5), rate(50, 3).spare_requests(3, 1)), (25, 5, 0));
+        assert_eq!(
+            (rate(50, 3).spare_requests(100, 1), rate(50, 3).spare_requests(100, 5), rate(50, 3).spare_requests(3, 1)),
+            (25, 5, 0)
+        );
         assert_eq!((rate(5, 3).spare_requests(1_000, 1), rate(5_000, 3).spare_requests(1_000_000, 1)), (0, 1_000));
     }
 }

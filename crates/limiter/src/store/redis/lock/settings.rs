@@ -8,7 +8,7 @@ use super::retry::Retry;
 /// Settings of locks.
 #[derive(Clone, Debug)]
 pub struct LockSettings {
-    /// Time after which a lock expires whose gateway died. It must exceed two round trips; the default is a second.
+    /// Expiry of a lock, in case its gateway dies. It must exceed two round trips; the default is a second.
     pub ttl: Duration,
     /// Retries while another request holds the lock.
     pub retry: Retry,

@@ -8,8 +8,8 @@ use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{FixedWindow, MOST as MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
 use crate::verdict::Answer;
 
-/// Algorithm whose state plain commands can read and write. The state is that of its script, so gateways with and without
-/// scripts may share keys.
+/// Algorithm with a state that plain commands can read and write. The state is that of its script, so gateways with and
+/// without scripts may share keys.
 trait PlainState: Algorithm {
     /// Command that reads the state under `key`.
     fn read(&self, key: &[u8]) -> Cmd;

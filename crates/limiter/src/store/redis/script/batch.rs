@@ -8,9 +8,8 @@
 /// validated: this crate writes them.
 pub(super) fn batched(script: &str) -> String {
     let script = script.split_once("--]]\n").map_or(script, |(_, code)| code);
-    let unvalidated = script
-        .split_once("-- [validate]\n")
-        .and_then(|(parse, rest)| Some((parse, rest.split_once("-- [time]\n")?.1)));
+    let unvalidated =
+        script.split_once("-- [validate]\n").and_then(|(parse, rest)| Some((parse, rest.split_once("-- [time]\n")?.1)));
     let script = unvalidated.map_or_else(|| script.to_owned(), |(parse, rest)| [parse, rest].concat());
     let script = script.replace("call('TIME')", "TIME");
     format!(

@@ -5,10 +5,10 @@
 //! denies may write too: it takes nothing then. The script reads the time once and does not validate arguments, since
 //! this crate writes them.
 //!
-//! Redis' cost is in commands, not in arithmetic. So the states of all rules that count the same key id under the same
-//! limiter share one string, which is read and written once:
-//! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>=<state>`. Rules in the string that the call is
-//! not about (of another plan, or of an earlier configuration) stay as they are.
+//! Redis' cost is in commands, not in arithmetic. So all rules that count the same key id under the same limiter share one
+//! string, which is read and written once. Its format is
+//! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>=<state>`. Rules in the string that the call does
+//! not name (of another plan, or of an earlier configuration) stay as they are.
 //!
 //! A batch is many equal requests at one moment. Their total cost is taken if it fits. Otherwise as many requests pass as
 //! fit, in their order, as they would have one after the other. The batch's arguments are the number of requests and how
@@ -43,12 +43,11 @@ pub(crate) enum ListMode {
     Batch,
 }
 
-/// Read of a packable script, verbatim.
+/// Read and write of a packable script, verbatim.
 const READ: &str = "call('GET', KEYS[1])";
-/// Write of a packable script, verbatim.
 const WRITE: &str = "call('SET', KEYS[1], text, 'PX', format('%d', ttl))";
 
-/// Declaration in scripts whose remaining amount before the request is not `left + cost`.
+/// Declaration in scripts that compute the amount before the request otherwise than as `left + cost`.
 const UNTAKEN: &str = "local untaken";
 
 /// Sections of an algorithm's script, separated by its marker lines.
@@ -60,7 +59,7 @@ struct Sections {
     reply: &'static str,
 }
 
-/// Rules whose states share one string: the index of its key, and the indices of the rules.
+/// Rules that share one string: the index of its key, and the indices of the rules.
 type Pack = (usize, Vec<usize>);
 
 /// A script in the making.
@@ -131,11 +130,8 @@ impl Composer<'_> {
             sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
         self.script += &rule.relocate(&own.collect::<Vec<_>>().join("\n"));
         self.script += if self.batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
-        let decide = match rule.packed_as {
-            Some(_) => sections.decide.replace(READ, &format!("was{at}")),
-            None => sections.decide.to_owned(),
-        };
-        self.script += &rule.relocate(&decide);
+        let read = if rule.packed_as.is_some() { format!("was{at}") } else { READ.to_owned() };
+        self.script += &rule.relocate(&sections.decide.replace(READ, &read));
         self.script += "all = all and allowed == 1\n";
         if self.batch {
             self.script += "if allowed ~= 1 and left < each * fits then fits = (left - left % each) / each end\n";

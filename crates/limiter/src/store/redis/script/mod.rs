@@ -47,10 +47,7 @@ impl Script {
     }
 
     /// Creates a script that reads the states of `algorithms`.
-    fn for_algorithms(
-        text: impl Into<Cow<'static, str>>,
-        algorithms: impl IntoIterator<Item = Algorithm>,
-    ) -> Self {
+    fn for_algorithms(text: impl Into<Cow<'static, str>>, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         let keeps_strings = algorithms.into_iter().all(|algorithm| algorithm.spec().keeps_strings);
         Self { keeps_strings, ..Self::new(text) }
     }

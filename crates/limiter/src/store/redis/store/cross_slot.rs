@@ -1,12 +1,12 @@
-//! Decisions under rules whose keys are in different slots of a cluster, which no single call can decide.
+//! Decisions under rules with keys in different slots of a cluster, which no single call can decide.
 //!
 //! Slots are called in their order, with one call for the rules of each slot. While all rules allow, the calls take the
 //! cost of the request. Once a rule denies, the remaining calls only look, and the cost taken so far is returned. So of
 //! requests that compete for the last tokens of equal rules, the first to reach the first slot is admitted, as it would
 //! be by one call.
 //!
-//! The cost of this, besides one round trip for each slot within one deadline: until a denied request's tokens are
-//! returned (one round trip later, [`RedisSettings::timeout`] at most), other requests see them taken and may be denied.
+//! Such a decision costs one round trip for each slot, within one deadline. A denied request's tokens are returned one
+//! round trip later, [`RedisSettings::timeout`] at most. Until then other requests see them taken and may be denied.
 //! The return is tried once. If it fails, or the process ends before it, a key has less by the cost of one request until
 //! the rule refills it. More than the rules admit never passes.
 //!
@@ -47,13 +47,8 @@ impl RedisStore {
         (slots.len() > 1).then_some(slots)
     }
 
-    /// Decides `checks`, whose keys are in `slots`.
-    pub(super) fn decide_cross_slot(
-        &self,
-        checks: &[Check<'_>],
-        slots: ChecksBySlot,
-        fallback: Fallback,
-    ) -> Decision {
+    /// Decides `checks` slot by slot.
+    pub(super) fn decide_cross_slot(&self, checks: &[Check<'_>], slots: ChecksBySlot, fallback: Fallback) -> Decision {
         // If one node is unreachable, nothing is taken from the others.
         let Ok(requests) = self.client.requests(slots.keys().copied()) else {
             return Decision::Ready(fallback.decide());

@@ -199,8 +199,7 @@ impl RedisStore {
                 LeaseLookup::Miss { is_hot: hot } => is_hot = hot,
             }
         }
-        let denial =
-            if self.denial_cache { self.hot_keys.cached_denial(fingerprint, checks, now_us) } else { None };
+        let denial = if self.denial_cache { self.hot_keys.cached_denial(fingerprint, checks, now_us) } else { None };
         denial.ok_or(is_hot)
     }
 
@@ -262,9 +261,7 @@ impl Store for RedisStore {
         }
         let check_set = || CheckSet::new(fingerprint, checks, &self.options, self.denial_cache, terms);
         match self.hot_keys.join(fingerprint, request, is_hot, check_set) {
-            Join::Leader(request, guard) => {
-                self.decide_alone(request, guard, fingerprint, checks, fallback, sent_us)
-            }
+            Join::Leader(request, guard) => self.decide_alone(request, guard, fingerprint, checks, fallback, sent_us),
             Join::Follower(reply, deadline) => Decision::Pending(Box::pin(async move {
                 match timeout_at(deadline, reply).await {
                     Ok(Ok(Ok(verdict))) => verdict,

@@ -10,28 +10,28 @@ use crate::verdict::Outcome;
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_000 * SECOND;
 
-/// What a gateway does next.
+/// Next action of a gateway.
 #[derive(Clone, Debug)]
 enum Act {
-    /// A request comes; if Redis is asked, for so many more.
+    /// A request arrives. If it calls Redis, the call takes `spare` requests in advance.
     Request { spare: u64 },
     /// The lease ends, and Redis receives the return `late_us` later.
     End { late_us: u64 },
 }
 
-/// One step: how much time passes, at which gateway, how long the way to Redis takes, and what.
+/// One step: elapsed time, index of the gateway, latency to Redis, and the action.
 type Step = (u64, usize, u64, Act);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let passes = prop_oneof![4 => Just(0u64), 4 => 0..20_000u64, 2 => 0..SECOND, 1 => 0..10 * SECOND];
+    let elapsed = prop_oneof![4 => Just(0u64), 4 => 0..20_000u64, 2 => 0..SECOND, 1 => 0..10 * SECOND];
     let act = prop_oneof![
         12 => prop_oneof![Just(0u64), 0..30u64].prop_map(|spare| Act::Request { spare }),
         1 => (0..50_000u64).prop_map(|late_us| Act::End { late_us }),
     ];
-    prop::collection::vec((passes, 0..3usize, 0..5_000u64, act), 1..120)
+    prop::collection::vec((elapsed, 0..3usize, 0..5_000u64, act), 1..120)
 }
 
-/// Runs `steps` against Redis, which is `rule` itself; returns what was admitted when, by the clock of all.
+/// Runs `steps` against `rule` in the place of Redis. Returns the times of admitted requests, by one clock.
 fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps: &[Step]) -> Vec<u64> {
     let (mut redis, mut leases, mut now, mut admitted) = (None, [const { None::<Lease> }; 3], START, Vec::new());
     let apply = |redis: &mut Option<A::State>, change: Option<A::Change>| {
@@ -44,8 +44,8 @@ fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps
         apply(redis, change);
         answer
     };
-    for (passes, gateway, way_us, act) in steps {
-        now += passes;
+    for (elapsed, gateway, latency_us, act) in steps {
+        now += elapsed;
         let lease = &mut leases[*gateway];
         match act {
             Act::Request { spare } => {
@@ -54,8 +54,8 @@ fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps
                     continue;
                 }
                 let sent = now;
-                now += way_us;
-                // Of what could not be spent nothing is ever.
+                now += latency_us;
+                // The rest of an old lease is never used.
                 *lease = None;
                 let whole = decide(&mut redis, now, cost * (1 + spare));
                 if whole.outcome == Outcome::Allowed {
@@ -64,12 +64,12 @@ fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps
                 } else if decide(&mut redis, now, cost).outcome == Outcome::Allowed {
                     admitted.push(now);
                 }
-                now += way_us;
+                now += latency_us;
             }
             Act::End { late_us } => {
                 let Some(mut lease) = lease.take() else { continue };
                 let (left, counted) = lease.end(now + late_us);
-                now += late_us.min(way_us);
+                now += late_us.min(latency_us);
                 let more = -i64::try_from(left * cost).unwrap();
                 let change = rule.settle(redis.as_ref(), Moment::at(now), more, counted[0]);
                 apply(&mut redis, change);
@@ -90,7 +90,7 @@ proptest! {
         let times = admitted(&bucket, &Rule::Gcra(bucket.clone()), cost, lasts_us, &steps);
         for (first, &from) in times.iter().enumerate() {
             for (count, &until) in (1..).zip(&times[first..]) {
-                // In parts of a token that flow in a µs, so that nothing is rounded.
+                // In parts of a token that flow in within a µs, so that nothing is rounded.
                 let part = secs * SECOND;
                 let most = u128::from(burst) * u128::from(part) + u128::from(until - from) * u128::from(rate);
                 prop_assert!(u128::from(count * cost) * u128::from(part) <= most, "{count} from {from} until {until}");
@@ -127,7 +127,7 @@ fn spare_requests_are_used_one_by_one_until_the_lease_ends() {
 }
 
 #[test]
-fn what_would_have_flowed_over_is_not_spent() {
+fn tokens_beyond_the_bucket_are_not_used() {
     // Full again 1.1 s later: nine tokens flow in from 200 ms on, less what a tick brings.
     let mut lease = lease(10);
     assert_eq!(lease.available(START + 200_000), 8);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{RedisError, RedisResult};
 use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 

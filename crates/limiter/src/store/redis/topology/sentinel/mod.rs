@@ -24,7 +24,9 @@ use tokio::time::timeout;
 use self::candidates::{NamedPrimary, candidates};
 use self::client::SentinelClient;
 use super::node::{Node, PublishedAddress};
-use crate::store::redis::connection::{CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config};
+use crate::store::redis::connection::{
+    CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config,
+};
 use crate::store::redis::error::{StoreError, describe};
 use crate::store::redis::random::jittered;
 use crate::store::redis::settings::{HostPort, RedisSettings, RedisSettingsError, Sentinel};

@@ -1,4 +1,4 @@
-//! Requests that go together: each is told what it would have been told alone.
+//! Coalesced requests: each gets the verdict that it would have got alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::support::{RedisServer, rule, store};
 
 const SECOND: u64 = 1_000_000;
 
-/// One limiter, under a name of its own.
+/// One limiter with a name of its own.
 #[derive(Clone)]
 struct Limiter {
     store: RedisStore,
@@ -36,7 +36,7 @@ impl Limiter {
         verdict
     }
 
-    /// So many at once; their verdicts in the order in which they came.
+    /// Sends many requests at once. Returns their verdicts in the order of sending.
     async fn ask_at_once(&self, costs: &[u64], requests: u64) -> Vec<Verdict> {
         let mut tasks = JoinSet::new();
         for number in 0..requests {
@@ -49,14 +49,14 @@ impl Limiter {
     }
 }
 
-/// What a client is told, but for the reset: that of a batch is the last one's.
+/// Part of a verdict that coalescing preserves. The reset time is not: that of a batch is the last request's.
 fn told(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
     let standings = verdict.standings.iter().map(|answer| (answer.outcome, answer.remaining)).collect();
     (verdict.outcome, standings, verdict.remaining)
 }
 
 #[tokio::test]
-async fn many_at_once_are_told_what_they_would_have_been_told_one_after_another() {
+async fn concurrent_requests_get_the_verdicts_of_sequential_ones() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let traces = number("TOLLGATE_TRACES").unwrap_or(10_000) / 20;
@@ -101,7 +101,7 @@ async fn many_at_once_are_told_what_they_would_have_been_told_one_after_another(
 }
 
 #[tokio::test]
-async fn those_who_come_while_one_is_asked_for_share_a_call() {
+async fn requests_that_arrive_during_a_call_share_the_next() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     for kind in KINDS {
@@ -117,13 +117,13 @@ async fn those_who_come_while_one_is_asked_for_share_a_call() {
         let calls: u64 = after.calls.iter().sum::<u64>() - before.calls.iter().sum::<u64>();
         let shares = rule.algorithm() != Algorithm::LeakyBucket && rule.capacity() > 0;
         assert!(if shares { (2..=4).contains(&calls) } else { calls == 100 }, "{calls} calls under {rule:?}");
-        // Those for whom not enough was left asked twice.
+        // Requests that did not fit were sent twice.
         assert!(after.requests - before.requests >= 100, "{rule:?}");
     }
 }
 
 #[tokio::test]
-async fn whoever_gives_up_loses_nobody_and_takes_nothing() {
+async fn a_dropped_request_affects_no_other_and_takes_nothing() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let ample = rule(1, 1_000);
@@ -138,9 +138,9 @@ async fn whoever_gives_up_loses_nobody_and_takes_nothing() {
             tokio::spawn(async move { limiter.ask(&[1]).await.is_allowed() })
         })
         .collect();
-    // All have asked; the first call is on its way, and the next one is not made yet.
+    // All requests have joined. The first call is in flight, and the next one is not sent yet.
     tokio::task::yield_now().await;
-    // The first, which asked by itself, the second, whose coming began the task, and others.
+    // The leader, the first follower, which started the task, and other followers.
     tasks.iter().step_by(3).chain(&tasks[1..2]).for_each(tokio::task::JoinHandle::abort);
     let mut admitted = 0;
     for task in tasks {
@@ -153,7 +153,7 @@ async fn whoever_gives_up_loses_nobody_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_keeps_nobody_longer_than_the_budget() {
+async fn a_hanging_redis_delays_no_request_past_the_timeout() {
     let server = RedisServer::start();
     let client = server.connected_client_that_waits(Duration::from_millis(200)).await;
     let store = store(&client, OnStoreFailure::Local);
@@ -172,14 +172,14 @@ async fn a_redis_that_hangs_keeps_nobody_longer_than_the_budget() {
         client.status().failures.iter().map(|(_, count)| count).sum::<u64>() == 50
     })
     .await;
-    assert_eq!(client.status().breaker(), BreakerState::Open, "as if each had asked by itself");
+    assert_eq!(client.status().breaker(), BreakerState::Open, "as if each had called Redis itself");
     server.signal("CONT");
     let probe = async || ask(store.clone()).await.source == Source::Redis;
     assert!(crate::support::eventually("redis decides again", probe).await < Duration::from_secs(2));
 }
 
 #[tokio::test]
-async fn scripts_that_redis_forgot_are_loaded_again_and_each_request_pays_once() {
+async fn flushed_scripts_are_loaded_again_and_each_request_is_charged_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let limiter = Limiter {
@@ -192,7 +192,7 @@ async fn scripts_that_redis_forgot_are_loaded_again_and_each_request_pays_once()
         let verdicts = limiter.ask_at_once(&[1], 20).await;
         let left: Vec<u64> = verdicts.iter().map(|verdict| verdict.remaining.unwrap()).collect();
         let most = 1_000 - (round - 1) * 20;
-        // A token may have come back meanwhile.
+        // A token may have been refilled meanwhile.
         assert!(left[0] < most + round && left[19] >= most - 20 && left.windows(2).all(|two| two[1] <= two[0]));
     }
 }

@@ -1,4 +1,4 @@
-//! Deciding under a lock, on a server that forbids scripts.
+//! Decisions under a lock, on a server that forbids scripts.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
-/// The key of `ask`'s bucket `k`.
+/// Redis key of `ask`'s bucket `k`.
 const KEY: &str = "window.{r.k}";
 
 fn without_scripts() -> RedisServer {
@@ -22,7 +22,7 @@ fn without_scripts() -> RedisServer {
     RedisServer::start_with(&args)
 }
 
-/// Tries again every 2 ms, as often as the budget allows.
+/// Retries every 2 ms until the timeout.
 fn patient() -> LockSettings {
     let retry = Retry::Fixed { delay: Duration::from_millis(2), tries: NonZeroU32::MAX };
     LockSettings { retry, ..LockSettings::default() }
@@ -45,7 +45,7 @@ fn hourly(limit: u64) -> Rule {
     window(limit, Duration::from_secs(3_600))
 }
 
-/// So long a window that its edge is not met: it began in 1970.
+/// A window since 1970, so that a test does not meet its end.
 fn counted(limit: u64) -> Rule {
     Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, Duration::from_secs(100 * 365 * 86_400)).unwrap())
 }
@@ -105,7 +105,7 @@ async fn two_stores_of_64_tasks_never_admit_more_than_the_limit() {
 }
 
 #[tokio::test]
-async fn a_lock_whose_holder_died_expires() {
+async fn a_lock_of_a_dead_holder_expires() {
     let server = without_scripts();
     let redis = &mut server.connection();
     let hold = |redis: &mut redis::Connection, ms: u64| {
@@ -118,22 +118,22 @@ async fn a_lock_whose_holder_died_expires() {
     assert!(before.elapsed() >= Duration::from_millis(290));
     assert!(store.status().contended > 0);
 
-    // Nobody waits longer than the budget, and it is no outage that somebody holds a lock.
+    // No decision exceeds the timeout, and a held lock is not an outage.
     hold(redis, 60_000);
     let hasty = locked_within(&server, Duration::from_millis(50), LockSettings::default());
     for _ in 0..8 {
         let verdict = ask(&hasty, "k", &hourly(9)).await;
         assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{verdict:?}");
     }
-    // A busy machine may cut a try off: that is counted as the time that it took.
+    // On a busy machine the timeout may end an attempt: it is counted as a timeout.
     assert!(hasty.status().exhausted > 0);
-    assert!(hasty.status().tries > 8, "the pause fits the budget: {:?}", hasty.status());
+    assert!(hasty.status().tries > 8, "pauses fit into the timeout: {:?}", hasty.status());
     assert_eq!(redis::cmd("GET").arg(format!("{KEY}.lock")).query::<String>(redis).unwrap(), "dead");
 }
 
-/// Every time a store has read, somebody without the lock writes; nothing may be taken over that.
+/// After each read of the store another client writes without the lock; no write may overwrite that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shares_its_keys_with_gateways_that_use_scripts() {
+async fn shares_keys_with_gateways_that_use_scripts() {
     for rule in [hourly(200), counted(200)] {
         both_kinds_of_gateway_admit_200(rule).await;
     }
@@ -162,7 +162,7 @@ async fn both_kinds_of_gateway_admit_200(rule: Rule) {
 }
 
 #[tokio::test]
-async fn several_rules_are_taken_from_together_or_not_at_all() {
+async fn several_rules_are_decided_all_or_nothing() {
     let server = without_scripts();
     let store = locked(&server);
     let (wide, tight) = (hourly(10), hourly(1));
@@ -180,7 +180,7 @@ async fn several_rules_are_taken_from_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_decided_here_is_left_to_the_fallback() {
+async fn unsupported_rules_are_left_to_the_fallback() {
     let mut server = without_scripts();
     let store =
         locked_within(&server, Duration::from_secs(2), LockSettings { connections: NonZeroUsize::MIN, ..patient() });
@@ -197,14 +197,14 @@ async fn what_cannot_be_decided_here_is_left_to_the_fallback() {
     eventually("redis decides again", async || ask(&store, "k", &hourly(5)).await.source == Source::Redis).await;
 }
 
-/// Costs, and whether what was taken is corrected by so much.
+/// Costs, and the corrections of the taken costs.
 fn steps() -> impl Strategy<Value = Vec<(u64, i64)>> {
     prop::collection::vec((0u64..5, prop_oneof![3 => Just(0), 1 => -3i64..4]), 1..25)
 }
 
-/// In windows so long that the server's clock and memory's, which stands still, do not matter.
+/// With windows so long that the server's clock and the memory store's fixed clock do not matter.
 #[test]
-fn memory_and_redis_decide_every_trace_alike() {
+fn memory_and_redis_agree_on_every_trace() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = without_scripts();
     let one_at_a_time = LockSettings { connections: NonZeroUsize::MIN, ..patient() };
@@ -229,7 +229,7 @@ fn memory_and_redis_decide_every_trace_alike() {
                 let look = Check { cost: 0, ..check };
                 let looked = runtime.block_on(async {
                     store.settle(check, more, verdict.counted_at_us);
-                    // It takes the only connection before the next decision asks for it.
+                    // The correction takes the only connection before the next decision.
                     tokio::task::yield_now().await;
                     decided(&store, &[look]).await
                 });

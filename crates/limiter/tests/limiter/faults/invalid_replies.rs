@@ -1,4 +1,4 @@
-//! What comes back is no answer.
+//! Invalid replies.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tollgate_test_support::Fault;
 
 use super::{Stage, resident};
 
-/// Under load: the connection is given up, and no memory is taken on a stranger's word.
+/// Under load: the connection is closed, and announced lengths allocate no memory.
 async fn borne(name: &str, fault: Fault) {
     let stage = Stage::start().await;
     let before = resident();
@@ -19,21 +19,21 @@ async fn borne(name: &str, fault: Fault) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn garbage_is_borne() {
+async fn garbage_is_survived() {
     borne("garbage", Fault::garbage()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reply_of_another_kind_is_borne() {
+async fn a_reply_of_another_type_is_survived() {
     borne("another kind", Fault::wrong_type()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_claims_to_be_huge_is_borne() {
+async fn a_string_with_a_huge_length_is_survived() {
     borne("huge text", Fault::huge_text()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_claims_to_be_huge_is_borne() {
+async fn an_array_with_a_huge_length_is_survived() {
     borne("huge list", Fault::huge_list()).await;
 }

@@ -1,4 +1,4 @@
-//! Passwords of servers and of Sentinels.
+//! Credentials of servers and of Sentinels.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn with_passwords(sentinels: &Sentinels, server: &str, sentinel: &str) -> RedisS
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_and_sentinels_have_passwords_of_their_own() {
+async fn servers_and_sentinels_have_separate_passwords() {
     let passwords = Passwords { data: Some("of-server"), sentinels: Some("of-sentinel") };
     let sentinels = tokio::task::spawn_blocking(move || Sentinels::start_with(passwords, &[])).await.unwrap();
     let client = connected(&with_passwords(&sentinels, "of-server", "of-sentinel")).await;

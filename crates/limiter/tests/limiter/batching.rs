@@ -1,4 +1,4 @@
-//! Decisions that wait at the same moment go out as one call, and are what they would be alone.
+//! Batching: decisions that wait at the same moment are one call, with the verdicts of separate calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use tollgate_limiter::verdict::{Source, Verdict};
 
 use crate::support::{RedisServer, ask, rule};
 
-/// A store that asks of Redis all that it is asked, each for itself.
+/// A store that neither coalesces nor caches denials.
 fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisStore {
     crate::support::store(client, on_store_failure).coalesce(false).denial_cache(false)
 }
 
-/// How often clients called a script.
+/// Number of script calls by clients.
 fn script_calls(redis: &mut redis::Connection) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
     line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
-/// Asks for all keys at once; the verdicts in the order of asking.
+/// Decides for all keys at once. Returns the verdicts in order.
 async fn ask_at_once(store: &RedisStore, ids: &[&'static str], rule: &Rule) -> Vec<Verdict> {
     let ask = |id: &'static str| {
         let (store, rule) = (store.clone(), rule.clone());
@@ -37,7 +37,7 @@ async fn ask_at_once(store: &RedisStore, ids: &[&'static str], rule: &Rule) -> V
 }
 
 #[tokio::test]
-async fn what_waits_together_is_one_call_and_decided_in_order() {
+async fn waiting_decisions_are_one_call_and_decided_in_order() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -81,7 +81,7 @@ async fn different_scripts_are_different_calls() {
 }
 
 #[tokio::test]
-async fn one_keys_error_is_its_callers_alone() {
+async fn an_error_of_one_key_affects_its_caller_only() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Local);
@@ -95,7 +95,7 @@ async fn one_keys_error_is_its_callers_alone() {
 }
 
 #[tokio::test]
-async fn a_batch_whose_script_redis_forgot_charges_once() {
+async fn a_batch_with_a_flushed_script_charges_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -108,20 +108,20 @@ async fn a_batch_whose_script_redis_forgot_charges_once() {
 }
 
 #[tokio::test]
-async fn who_gave_up_before_the_call_is_not_charged() {
+async fn a_request_dropped_before_the_call_is_not_charged() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let slow = rule(1, 10);
     let check = Check { key: BucketKey { scope: "r", id: b"a" }, rule: &slow, cost: 1 };
     let Decision::Pending(mut given_up) = store.decide(&[check]) else { panic!("redis is asked") };
-    // Handed in, but nothing else had its turn yet.
+    // Queued, but no other task has run yet.
     assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(given_up.as_mut().poll(cx).is_pending())).await);
     drop(given_up);
     assert_eq!(ask(&store, "a", &slow).await.remaining, Some(9));
 }
 
 #[tokio::test]
-async fn each_is_a_call_of_its_own_where_that_is_wanted() {
+async fn without_batching_each_decision_is_a_call() {
     let server = RedisServer::start();
     let timeout = Duration::from_secs(20);
     let client =
@@ -133,9 +133,9 @@ async fn each_is_a_call_of_its_own_where_that_is_wanted() {
     assert_eq!(script_calls(&mut server.connection()), 3);
 }
 
-/// A call that is late is not taken for a connection that broke.
+/// A late call does not count as a broken connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_late_call_leaves_the_connection_alone() {
+async fn a_late_call_keeps_the_connection() {
     let server = RedisServer::start();
     let client = server.connected_client_that_waits(Duration::from_millis(50)).await;
     let store = store(&client, OnStoreFailure::Deny);

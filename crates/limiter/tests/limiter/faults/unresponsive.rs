@@ -1,4 +1,4 @@
-//! A Redis that is slow, or says nothing at all.
+//! A Redis that is slow, or does not reply.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::{LONG, MOST, SOON, Stage, decide, resident};
 use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_redis_costs_the_budget_and_not_its_slowness() {
+async fn a_slow_redis_costs_the_timeout_and_no_more() {
     let stage = Stage::start().await;
     stage.bear("slow", Fault::Delay(LONG), LONG).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_is_a_little_slow_still_decides() {
+async fn a_redis_slower_than_usual_still_decides() {
     let stage = Stage::with_budget(Duration::from_secs(10)).await;
     stage.proxy.set(Fault::Delay(Duration::from_millis(50)));
     let store = stage.store(OnStoreFailure::Deny);
@@ -31,14 +31,14 @@ async fn a_redis_that_is_a_little_slow_still_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_black_hole_is_borne() {
+async fn a_black_hole_is_survived() {
     let stage = Stage::start().await;
     stage.bear("black hole", Fault::BlackHole, LONG).await;
 }
 
-/// A flood that finds the breaker closed, and then one that finds it open.
+/// A flood while the breaker is closed, then one while it is open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_queues_before_a_black_hole() {
+async fn nothing_queues_for_a_black_hole() {
     let stage = Stage::start().await;
     let store = stage.store(OnStoreFailure::Local);
     decide(&store, "k").await;
@@ -65,7 +65,7 @@ async fn nothing_queues_before_a_black_hole() {
         let sockets = stage.sockets();
         println!("flood {flood}: longest {worst:?}, {sockets} connections");
         assert!(worst < MOST, "{worst:?}");
-        // One that was given up, and one attempt to make another.
+        // One closed connection, and one attempt to replace it.
         assert!(sockets <= 2, "{sockets} connections");
         tokio::time::sleep(Duration::from_millis(700)).await;
     }

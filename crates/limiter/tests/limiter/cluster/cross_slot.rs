@@ -1,4 +1,4 @@
-//! Rules of one request whose keys are in different slots.
+//! Rules of one request with keys in different slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn in_slots(cluster: &Cluster) -> [String; 3] {
     ids
 }
 
-/// Asks with `cost` under each rule, the second of which counts another key id than the first, and so on.
+/// Decides a request with `cost` under each rule. Each rule counts another key id.
 async fn ask<const N: usize>(store: &impl Store, ids: &[String], rules: &[Rule; N], cost: u64) -> Verdict {
     let scopes: Vec<String> = (0..N).map(|n| format!("r#rule{n}")).collect();
     let key = |n: usize| BucketKey { scope: &scopes[n], id: ids[n % ids.len()].as_bytes() };
@@ -49,7 +49,7 @@ fn every_kind(limit: u64) -> [Rule; 6] {
 }
 
 #[tokio::test]
-async fn rules_of_every_kind_are_decided_all_or_nothing() {
+async fn rules_of_all_algorithms_are_decided_all_or_nothing() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
@@ -66,7 +66,7 @@ async fn rules_of_every_kind_are_decided_all_or_nothing() {
         for _ in 0..3 {
             let denied = ask(&store, &ids, &rules, 1).await;
             assert_eq!((denied.is_allowed(), denied.rule, left(&denied)), (false, tight, expected(0, 8)));
-            // Given back, though nobody waits for it.
+            // Returned in the background.
             let back = async || left(&ask(&store, &ids, &rules, 0).await) == expected(0, 8);
             eventually("all is given back", back).await;
         }
@@ -75,7 +75,7 @@ async fn rules_of_every_kind_are_decided_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn rules_of_one_key_id_are_one_call_whatever_their_kinds() {
+async fn rules_of_one_key_id_are_one_call_for_all_algorithms() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
@@ -84,14 +84,14 @@ async fn rules_of_one_key_id_are_one_call_whatever_their_kinds() {
     for expected in [9, 8, 7] {
         assert_eq!(left(&ask(&store, &id, &rules, 1).await), [expected; 6]);
     }
-    // One that found the script missing.
+    // One call that found the script missing.
     assert_eq!(cluster.nodes[1].info("cmdstat_evalsha").split(',').next(), Some("calls=4"));
     let keys: Vec<String> = cluster.nodes[1].query(&["KEYS", "*"]).unwrap();
     assert_eq!(keys.len(), 3, "{keys:?}");
 }
 
 #[tokio::test]
-async fn the_wait_is_the_longest_of_all_slots_and_true() {
+async fn the_wait_is_exactly_the_longest_of_all_slots() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
@@ -112,11 +112,11 @@ async fn the_wait_is_the_longest_of_all_slots_and_true() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_limiters_share_goes_with_rules_of_their_own() {
+async fn a_shared_bucket_can_be_combined_with_own_rules() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
-    // Spring's two keys, as a limiter's only rule has them, and asked first or last, as slots have it.
+    // Spring's two keys, as for a limiter's only rule; the slots determine whether its call is first or last.
     let [pool, own] = [Rule::TokenBucket(hourly(100)), one_key(2)];
     for id in in_slots(&cluster) {
         let check = |scope, rule, cost| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost };
@@ -130,7 +130,7 @@ async fn a_bucket_that_limiters_share_goes_with_rules_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_turn_is_given_back_too() {
+async fn a_turn_of_a_leaky_bucket_is_returned_too() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
@@ -141,7 +141,7 @@ async fn a_turn_is_given_back_too() {
     for _ in 0..3 {
         assert!(!ask(&store, &ids, &rules, 1).await.is_allowed());
     }
-    // The next one's turn is in an hour, not in four.
+    // The next request's turn is in an hour, not in four.
     let next = async || {
         let only = [rules[0].clone()];
         let verdict = ask(&store, &ids, &only, 0).await;
@@ -151,7 +151,7 @@ async fn a_turn_is_given_back_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_at_once_as_many_are_admitted_as_there_are_tokens() {
+async fn concurrent_requests_are_admitted_up_to_the_tokens() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let ids = Arc::new(in_slots(&cluster));
@@ -168,7 +168,7 @@ async fn of_many_at_once_as_many_are_admitted_as_there_are_tokens() {
 }
 
 #[tokio::test]
-async fn with_one_node_out_of_reach_nothing_is_taken_from_the_others() {
+async fn with_one_node_unreachable_nothing_is_taken_from_the_others() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let store = store(&client);
@@ -185,9 +185,9 @@ async fn with_one_node_out_of_reach_nothing_is_taken_from_the_others() {
     eventually("what was taken is given back", untouched).await;
 }
 
-/// The probe of an open breaker is for the node: the slots of one request must not take it from each other.
+/// An open breaker admits one probe for each node; the slots of one request must share it.
 #[tokio::test]
-async fn slots_of_one_node_are_decided_by_redis_again_once_it_is_back() {
+async fn redis_decides_slots_of_a_node_again_after_its_return() {
     let mut cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let (store, ids) = (store(&client), ids_on(&cluster, 0, 3));

@@ -1,4 +1,4 @@
-//! Connections that are refused, reset, or cut off.
+//! Connections that are refused, reset or closed.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use super::{BUDGET, LONG, Load, SOON, Stage, decide};
 use crate::support::{RedisServer, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_refuses_connections_is_borne() {
+async fn refused_connections_are_survived() {
     let stage = Stage::start().await;
     stage.bear("refused", Fault::Refuse, LONG).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_cuts_its_replies_is_borne() {
+async fn truncated_replies_are_survived() {
     let stage = Stage::start().await;
     stage.bear("cut", Fault::Cut, Duration::from_secs(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_are_reset_again_and_again_are_made_again() {
+async fn repeatedly_reset_connections_are_replaced() {
     let stage = Stage::start().await;
     let load = Load::start(&stage);
     for _ in 0..5 {
@@ -38,7 +38,7 @@ async fn connections_that_are_reset_again_and_again_are_made_again() {
     assert!(stage.proxy.accepted() <= 8, "{}: no connection is made in vain", stage.proxy.accepted());
 }
 
-/// While nobody listens, a decision is a matter of microseconds.
+/// Without a listener a decision takes microseconds.
 #[tokio::test]
 async fn an_open_breaker_decides_at_once() {
     let stage = Stage::start().await;
@@ -58,7 +58,7 @@ async fn an_open_breaker_decides_at_once() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_refused_from_the_start_is_found() {
+async fn a_redis_that_refuses_connections_at_start_is_found_later() {
     let server = RedisServer::start();
     let proxy = FaultProxy::start(server.address);
     proxy.set(Fault::Refuse);
@@ -77,7 +77,7 @@ async fn a_redis_that_was_refused_from_the_start_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_loads_its_data_is_asked_when_it_has() {
+async fn a_redis_that_loads_its_data_decides_afterwards() {
     let slowly = ["--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"];
     let mut stage = Stage::before(RedisServer::start_with(&slowly), BUDGET).await;
     let fill = "for i = 1, 1000 do redis.call('SET', 'k' .. i, string.rep('x', 100)) end";
@@ -95,7 +95,7 @@ async fn a_redis_that_loads_its_data_is_asked_when_it_has() {
 }
 
 #[tokio::test]
-async fn a_redis_with_no_room_for_another_client_is_asked_when_it_has() {
+async fn a_redis_at_maxclients_decides_once_it_accepts_connections() {
     let stage = Stage::start().await;
     let mut other = stage.server.connection();
     let mut room_for =

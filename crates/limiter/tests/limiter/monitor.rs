@@ -1,4 +1,4 @@
-//! Watching Redis: how long calls take, what servers say of themselves, how many gateways live.
+//! Monitoring: latencies of calls, the servers' `INFO`, and heartbeats of gateways.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn calls(stats: &RedisStats, operation: Operation) -> u64 {
 }
 
 #[tokio::test]
-async fn every_call_is_timed_and_counts_outlive_their_client() {
+async fn every_call_is_timed_and_counters_outlive_their_client() {
     let server = RedisServer::start();
     let stats = Arc::<RedisStats>::default();
     for client in 1..=2 {
@@ -37,7 +37,7 @@ async fn every_call_is_timed_and_counts_outlive_their_client() {
 }
 
 #[tokio::test]
-async fn a_server_tells_its_figures_and_who_may_not_ask_is_no_outage() {
+async fn info_is_parsed_and_a_missing_permission_is_not_an_outage() {
     let server = RedisServer::start_with(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);
     let client = server.connected_client().await;
     ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 100)).await;
@@ -58,7 +58,7 @@ async fn a_server_tells_its_figures_and_who_may_not_ask_is_no_outage() {
 }
 
 #[tokio::test]
-async fn gateways_are_counted_while_they_live() {
+async fn running_gateways_are_counted() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let counts = [(); 3].map(|()| GatewayCount::default());
@@ -80,7 +80,7 @@ async fn gateways_are_counted_while_they_live() {
 }
 
 #[tokio::test]
-async fn without_redis_the_last_count_stands() {
+async fn without_redis_the_last_count_stays() {
     let mut server = RedisServer::start();
     let client = server.connected_client().await;
     let count = GatewayCount::default();
@@ -90,14 +90,14 @@ async fn without_redis_the_last_count_stands() {
     server.kill();
     eventually("a beat fails", async || gateways[0].beat(&client).await.is_err()).await;
     assert_eq!(count.get().get(), 2);
-    assert_eq!(client.status().failures.iter().map(|(_, count)| count).sum::<u64>(), 0, "no decision was asked for");
+    assert_eq!(client.status().failures.iter().map(|(_, count)| count).sum::<u64>(), 0, "no decision was requested");
     server.launch();
     eventually("it is told again", async || gateways[0].beat(&client).await.is_ok()).await;
-    assert_eq!(count.get().get(), 2, "an empty Redis is not believed at once");
+    assert_eq!(count.get().get(), 2, "a lower count is not used at once");
 }
 
 #[tokio::test]
-async fn the_parts_of_gateways_that_counted_each_other_are_no_more_than_the_limit() {
+async fn the_shares_of_counted_gateways_do_not_exceed_the_limit() {
     const LIMIT: u64 = 50;
     let hour = Duration::from_secs(3_600);
     let rules = [
@@ -139,7 +139,7 @@ fn gateways(redis: &mut Connection, what: &str, id: &str, now_us: u64) -> i64 {
 }
 
 #[test]
-fn who_is_silent_for_five_seconds_counts_no_more() {
+fn a_gateway_silent_for_five_seconds_is_not_counted() {
     const START_US: u64 = 1_763_700_000_000_000;
     let server = RedisServer::start();
     let redis = &mut server.connection();
@@ -151,7 +151,7 @@ fn who_is_silent_for_five_seconds_counts_no_more() {
     assert_eq!(gateways(redis, "beat", "a", at(5_000_001)), 2);
     assert_eq!(gateways(redis, "leave", "b", at(5_000_002)), 1);
     assert_eq!(gateways(redis, "leave", "nobody", at(5_000_003)), 1);
-    // A server whose clock is behind.
+    // The server's clock was set back.
     assert_eq!(gateways(redis, "beat", "b", at(1_000)), 1);
     assert_eq!(gateways(redis, "beat", "a", at(2_000)), 2);
 }

@@ -1,4 +1,4 @@
-//! Beside decisions: leases that are renewed, counts that are flushed, stocks that are taken from, plans that are read.
+//! Calls besides decisions: lease renewals, usage counts, quota withdrawals and plan lookups.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ async fn acquire(leases: &RedisLeases, id: &str) -> Acquired {
 }
 
 #[tokio::test]
-async fn leases_are_renewed_on_every_node_and_where_their_slot_went() {
+async fn leases_are_renewed_on_every_node_and_after_a_migration() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let ids = ids(&cluster);
@@ -55,7 +55,7 @@ async fn leases_are_renewed_on_every_node_and_where_their_slot_went() {
     for id in &ids {
         held.push(acquire(&leases, id).await.lease.expect("a slot"));
     }
-    // One slot has moved, another is about to.
+    // One slot has migrated, another is about to.
     cluster.move_slot(slot(&cluster, &ids[0]), 1);
     let moving = cluster.begin_move(slot(&cluster, &ids[2]), 2);
     moving.move_keys();
@@ -75,7 +75,7 @@ async fn leases_are_renewed_on_every_node_and_where_their_slot_went() {
 }
 
 #[tokio::test]
-async fn counts_reach_every_node_once_though_one_hangs() {
+async fn counts_reach_every_node_once_while_one_hangs() {
     let cluster = Cluster::primaries();
     let ledger = Arc::new(Ledger::new(10_000));
     let settings = FlushSettings {
@@ -134,7 +134,7 @@ async fn counts_reach_every_node_once_though_one_hangs() {
 }
 
 #[tokio::test]
-async fn many_stocks_are_taken_from_on_every_node() {
+async fn quotas_are_withdrawn_on_every_node() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
@@ -156,7 +156,7 @@ async fn many_stocks_are_taken_from_on_every_node() {
 }
 
 #[tokio::test]
-async fn a_plan_is_read_where_its_hash_went() {
+async fn a_plan_is_read_after_its_slot_migrated() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let plans = RedisPlans::new(Arc::clone(&client), "plans".into(), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Looks and heartbeats go on while a node hangs.
+//! `INFO` and heartbeats while a node hangs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tollgate_test_support::Cluster;
 use super::connected;
 
 #[tokio::test]
-async fn every_node_is_looked_at_and_one_that_hangs_hides_itself_alone() {
+async fn info_of_other_nodes_is_read_while_one_hangs() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, Duration::from_secs(2)).await;
     let keeper = cluster.primary_of(cluster.slot("tollgate.gateways"));

@@ -1,4 +1,4 @@
-//! Who may log in, what they may do, and by which address.
+//! Credentials, permissions (ACL) and addresses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What a user needs for each thing, as docs/redis.md has it: commands, and patterns of keys.
+/// Permissions for each feature, as in docs/redis.md: commands, and patterns of keys.
 const RIGHTS: [(&str, &str, &str); 12] = [
     ("always", "script|load evalsha subscribe", ""),
     ("notices", "publish", ""),
@@ -45,7 +45,7 @@ const RIGHTS: [(&str, &str, &str); 12] = [
 
 const PASSWORD: &str = "of-the-user";
 
-/// A server with a user who may do what `things` need, and no more.
+/// A server with a user that has the permissions of `things` only.
 fn server_for(things: &[&str]) -> (RedisServer, RedisSettings) {
     let server = RedisServer::start();
     let needed = RIGHTS.iter().filter(|(thing, ..)| *thing == "always" || things.contains(thing));
@@ -76,7 +76,7 @@ async fn connected(settings: &RedisSettings) -> Arc<RedisClient> {
     client
 }
 
-/// That nothing was refused, whether somebody noticed or not, and that nothing was granted without need.
+/// Asserts that no command was refused, and that no permission was unused.
 fn rights_were_exact(server: &RedisServer, things: &[&str]) {
     assert_eq!(refused(server), BTreeSet::new(), "{things:?}");
     let stats: String = server.query(&["INFO", "commandstats"]).unwrap();
@@ -86,7 +86,7 @@ fn rights_were_exact(server: &RedisServer, things: &[&str]) {
     }
 }
 
-/// What was refused, but for the name of the library: who may not say it goes without.
+/// Refused commands, except for the optional name of the library.
 fn refused(server: &RedisServer) -> BTreeSet<String> {
     let log: Vec<HashMap<String, redis::Value>> = server.query(&["ACL", "LOG"]).unwrap();
     let objects = log.into_iter().map(|mut entry| redis::from_redis_value::<String>(entry.remove("object").unwrap()));
@@ -104,7 +104,7 @@ fn key(scope: &str) -> BucketKey<'_> {
     BucketKey { scope, id: b"k" }
 }
 
-/// Admits, denies, gives back and takes more, so that all of a script is run.
+/// Admits, denies, returns and takes more, so that every part of a script runs.
 async fn work_out(store: &RedisStore, rules: &[(&str, Rule)]) {
     let checks: Vec<Check<'_>> = rules.iter().map(|(scope, rule)| Check { key: key(scope), rule, cost: 1 }).collect();
     let first = decided(store, &checks).await;
@@ -132,7 +132,7 @@ fn rules() -> Vec<(&'static str, Rule)> {
 }
 
 #[tokio::test]
-async fn each_algorithm_needs_these_rights_and_no_more() {
+async fn each_algorithm_needs_exactly_these_permissions() {
     for (algorithm, rule) in rules() {
         let (server, settings) = server_for(&[algorithm, "notices"]);
         let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
@@ -147,7 +147,7 @@ async fn each_algorithm_needs_these_rights_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_list_needs_those_of_its_rules() {
+async fn a_list_needs_the_permissions_of_its_rules() {
     let named = ["r#token-bucket", "r#gcra", "r#window", "r#counter", "r#log", "r#leaky", "r#quota"];
     let (server, settings) = server_for(&["limits", "sliding-window-log", "quota", "notices"]);
     let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
@@ -157,7 +157,7 @@ async fn a_list_needs_those_of_its_rules() {
 }
 
 #[tokio::test]
-async fn slots_need_these_rights_and_no_more() {
+async fn slots_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["ConcurrencyLimiter"]);
     let rule = Concurrency::new(1, Duration::from_millis(300), None).unwrap();
     let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
@@ -185,7 +185,7 @@ fn member(server: &RedisServer) -> String {
 }
 
 #[tokio::test]
-async fn counts_need_these_rights_and_no_more() {
+async fn counts_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["RequestCounter"]);
     let ledger = Arc::new(Ledger::new(100));
     let meter = Meter::new(
@@ -218,7 +218,7 @@ async fn counts_need_these_rights_and_no_more() {
 }
 
 #[tokio::test]
-async fn plans_need_the_hash_that_they_are_in() {
+async fn plans_need_their_hash() {
     let (server, settings) = server_for(&[]);
     grant(&server, &["+hget", "~plans"]);
     server.query::<()>(&["HSET", "plans", "k", "gold"]).unwrap();
@@ -228,9 +228,9 @@ async fn plans_need_the_hash_that_they_are_in() {
     assert_eq!(refused(&server), BTreeSet::new());
 }
 
-/// Without any right to scripts.
+/// Without any permission for scripts.
 #[tokio::test]
-async fn locks_need_no_scripts() {
+async fn locks_need_no_script_permissions() {
     let server = RedisServer::start();
     grant(&server, &["+set", "+get", "+del", "+time", "+watch", "+unwatch", "+multi", "+exec", "+ping"]);
     grant(&server, &["~window.*", "~counter.*", "+subscribe", "&tollgate.returned"]);
@@ -247,9 +247,9 @@ async fn locks_need_no_scripts() {
     assert_eq!(refused(&server), asked_first);
 }
 
-/// Forbidden, granted, and forbidden in part: never taken for a server that is down.
+/// Forbidden, granted, and partly forbidden: never treated as a server that is down.
 #[tokio::test]
-async fn missing_rights_are_named_until_they_are_granted() {
+async fn missing_permissions_are_reported_until_granted() {
     let (server, settings) = server_for(&["gcra"]);
     grant(&server, &["-script", "-evalsha"]);
     let client = connected(&settings).await;
@@ -263,9 +263,9 @@ async fn missing_rights_are_named_until_they_are_granted() {
     assert_eq!((client.status().connects, failures(StoreError::Disconnected)), (1, 0));
 }
 
-/// What one limiter may not do is no reason to decide those without Redis that may.
+/// A missing permission of one limiter must not send the others to the fallback.
 #[tokio::test]
-async fn a_right_that_one_limiter_lacks_leaves_the_others_alone() {
+async fn a_missing_permission_of_one_limiter_does_not_affect_others() {
     let (server, settings) = server_for(&["gcra", "notices"]);
     let client = connected(&settings).await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -279,7 +279,7 @@ async fn a_right_that_one_limiter_lacks_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_taken_back_is_an_outage_of_its_own_kind() {
+async fn revoked_credentials_are_reported_as_such() {
     let (server, settings) = server_for(&["gcra"]);
     let client = connected(&settings).await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -294,9 +294,9 @@ async fn a_login_that_is_taken_back_is_an_outage_of_its_own_kind() {
     assert_eq!((failures(StoreError::Auth), failures(StoreError::Disconnected)), (1, before));
 }
 
-/// By socket, with a database, in either protocol and under the names of Valkey.
+/// By socket, with a database, with both protocols and with Valkey's URL schemes.
 #[tokio::test]
-async fn every_address_leads_to_the_server() {
+async fn every_form_of_url_connects() {
     let server = RedisServer::start_with(&["--requirepass", "p"]);
     let (socket, port) = (server.socket().to_str().unwrap().to_owned(), server.port);
     let login = Login { username: None, password: Some("p".into()) };
