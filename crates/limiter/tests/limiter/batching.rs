@@ -113,7 +113,7 @@ async fn a_request_dropped_before_the_call_is_not_charged() {
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let slow = rule(1, 10);
     let check = Check { key: BucketKey { scope: "r", id: b"a" }, rule: &slow, cost: 1 };
-    let Decision::Pending(mut given_up) = store.decide(&[check]) else { panic!("redis is asked") };
+    let Decision::Pending(mut given_up) = store.decide(&[check]) else { panic!("redis is called") };
     // Queued, but no other task has run yet.
     assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(given_up.as_mut().poll(cx).is_pending())).await);
     drop(given_up);

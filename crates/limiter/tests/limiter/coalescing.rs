@@ -50,7 +50,7 @@ impl Limiter {
 }
 
 /// Part of a verdict that coalescing preserves. The reset time is not: that of a batch is the last request's.
-fn told(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
+fn preserved(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
     let standings = verdict.standings.iter().map(|answer| (answer.outcome, answer.remaining)).collect();
     (verdict.outcome, standings, verdict.remaining)
 }
@@ -85,7 +85,7 @@ async fn concurrent_requests_get_the_verdicts_of_sequential_ones() {
             for _ in 0..requests {
                 expected.push(alone.ask(&costs).await);
             }
-            let [batch_told, alone_told] = [&batch, &expected].map(|all| all.iter().map(told).collect::<Vec<_>>());
+            let [batch_told, alone_told] = [&batch, &expected].map(|all| all.iter().map(preserved).collect::<Vec<_>>());
             assert_eq!(batch_told, alone_told, "TOLLGATE_SEED={seed} {requests} of {costs:?} under {rules:?}");
             assert_eq!(batch.last(), expected.last(), "TOLLGATE_SEED={seed} {rules:?}");
             let admitted = expected.iter().filter(|verdict| verdict.is_allowed()).count() as u64;

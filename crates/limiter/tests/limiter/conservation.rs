@@ -145,7 +145,7 @@ async fn rotating_keys_take_bounded_memory_and_reset_no_limit() {
         let (took, grown) = (start.elapsed(), resident().saturating_sub(before));
         println!(
             "{keys} keys, {}: {took:?}, {} kept of {room}, at most {most} bytes, RSS +{} KiB, {} shared",
-            if rests { "resting in a second" } else { "all at work" },
+            if rests { "expiring in a second" } else { "all in use" },
             store.len(),
             grown / 1_024,
             store.overflowed(),

@@ -192,7 +192,7 @@ async fn without_notices_a_denial_is_cached_for_a_second() {
         denied(&here, &window(3), 1).await;
         let check = Check { key: KEY, rule: &window(3), cost: 3 };
         assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "a user without PUBLISH may settle");
-        let took = eventually("it is believed no longer", async || ask(&here, &window(3), 1).await.is_allowed()).await;
+        let took = eventually("the cached denial expires", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
         assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));
     }
@@ -207,7 +207,7 @@ async fn a_lost_connection_invalidates_cached_denials() {
     denied(&store, &window(3), 1).await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("it is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.status().connects == 2).await;
     assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
 }
 

@@ -63,7 +63,7 @@ async fn a_hot_key_takes_few_calls_and_each_token_is_taken_once() {
             assert!(verdict.remaining.unwrap() < 1_000 - asked, "no more than remains");
             least = least.min(verdict.remaining.unwrap());
         }
-        assert!(!ask(&store, &rule).await.is_allowed(), "and not one more");
+        assert!(!ask(&store, &rule).await.is_allowed(), "no further request passes");
         let made = calls(&client) - before;
         assert!(made < 100, "{made} calls for 1,000 requests under {rule:?}");
         clock.set(clock.now_us() + 7_200 * SECOND);
@@ -84,7 +84,7 @@ async fn unused_requests_are_returned_when_the_lease_ends() {
     let held = 975 - left(&other, &clock, &rule).await;
     assert!(held > 0, "some are leased");
     clock.set(START_US + 100_000);
-    eventually("it is given back", async || left(&other, &clock, &rule).await == 975).await;
+    eventually("unused requests are returned", async || left(&other, &clock, &rule).await == 975).await;
     clock.set(START_US + 350_000);
     assert!(ask(&store, &rule).await.is_allowed());
     assert_eq!(left(&other, &clock, &rule).await, 974, "a key that is no longer hot has no lease");
@@ -101,7 +101,7 @@ async fn an_orderly_shutdown_returns_unused_requests() {
         assert!(ask(&store, &rule).await.is_allowed());
     }
     assert!(left(&other, &clock, &rule).await < 975);
-    one.give_back().await;
+    one.return_leases().await;
     // Tokens that flow in within the timeout are excluded.
     assert!((960..=975).contains(&left(&other, &clock, &rule).await));
     assert!(one.status().failures.iter().all(|(_, count)| *count == 0));
@@ -126,7 +126,7 @@ async fn returned_requests_are_available_to_other_gateways() {
         taken += u64::from(ask(&there, &rule).await.is_allowed());
         taken == 75
     };
-    eventually("all of it was to be had", passes).await;
+    eventually("all requests are available", passes).await;
     assert!(!ask(&there, &rule).await.is_allowed() && !ask(&here, &rule).await.is_allowed());
 }
 
@@ -170,7 +170,7 @@ async fn three_gateways_admit_no_more_than_the_bucket_in_any_window() {
             }
         }
         for client in &clients {
-            client.give_back().await;
+            client.return_leases().await;
         }
     }
 }

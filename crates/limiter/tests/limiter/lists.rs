@@ -87,7 +87,7 @@ async fn rules_of_other_lists_stay_in_the_shared_string() {
             .zip(&scopes)
             .map(|(name, scope)| Check { key: BucketKey { scope, id: b"me" }, rule: rule(name), cost: 1 })
             .collect();
-        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
         let verdict = verdict.await;
         assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
         if names.len() == 1 { vec![verdict.remaining.unwrap()] } else { left(&verdict) }
@@ -133,7 +133,7 @@ async fn every_list_of_six_fits_into_one_script() {
                 cost: 0,
             };
             let checks: Vec<_> = (0..MAX_CHECKS).map(check).collect();
-            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
             assert_eq!(verdict.await.source, Source::Redis, "{first} and {second}: {:?}", client.status());
         }
     }
@@ -147,7 +147,7 @@ async fn rules_with_one_name_and_different_algorithms_keep_separate_states() {
     let ask = async |rule: &Rule| {
         let check = |scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 };
         let Decision::Pending(verdict) = store.decide(&[check("r#api"), check("r#x")]) else {
-            panic!("redis is there")
+            panic!("redis is reachable")
         };
         left(&verdict.await)[0]
     };

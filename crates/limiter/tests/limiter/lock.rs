@@ -23,7 +23,7 @@ fn without_scripts() -> RedisServer {
 }
 
 /// Retries every 2 ms until the timeout.
-fn patient() -> LockSettings {
+fn retrying() -> LockSettings {
     let retry = Retry::Fixed { delay: Duration::from_millis(2), tries: NonZeroU32::MAX };
     LockSettings { retry, ..LockSettings::default() }
 }
@@ -34,7 +34,7 @@ fn locked_within(server: &RedisServer, timeout: Duration, lock: LockSettings) ->
 }
 
 fn locked(server: &RedisServer) -> LockedStore {
-    locked_within(server, Duration::from_secs(20), patient())
+    locked_within(server, Duration::from_secs(20), retrying())
 }
 
 fn window(limit: u64, window: Duration) -> Rule {
@@ -176,14 +176,14 @@ async fn several_rules_are_decided_all_or_nothing() {
     assert_eq!(admitted.remaining, Some(8));
     store.settle(both[0], -2, admitted.counted_at_us);
     let look = Check { cost: 0, ..both[0] };
-    eventually("two are given back", async || decided(&store, &[look]).await.remaining == Some(10)).await;
+    eventually("two tokens are returned", async || decided(&store, &[look]).await.remaining == Some(10)).await;
 }
 
 #[tokio::test]
 async fn unsupported_rules_are_left_to_the_fallback() {
     let mut server = without_scripts();
     let store =
-        locked_within(&server, Duration::from_secs(2), LockSettings { connections: NonZeroUsize::MIN, ..patient() });
+        locked_within(&server, Duration::from_secs(2), LockSettings { connections: NonZeroUsize::MIN, ..retrying() });
     let bucket = rule(1, 1);
     assert!(!LockedStore::supports(&bucket) && LockedStore::supports(&hourly(1)));
     assert!(matches!(ask(&store, "k", &bucket).await.outcome, Outcome::StoreUnavailable { .. }));
@@ -207,7 +207,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, i64)>> {
 fn memory_and_redis_agree_on_every_trace() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = without_scripts();
-    let one_at_a_time = LockSettings { connections: NonZeroUsize::MIN, ..patient() };
+    let one_at_a_time = LockSettings { connections: NonZeroUsize::MIN, ..retrying() };
     let entered = runtime.enter();
     let store = locked_within(&server, Duration::from_secs(20), one_at_a_time);
     drop(entered);
@@ -220,7 +220,7 @@ fn memory_and_redis_agree_on_every_trace() {
             let limit = limits[n % limits.len()];
             let rule = if counters { counted(limit) } else { hourly(limit) };
             let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
-            let Decision::Ready(expected) = memory.decide(&[check]) else { panic!("memory never waits") };
+            let Decision::Ready(expected) = memory.decide(&[check]) else { panic!("the memory store decides at once") };
             let verdict = runtime.block_on(decided(&store, &[check]));
             let kind = |verdict: &Verdict| (std::mem::discriminant(&verdict.outcome), verdict.remaining);
             prop_assert_eq!(kind(&verdict), kind(&expected), "{:?} {:?}", verdict, store.status());
@@ -233,7 +233,9 @@ fn memory_and_redis_agree_on_every_trace() {
                     tokio::task::yield_now().await;
                     decided(&store, &[look]).await
                 });
-                let Decision::Ready(expected) = memory.decide(&[look]) else { panic!("memory never waits") };
+                let Decision::Ready(expected) = memory.decide(&[look]) else {
+                    panic!("the memory store decides at once")
+                };
                 prop_assert_eq!(looked.remaining, expected.remaining);
             }
         }

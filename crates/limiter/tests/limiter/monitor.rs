@@ -88,11 +88,11 @@ async fn without_redis_the_last_count_stays() {
     gateways[1].beat(&client).await.unwrap();
     gateways[0].beat(&client).await.unwrap();
     server.kill();
-    eventually("a beat fails", async || gateways[0].beat(&client).await.is_err()).await;
+    eventually("a heartbeat fails", async || gateways[0].beat(&client).await.is_err()).await;
     assert_eq!(count.get().get(), 2);
     assert_eq!(client.status().failures.iter().map(|(_, count)| count).sum::<u64>(), 0, "no decision was requested");
     server.launch();
-    eventually("it is told again", async || gateways[0].beat(&client).await.is_ok()).await;
+    eventually("the count is read again", async || gateways[0].beat(&client).await.is_ok()).await;
     assert_eq!(count.get().get(), 2, "a lower count is not used at once");
 }
 
@@ -117,7 +117,7 @@ async fn the_shares_of_counted_gateways_do_not_exceed_the_limit() {
     }
     assert!(counts.iter().all(|count| count.get().get() == 3));
     server.kill();
-    eventually("it is gone", async || client.status().live_connections() == 0).await;
+    eventually("the gateway is removed", async || client.status().live_connections() == 0).await;
     for rule in &rules {
         let mut admitted = 0;
         for count in &counts {
@@ -150,7 +150,7 @@ fn a_gateway_silent_for_five_seconds_is_not_counted() {
     assert_eq!(gateways(redis, "beat", "b", at(5_000_000)), 1);
     assert_eq!(gateways(redis, "beat", "a", at(5_000_001)), 2);
     assert_eq!(gateways(redis, "leave", "b", at(5_000_002)), 1);
-    assert_eq!(gateways(redis, "leave", "nobody", at(5_000_003)), 1);
+    assert_eq!(gateways(redis, "leave", "unknown", at(5_000_003)), 1);
     // The server's clock was set back.
     assert_eq!(gateways(redis, "beat", "b", at(1_000)), 1);
     assert_eq!(gateways(redis, "beat", "a", at(2_000)), 2);

@@ -28,7 +28,7 @@ async fn a_redis_that_is_down_at_start_is_found_later() {
     let store = store(&client, OnStoreFailure::Local);
     let verdict = ask(&store, "a", &rule(1, 1)).await;
     assert_eq!((verdict.outcome, verdict.source), (Outcome::Allowed, Source::Fallback));
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     assert!(!client.status().connected());
     server.launch();
     assert!(recovery(&store).await < Duration::from_secs(2));
@@ -118,7 +118,7 @@ async fn a_lost_idle_connection_is_replaced_before_the_next_request() {
     let client = server.connected_client().await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("it is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.status().connects == 2).await;
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Redis);
 }
@@ -128,7 +128,7 @@ async fn a_wrong_password_is_reported_without_repeating_it() {
     let server = RedisServer::start_with(&["--requirepass", "right"]);
     let url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", server.port);
     let client = RedisClient::start(&RedisSettings::new(url("wr0ng-s3cret"))).unwrap();
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     let text = client.status().last_error().unwrap().to_owned();
     assert!(text.contains("WRONGPASS") && !text.contains("s3cret"), "{text}");
     assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
@@ -192,7 +192,7 @@ async fn invalid_replies_are_an_outage() {
         }
     });
     let client = RedisClient::start(&RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     assert_eq!(ask(&store(&client, OnStoreFailure::Local), "a", &rule(1, 1)).await.source, Source::Fallback);
     assert_eq!(client.status().connects, 0);
 }

@@ -94,7 +94,7 @@ fn refused(server: &RedisServer) -> BTreeSet<String> {
 }
 
 async fn decided(store: &RedisStore, checks: &[Check<'_>]) -> Verdict {
-    let Decision::Pending(verdict) = store.decide(checks) else { panic!("redis is asked") };
+    let Decision::Pending(verdict) = store.decide(checks) else { panic!("redis is called") };
     let verdict = verdict.await;
     assert_eq!(verdict.source, Source::Redis, "{checks:?}");
     verdict
@@ -165,14 +165,14 @@ async fn slots_need_exactly_these_permissions() {
     let client = connected(&settings).await;
     let leases = RedisLeases::new(client, rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
     let acquire = async || {
-        let Acquisition::Pending(acquired) = leases.acquire(key("r")) else { panic!("redis is asked") };
+        let Acquisition::Pending(acquired) = leases.acquire(key("r")) else { panic!("redis is called") };
         acquired.await
     };
     let held = acquire().await;
     assert!(held.lease.is_some() && acquire().await.lease.is_none());
     let renewed = || server.query::<f64>(&["ZSCORE", "concurrency_limiter.{r.k}.leases", &member(&server)]).unwrap();
     let first = renewed();
-    eventually("it is renewed", async || renewed() > first).await;
+    eventually("the lease is renewed", async || renewed() > first).await;
     drop(held);
     releases.settled(Duration::from_secs(10)).await;
     drop(acquire().await);
@@ -223,7 +223,7 @@ async fn plans_need_their_hash() {
     grant(&server, &["+hget", "~plans"]);
     server.query::<()>(&["HSET", "plans", "k", "gold"]).unwrap();
     let plans = RedisPlans::new(connected(&settings).await, "plans".into(), HOUR);
-    let PlanLookup::Pending(plan) = plans.plan(b"k") else { panic!("redis is asked") };
+    let PlanLookup::Pending(plan) = plans.plan(b"k") else { panic!("redis is called") };
     assert_eq!(plan.await.as_deref(), Some("gold"));
     assert_eq!(refused(&server), BTreeSet::new());
 }
@@ -269,7 +269,7 @@ async fn a_missing_permission_of_one_limiter_does_not_affect_others() {
     let (server, settings) = server_for(&["gcra", "notices"]);
     let client = connected(&settings).await;
     let store = store(&client, OnStoreFailure::Deny);
-    let [(_, bucket), (_, gcra), ..] = &rules()[..] else { panic!("there are more") };
+    let [(_, bucket), (_, gcra), ..] = &rules()[..] else { panic!("there are more errors") };
     for _ in 0..20 {
         assert_eq!(ask(&store, "k", bucket).await.source, Source::Fallback);
     }
@@ -286,8 +286,10 @@ async fn revoked_credentials_are_reported_as_such() {
     let gcra = rules().remove(1).1;
     assert_eq!(ask(&store, "k", &gcra).await.source, Source::Redis);
     server.query::<()>(&["ACL", "DELUSER", "gateway"]).unwrap();
-    eventually("it says so", async || client.status().last_error().is_some_and(|text| text.contains("WRONGPASS")))
-        .await;
+    eventually("the error is reported", async || {
+        client.status().last_error().is_some_and(|text| text.contains("WRONGPASS"))
+    })
+    .await;
     let failures = |kind| client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1;
     let before = failures(StoreError::Disconnected);
     assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);

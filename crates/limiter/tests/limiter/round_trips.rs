@@ -25,7 +25,7 @@ impl Monitor {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        assert!(self.0.read_line(&mut line).unwrap() > 0, "the server is there");
+        assert!(self.0.read_line(&mut line).unwrap() > 0, "the server is running");
         line.trim_end().to_owned()
     }
 

@@ -53,7 +53,7 @@ impl RedisServer {
         self.connected_client_that_waits(Duration::from_secs(20)).await
     }
 
-    /// A client whose decisions take `timeout` at most.
+    /// A client with `timeout` for each decision.
     pub(crate) async fn connected_client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
         let client = self.client_that_waits(timeout);
         assert!(client.wait_connected(Duration::from_secs(10)).await);

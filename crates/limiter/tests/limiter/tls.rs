@@ -116,7 +116,8 @@ async fn certificate_files_are_read_for_each_connection() {
     client.wait_attempted(Duration::from_secs(10)).await;
     assert!(!client.status().connected());
     std::fs::write(&file, "half a").unwrap();
-    eventually("the file is named", async || client.status().last_error().is_some_and(|text| names(text, &file))).await;
+    eventually("the file is reported", async || client.status().last_error().is_some_and(|text| names(text, &file)))
+        .await;
     std::fs::copy(right.ca(), &file).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
 }

@@ -68,7 +68,7 @@ async fn rules_of_all_algorithms_are_decided_all_or_nothing() {
             assert_eq!((denied.is_allowed(), denied.rule, left(&denied)), (false, tight, expected(0, 8)));
             // Returned in the background.
             let back = async || left(&ask(&store, &ids, &rules, 0).await) == expected(0, 8);
-            eventually("all is given back", back).await;
+            eventually("all tokens are returned", back).await;
         }
     }
     assert_eq!(all_failures(&client), 0, "{:?}", client.status());
@@ -147,7 +147,7 @@ async fn a_turn_of_a_leaky_bucket_is_returned_too() {
         let verdict = ask(&store, &ids, &only, 0).await;
         verdict.reset_after <= HOUR
     };
-    eventually("turns are given back", next).await;
+    eventually("turns are returned", next).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,7 +182,7 @@ async fn with_one_node_unreachable_nothing_is_taken_from_the_others() {
     }
     let others = [one_key(1_000), one_key(1_000)];
     let untouched = async || left(&ask(&store, &ids[..2], &others, 0).await) == [999; 2];
-    eventually("what was taken is given back", untouched).await;
+    eventually("taken tokens are returned", untouched).await;
 }
 
 /// An open breaker admits one probe for each node; the slots of one request must share it.
@@ -194,7 +194,7 @@ async fn redis_decides_slots_of_a_node_again_after_its_return() {
     let rules = [one_key(1_000), one_key(1_000), one_key(1_000)];
     assert_eq!(ask(&store, &ids, &rules, 1).await.source, Source::Redis);
     cluster.nodes[0].kill();
-    eventually("it is missed", async || ask(&store, &ids, &rules, 1).await.source == Source::Fallback).await;
+    eventually("the loss is noticed", async || ask(&store, &ids, &rules, 1).await.source == Source::Fallback).await;
     cluster.nodes[0].launch();
     eventually("redis decides again", async || ask(&store, &ids, &rules, 1).await.source == Source::Redis).await;
 }

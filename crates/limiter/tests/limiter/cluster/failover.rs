@@ -80,9 +80,9 @@ async fn a_manual_failover_loses_no_request_and_no_count() {
     assert_eq!(all_failures(&client), 0, "{:?}", client.status());
     assert!(client.status().script_misses >= 1, "the new primary did not know the list");
     let serving = cluster.nodes[replica].address.to_string();
-    eventually("the map knows", async || client.status().nodes.iter().any(|node| node.name == serving)).await;
+    eventually("the map is updated", async || client.status().nodes.iter().any(|node| node.name == serving)).await;
     assert_eq!(client.status().nodes.len(), 3);
-    eventually("the old one is left", async || clients(&cluster.nodes[primary]) == 0).await;
+    eventually("the old primary is abandoned", async || clients(&cluster.nodes[primary]) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -60,7 +60,7 @@ async fn leases_are_renewed_on_every_node_and_after_a_migration() {
     let moving = cluster.begin_move(slot(&cluster, &ids[2]), 2);
     moving.move_keys();
     let renewed = |at_least: u64| stats.renewals(Renewal::Renewed) >= at_least;
-    eventually("all are renewed, again and again", async || renewed(6 * 6)).await;
+    eventually("all leases are renewed repeatedly", async || renewed(6 * 6)).await;
     for id in &ids {
         assert_eq!(acquire(&leases, id).await.verdict.source, Source::Redis);
         assert!(acquire(&leases, id).await.lease.is_none(), "{id} is still held");
@@ -68,7 +68,7 @@ async fn leases_are_renewed_on_every_node_and_after_a_migration() {
     assert_eq!((stats.renewals(Renewal::Failed), stats.renewals(Renewal::Retaken)), (0, 0));
     drop(held);
     for id in &ids {
-        eventually("each is given back", async || acquire(&leases, id).await.lease.is_some()).await;
+        eventually("each slot is released", async || acquire(&leases, id).await.lease.is_some()).await;
     }
     assert_eq!(all_failures(&client), 0, "{:?}", client.status());
     moving.finish();

@@ -46,7 +46,7 @@ fn store(client: &Arc<RedisClient>) -> RedisStore {
     RedisStore::new(Arc::clone(client), Arc::new(local), OnStoreFailure::Local)
 }
 
-/// Key ids of the limiter `r` whose buckets `nodes[node]` keeps.
+/// Key ids of the limiter `r` with buckets on `nodes[node]`.
 fn ids_on(cluster: &Cluster, node: usize, count: usize) -> Vec<String> {
     let ids = (0..).map(|number| format!("id{number}"));
     ids.filter(|id| cluster.primary_of(slot(cluster, id)) == node).take(count).collect()

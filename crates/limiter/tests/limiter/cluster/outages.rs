@@ -63,7 +63,7 @@ async fn a_hanging_node_affects_only_its_own_keys() {
     assert_eq!(state(&client, &cluster, 0), BreakerState::Open);
     assert_eq!([1, 2].map(|node| state(&client, &cluster, node)), [BreakerState::Closed; 2]);
     cluster.nodes[0].thaw();
-    let back = eventually("it is back", async || ask(&*store, &own, &ample).await.source == Source::Redis).await;
+    let back = eventually("the node is back", async || ask(&*store, &own, &ample).await.source == Source::Redis).await;
     assert!(back < Duration::from_secs(3), "{back:?}");
     println!("1,000 decisions without the node: {degraded:?}; back after {back:?}");
     println!("99th percentile of other nodes' keys: {before:?} before, {meanwhile:?} meanwhile");
@@ -85,7 +85,7 @@ async fn a_dead_node_affects_only_its_own_keys() {
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     cluster.nodes[0].launch();
-    eventually("it is back", async || ask(&store, &own, &ample).await.source == Source::Redis).await;
+    eventually("the node is back", async || ask(&store, &own, &ample).await.source == Source::Redis).await;
 }
 
 #[tokio::test]
@@ -104,5 +104,5 @@ async fn an_unassigned_slot_does_not_affect_others() {
     assert!(client.status().connected() && state(&client, &cluster, 0) == BreakerState::Closed);
     cluster.nodes[0].query::<()>(&["CLUSTER", "ADDSLOTS", &slot]).unwrap();
     let asked = async || ask(&store, &ids[0], &one_key(1_000_000)).await.source == Source::Redis;
-    eventually("it is kept again", asked).await;
+    eventually("the slot is served again", asked).await;
 }

@@ -87,7 +87,7 @@ async fn a_call_with_one_migrated_key_waits_for_the_other() {
     };
     let (source, waits) = (&cluster.nodes[0], &call);
     tokio::task::yield_now().await;
-    crate::support::eventually("it is told to try again", async || told(source)).await;
+    crate::support::eventually("the node replies TRYAGAIN", async || told(source)).await;
     assert!(!waits.is_finished());
     moving.move_key(&format!("request_rate_limiter.{{r.{id}}}.timestamp"));
     let verdict = call.await.unwrap();
@@ -126,7 +126,7 @@ async fn a_joining_node_is_connected_when_a_redirection_names_it() {
     joins.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &at[0], &at[1]]).unwrap();
     cluster.nodes.push(joins);
     // It serves no requests until it considers the cluster healthy.
-    wait("all know it", || {
+    wait("all nodes know the new node", || {
         let info = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap();
         let knows = |info: String| info.contains("known_nodes:4") && info.contains("cluster_state:ok");
         cluster.nodes.iter().map(info).all(knows)

@@ -54,7 +54,7 @@ async fn a_hanging_node_delays_neither_the_start_nor_others() {
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     assert_eq!(ask(&store, &ids[0], &ample).await.source, Source::Fallback);
     cluster.nodes[0].thaw();
-    eventually("it is found", async || ask(&store, &ids[0], &ample).await.source == Source::Redis).await;
+    eventually("the cluster is found", async || ask(&store, &ids[0], &ample).await.source == Source::Redis).await;
 }
 
 #[tokio::test]
@@ -117,6 +117,6 @@ async fn a_client_closes_all_connections_on_shutdown() {
     client.shutdown();
     assert_eq!(ask(&store(&client), "a", &one_key(1)).await.source, Source::Fallback);
     for node in &cluster.nodes {
-        eventually("it is closed", async || clients(node) == 0).await;
+        eventually("the connections are closed", async || clients(node) == 0).await;
     }
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tollgate_test_support::Fault;
 
-use super::{Stage, resident};
+use super::{Fixture, resident};
 
 /// Under load: the connection is closed, and announced lengths allocate no memory.
 async fn borne(name: &str, fault: Fault) {
-    let stage = Stage::start().await;
+    let fixture = Fixture::start().await;
     let before = resident();
-    let accepted = stage.proxy.accepted();
-    stage.bear(name, fault, Duration::from_millis(1_000)).await;
-    let (grown, connects) = (resident().saturating_sub(before), stage.proxy.accepted() - accepted);
+    let accepted = fixture.proxy.accepted();
+    fixture.run_fault(name, fault, Duration::from_millis(1_000)).await;
+    let (grown, connects) = (resident().saturating_sub(before), fixture.proxy.accepted() - accepted);
     println!("{name}: memory grew by {} KiB, {connects} connections made", grown / 1_024);
     assert!(grown < 32 << 20, "{name}: {grown} bytes");
     assert!((1..=12).contains(&connects), "{name}: {connects} connections");

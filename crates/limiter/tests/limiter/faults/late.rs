@@ -7,7 +7,7 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::verdict::Source;
 use tollgate_test_support::Fault;
 
-use super::{BUDGET, Stage};
+use super::{BUDGET, Fixture};
 use crate::support::{ask, eventually};
 
 /// A bucket that refills nothing during a test, so that the remaining tokens count the decisions.
@@ -18,8 +18,8 @@ fn daily(burst: u64) -> Rule {
 /// Two keys with distinguishable replies, and delays on both sides of the timeout: each reply must reach its own request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn late_replies_reach_no_other_request() {
-    let stage = Stage::start().await;
-    let store = stage.store(OnStoreFailure::Allow);
+    let fixture = Fixture::start().await;
+    let store = fixture.store(OnStoreFailure::Allow);
     let keys = [("small", daily(1_000)), ("large", daily(1_000_000))];
     let (mut asked, mut last) = ([0; 2], [None; 2]);
     let (mut answered, mut missed) = (0, 0);
@@ -27,7 +27,7 @@ async fn late_replies_reach_no_other_request() {
         // Two calls that may be late, and behind them on the same connection three that are not.
         for (turn, which) in [0, 1, 1, 0, 1].into_iter().enumerate() {
             let delay = if turn < 2 { Duration::from_millis(delay) } else { Duration::ZERO };
-            stage.proxy.set(Fault::Delay(delay));
+            fixture.proxy.set(Fault::Delay(delay));
             let (key, rule) = &keys[which];
             let verdict = ask(&store, key, rule).await;
             asked[which] += 1;
@@ -41,26 +41,26 @@ async fn late_replies_reach_no_other_request() {
             assert!(possible.contains(&left), "{key}, {delay:?}: {left} is not in {possible:?}");
             last[which] = Some(left);
         }
-        stage.recovery().await;
+        fixture.recovery().await;
     }
     println!("{answered} answered, {missed} too late");
     assert!(answered >= 30 && missed >= 10, "{answered} {missed}");
-    assert!(stage.client.status().connects < 20, "late replies alone do not close the connection");
+    assert!(fixture.client.status().connects < 20, "late replies alone do not close the connection");
 }
 
 /// A call that ran and was not answered in time is not repeated.
 #[tokio::test]
 async fn a_call_that_may_have_run_is_not_charged_twice() {
-    let stage = Stage::start().await;
-    let store = stage.store(OnStoreFailure::Allow);
+    let fixture = Fixture::start().await;
+    let store = fixture.store(OnStoreFailure::Allow);
     let rule = daily(1_000);
     ask(&store, "k", &rule).await;
-    stage.proxy.set(Fault::HoldReplies);
+    fixture.proxy.set(Fault::HoldReplies);
     for _ in 0..2 {
         assert_eq!(ask(&store, "k", &rule).await.source, Source::Fallback);
     }
-    eventually("both ran", async || stage.proxy.calls() == 3).await;
-    stage.proxy.set(Fault::Pass);
+    eventually("both ran", async || fixture.proxy.calls() == 3).await;
+    fixture.proxy.set(Fault::Pass);
     // A busy machine may make it late once more; that call was charged as well.
     let mut late = 0;
     let left = loop {
@@ -72,6 +72,10 @@ async fn a_call_that_may_have_run_is_not_charged_twice() {
         assert!(late < 20);
         tokio::time::sleep(BUDGET).await;
     };
-    assert_eq!(left + u64::try_from(stage.proxy.calls()).unwrap(), 1_000, "each call took one token, and no other ran");
-    assert!(stage.proxy.calls() <= 4 + late);
+    assert_eq!(
+        left + u64::try_from(fixture.proxy.calls()).unwrap(),
+        1_000,
+        "each call took one token, and no other ran"
+    );
+    assert!(fixture.proxy.calls() <= 4 + late);
 }

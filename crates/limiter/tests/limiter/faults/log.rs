@@ -43,7 +43,7 @@ impl Log {
     }
 
     /// Asserts the longest wait, the policies and the limits. Returns the longest wait.
-    pub(super) fn assert_bearable(&self) -> Duration {
+    pub(super) fn assert_tolerated(&self) -> Duration {
         for entry in &self.entries {
             assert!(entry.took() < MOST, "{entry:?}");
             let meant = match (entry.key, entry.is_without_redis()) {

@@ -37,7 +37,7 @@ const MOST: Duration = Duration::from_millis(1_500);
 const LONG: Duration = Duration::from_millis(2_500);
 
 /// Longest time after a fault until Redis decides again: one second, and the rest for a busy machine.
-const SOON: Duration = Duration::from_secs(3);
+const MAX_RECOVERY: Duration = Duration::from_secs(3);
 
 /// Rate and burst of the clients' rule.
 const LIMIT: (u64, u64) = (50, 20);
@@ -47,26 +47,26 @@ const POLICIES: [(&str, OnStoreFailure); 3] =
     [("local", OnStoreFailure::Local), ("allow", OnStoreFailure::Allow), ("deny", OnStoreFailure::Deny)];
 
 /// A Redis, a proxy in front of it, and a client of the proxy.
-struct Stage {
+struct Fixture {
     server: RedisServer,
     proxy: FaultProxy,
     client: Arc<RedisClient>,
 }
 
-impl Stage {
+impl Fixture {
     async fn start() -> Self {
         Self::with_budget(BUDGET).await
     }
 
     async fn with_budget(timeout: Duration) -> Self {
-        Self::before(RedisServer::start(), timeout).await
+        Self::with_server(RedisServer::start(), timeout).await
     }
 
-    async fn before(server: RedisServer, timeout: Duration) -> Self {
-        Self::before_with(server, |settings| settings.timeout = timeout).await
+    async fn with_server(server: RedisServer, timeout: Duration) -> Self {
+        Self::with_settings(server, |settings| settings.timeout = timeout).await
     }
 
-    async fn before_with(server: RedisServer, change: impl FnOnce(&mut RedisSettings)) -> Self {
+    async fn with_settings(server: RedisServer, change: impl FnOnce(&mut RedisSettings)) -> Self {
         let proxy = FaultProxy::start(server.address);
         let mut settings = RedisSettings::new(proxy.url());
         change(&mut settings);
@@ -102,22 +102,22 @@ impl Stage {
     }
 
     /// Sends load and applies `fault` in between. Asserts that the decisions tolerate it.
-    async fn bear(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
+    async fn run_fault(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
         let load = Load::start(self);
-        load.more(60).await;
+        load.wait_for(60).await;
         self.proxy.set(fault);
         let begin = Instant::now();
         tokio::time::sleep(lasting).await;
         let end = Instant::now();
         self.proxy.set(Fault::Pass);
         let back = self.recovery().await;
-        load.more(60).await;
+        load.wait_for(60).await;
         let log = load.stop().await;
-        let worst = log.assert_bearable();
+        let worst = log.assert_tolerated();
         let (during, without) = log.during(begin, end);
         println!("{name}: longest {worst:?}; {without} of {during} without redis; redis again after {back:?}");
-        assert!(without > 0, "{name}: the fault was felt");
-        assert!(back < SOON, "{name}: {back:?}");
+        assert!(without > 0, "{name}: the fault took effect");
+        assert!(back < MAX_RECOVERY, "{name}: {back:?}");
         log
     }
 
@@ -136,10 +136,10 @@ struct Load {
 }
 
 impl Load {
-    fn start(stage: &Stage) -> Self {
+    fn start(fixture: &Fixture) -> Self {
         let (ended, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let clients = POLICIES.iter().flat_map(|&(key, policy)| {
-            let store = stage.store(policy);
+            let store = fixture.store(policy);
             let client = {
                 let (ended, asked) = (Arc::clone(&ended), Arc::clone(&asked));
                 move || tokio::spawn(client(key, store.clone(), Arc::clone(&ended), Arc::clone(&asked)))
@@ -150,10 +150,10 @@ impl Load {
         Self { ended, asked, clients }
     }
 
-    /// Waits until `more` further requests are decided.
-    async fn more(&self, count: usize) {
+    /// Waits until `count` further requests are decided.
+    async fn wait_for(&self, count: usize) {
         let goal = self.asked.load(SeqCst) + count;
-        eventually("the load goes on", async || self.asked.load(SeqCst) >= goal).await;
+        eventually("requests continue", async || self.asked.load(SeqCst) >= goal).await;
     }
 
     async fn stop(self) -> Log {

@@ -6,20 +6,20 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::verdict::Source;
 use tollgate_test_support::Fault;
 
-use super::{LONG, MOST, SOON, Stage, decide, resident};
+use super::{Fixture, LONG, MAX_RECOVERY, MOST, decide, resident};
 use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_redis_costs_the_timeout_and_no_more() {
-    let stage = Stage::start().await;
-    stage.bear("slow", Fault::Delay(LONG), LONG).await;
+    let fixture = Fixture::start().await;
+    fixture.run_fault("slow", Fault::Delay(LONG), LONG).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_slower_than_usual_still_decides() {
-    let stage = Stage::with_budget(Duration::from_secs(10)).await;
-    stage.proxy.set(Fault::Delay(Duration::from_millis(50)));
-    let store = stage.store(OnStoreFailure::Deny);
+    let fixture = Fixture::with_budget(Duration::from_secs(10)).await;
+    fixture.proxy.set(Fault::Delay(Duration::from_millis(50)));
+    let store = fixture.store(OnStoreFailure::Deny);
     let start = Instant::now();
     let all: Vec<_> = (0..50).map(|n| (store.clone(), n)).collect();
     let all = all.into_iter().map(|(store, n)| tokio::spawn(async move { decide(&store, &format!("k{n}")).await }));
@@ -32,19 +32,19 @@ async fn a_redis_slower_than_usual_still_decides() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_black_hole_is_survived() {
-    let stage = Stage::start().await;
-    stage.bear("black hole", Fault::BlackHole, LONG).await;
+    let fixture = Fixture::start().await;
+    fixture.run_fault("black hole", Fault::BlackHole, LONG).await;
 }
 
 /// A flood while the breaker is closed, then one while it is open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_queues_for_a_black_hole() {
-    let stage = Stage::start().await;
-    let store = stage.store(OnStoreFailure::Local);
+    let fixture = Fixture::start().await;
+    let store = fixture.store(OnStoreFailure::Local);
     decide(&store, "k").await;
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let (tasks_before, memory_before) = (tasks(), resident());
-    stage.proxy.set(Fault::BlackHole);
+    fixture.proxy.set(Fault::BlackHole);
     for flood in 0..3 {
         let asking: Vec<_> = (0..5_000)
             .map(|n| {
@@ -62,19 +62,19 @@ async fn nothing_queues_for_a_black_hole() {
             assert_eq!(source, Source::Fallback);
             worst = worst.max(took);
         }
-        let sockets = stage.sockets();
+        let sockets = fixture.sockets();
         println!("flood {flood}: longest {worst:?}, {sockets} connections");
         assert!(worst < MOST, "{worst:?}");
         // One closed connection, and one attempt to replace it.
         assert!(sockets <= 2, "{sockets} connections");
         tokio::time::sleep(Duration::from_millis(700)).await;
     }
-    eventually("nobody waits any more", async || tasks() <= tasks_before + 1).await;
+    eventually("no call waits any more", async || tasks() <= tasks_before + 1).await;
     let grown = resident().saturating_sub(memory_before);
     println!("memory grew by {} KiB", grown / 1_024);
     assert!(grown < 64 << 20, "{grown} bytes");
-    stage.proxy.set(Fault::Pass);
-    let back = stage.recovery().await;
+    fixture.proxy.set(Fault::Pass);
+    let back = fixture.recovery().await;
     println!("redis again after {back:?}");
-    assert!(back < SOON, "{back:?}");
+    assert!(back < MAX_RECOVERY, "{back:?}");
 }

@@ -28,7 +28,10 @@ async fn servers_and_sentinels_have_separate_passwords() {
     {
         let client = RedisClient::start(&with_passwords(&sentinels, server, sentinel)).unwrap();
         client.wait_attempted(Duration::from_secs(10)).await;
-        eventually("it is named", async || client.status().last_error().is_some_and(|text| text.contains(named))).await;
+        eventually("the error names its origin", async || {
+            client.status().last_error().is_some_and(|text| text.contains(named))
+        })
+        .await;
         let text = format!("{:?}", client.status());
         assert!(!text.contains("wrong-") && !text.contains("of-se"), "{text}");
     }

@@ -116,7 +116,7 @@ async fn a_hanging_primary_is_replaced_and_gets_no_writes_when_it_resumes() {
     assert_eq!(old.info("role"), "master", "it has not been demoted yet");
     // Commands in flight when it froze have arrived by now.
     let (before, elsewhere) = (script_calls(old), script_calls(&sentinels.data[new]));
-    eventually("decisions go on", async || script_calls(&sentinels.data[new]) > elsewhere + 100).await;
+    eventually("decisions continue", async || script_calls(&sentinels.data[new]) > elsewhere + 100).await;
     assert_eq!(script_calls(old), before);
     load.check().await;
 }

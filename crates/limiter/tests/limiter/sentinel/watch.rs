@@ -39,7 +39,7 @@ async fn an_old_primary_that_takes_writes_is_abandoned() {
 
     // Two Sentinels still name the old primary.
     sentinels[2].says(Says::Primary(new.port, 2));
-    let took = eventually("the new one is found", async || is_at(&client, &new)).await;
+    let took = eventually("the new primary is found", async || is_at(&client, &new)).await;
     assert!(took < Duration::from_secs(4), "{took:?}");
     let before = script_calls(&old);
     for _ in 0..50 {
@@ -72,7 +72,7 @@ async fn a_minority_does_not_lead_back_to_the_old_primary() {
     drop((first, second));
     third.says(Says::Primary(old.port, 1));
     new.query::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-    eventually("it is connected again", async || client.status().connects == 2).await;
+    eventually("the client reconnects", async || client.status().connects == 2).await;
     let verdict = ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await;
     assert_eq!((verdict.source, script_calls(&old)), (Source::Redis, 0));
     assert!(is_at(&client, &new));
@@ -88,7 +88,7 @@ async fn an_unknown_primary_name_is_reported() {
     assert!(text.contains("No such master"), "{text}");
     let primary = RedisServer::start();
     sentinels[1].says(Says::Primary(primary.port, 0));
-    eventually("it is found when one does", async || is_at(&client, &primary)).await;
+    eventually("the primary is found once a sentinel knows it", async || is_at(&client, &primary)).await;
     assert!(client.status().last_error().is_none());
 }
 
@@ -121,7 +121,7 @@ async fn locked_stores_follow_as_well() {
     assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(8));
     assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(7));
     sentinels.iter().for_each(|sentinel| sentinel.says(Says::Primary(new.port, 2)));
-    eventually("the new one is found", async || is_at(&client, &new)).await;
+    eventually("the new primary is found", async || is_at(&client, &new)).await;
     assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(8), "the new primary has no state");
     assert_eq!(old.query::<String>(&["GET", "window.{r.a}"]).unwrap().split(' ').next(), Some("2"));
 }

@@ -133,7 +133,7 @@ impl HotKeys {
 impl RedisClient {
     /// Returns leased requests that were not used to Redis (see `RedisStore::lease`), before an orderly shutdown.
     /// Otherwise they are available again once the bucket is full or the next window begins.
-    pub async fn give_back(&self) {
+    pub async fn return_leases(&self) {
         HotKeys::of(self).leases.return_all().await;
     }
 }
