@@ -256,7 +256,8 @@ impl Store for RedisStore {
         let Ok(request) = self.client.request(Operation::Decide, || self.slot(first)) else {
             return Decision::Ready(fallback.decide());
         };
-        if !is_hot && !(self.coalesce && command::can_coalesce(checks)) {
+        let joins = is_hot || self.coalesce && command::can_coalesce(checks);
+        if !joins {
             return self.decide_alone(request, None, fingerprint, checks, fallback, sent_us);
         }
         let check_set = || CheckSet::new(fingerprint, checks, &self.options, self.denial_cache, terms);
