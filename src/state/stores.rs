@@ -164,7 +164,7 @@ impl Limits {
         if let Some((_, old)) = current.take() {
             // What was paid for in advance there goes back, as far as it can.
             tokio::spawn(async move {
-                let _ = tokio::time::timeout(LAST_RELEASES, old.give_back()).await;
+                let _ = tokio::time::timeout(LAST_RELEASES, old.return_leases()).await;
             });
         }
         *current = config.redis.as_ref().and_then(|redis| {
@@ -233,7 +233,7 @@ impl Limits {
         self.releases.settled(LAST_RELEASES).await;
         let client = self.redis.borrow().as_ref().map(|(_, client)| Arc::clone(client));
         if let Some(client) = client {
-            let _ = tokio::time::timeout(LAST_RELEASES, client.give_back()).await;
+            let _ = tokio::time::timeout(LAST_RELEASES, client.return_leases()).await;
         }
     }
 

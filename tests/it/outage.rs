@@ -90,7 +90,7 @@ fn a_redis_killed_under_load_costs_no_5xx_and_is_back_within_a_second() {
     let during = exchanges.iter().filter(|e| e.sent > begin && e.sent < end);
     assert!(during.clone().any(|e| e.path == "/deny" && e.status() == 503));
     assert!(during.clone().any(|e| e.path == "/allow" && e.header("x-ratelimit-remaining") == Some("-1")));
-    assert!(gateway.log().contains("connected to redis again"));
+    assert!(gateway.log().contains("reconnected to redis"));
 }
 
 #[test]

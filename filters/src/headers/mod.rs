@@ -143,7 +143,7 @@ impl RateLimitHeaders {
             burst_capacity: number_value(described.rule.capacity()),
             requested_tokens: number_value(described.cost),
             policy: draft::Policy::new(described.name, described.rule),
-            is_stock: matches!(described.rule, Rule::Quota(_)),
+            is_stock: described.rule.algorithm().spec().prepaid,
         };
         Self { names, rules: rules.iter().map(ready).collect() }
     }

@@ -159,7 +159,7 @@ impl Set {
 impl Bound {
     /// Whether requests wait for their turn under it.
     pub(super) fn paces(&self) -> bool {
-        matches!(self.rule, Rule::LeakyBucket(_))
+        self.rule.algorithm().spec().paces
     }
 }
 

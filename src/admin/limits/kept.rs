@@ -73,7 +73,7 @@ impl Kept {
                     store.set_stock(key, quota, remaining);
                 }
                 Self::Redis(store) => {
-                    store.set_stock(key, quota, remaining).await.map_err(|_| Refused::OutOfReach)?;
+                    store.set_quota(key, quota, remaining).await.map_err(|_| Refused::OutOfReach)?;
                 }
             }
             return Ok(());
@@ -91,7 +91,7 @@ impl Kept {
                     store.grant_stock(key, quota, more);
                 }
                 Self::Redis(store) => {
-                    store.grant_stock(key, quota, more).await.map_err(|_| Refused::OutOfReach)?;
+                    store.grant_quota(key, quota, more).await.map_err(|_| Refused::OutOfReach)?;
                 }
             }
             return Ok(());
@@ -104,7 +104,9 @@ impl Kept {
         let check = Check { key, rule, cost: 0 };
         match self {
             Self::Memory(store) => store.settle(check, more, now_us),
-            Self::Redis(store) if !store.settled(check, more, now_us).await => return Err(Refused::OutOfReach),
+            Self::Redis(store) if !store.settle_confirmed(check, more, now_us).await => {
+                return Err(Refused::OutOfReach);
+            }
             Self::Redis(_) => {}
         }
         Ok(())

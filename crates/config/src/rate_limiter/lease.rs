@@ -38,7 +38,7 @@ pub(super) fn lease<'l>(
             CostSource::ResponseHeader(_) | CostSource::RequestBody { .. } | CostSource::ResponseBody { .. }
         )
     };
-    match limits.find(|limit| !RedisStore::leases(&limit.rule) || late(limit)) {
+    match limits.find(|limit| !RedisStore::supports_lease(&limit.rule) || late(limit)) {
         Some(limit) if late(limit) => {
             diagnostics
                 .error(at, "`lease` does not go with a `cost` that is known only later")

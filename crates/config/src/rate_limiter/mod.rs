@@ -108,7 +108,7 @@ pub(crate) fn check(written: &Written, limits: &Limits<'_>, diagnostics: &mut Di
         let sets = plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
         std::iter::once(&rules).chain(sets).flat_map(Rules::limits)
     };
-    let has_stock = every().any(|limit| matches!(limit.rule, Rule::Quota(_)));
+    let has_stock = every().any(|limit| limit.rule.algorithm().spec().prepaid);
     if has_stock && !section.has("on-store-failure") && !diagnostics.is_spring {
         // What was sold once must not be given out again by each gateway that cannot ask.
         on_store_failure = OnStoreFailure::Deny;

@@ -5,10 +5,12 @@ pub mod leaky_bucket;
 pub mod quota;
 pub mod sliding_window_counter;
 pub mod sliding_window_log;
+mod spec;
 pub mod token_bucket;
 
 use std::time::Duration;
 
+pub use self::spec::AlgorithmSpec;
 use super::verdict::{Answer, Outcome};
 
 /// When a request is decided.

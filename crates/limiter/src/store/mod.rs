@@ -1,5 +1,9 @@
 //! Where what was spent is kept: in this process ([`memory`]) or in Redis.
 
+#[cfg(feature = "redis")]
+pub(crate) mod breaker;
+#[cfg(feature = "redis")]
+pub(crate) mod fallback;
 pub mod memory;
 #[cfg(feature = "redis")]
 pub mod redis;

@@ -1,11 +1,28 @@
-//! In Redis, shared by all gateways: one script call a decision, on few multiplexed connections.
+//! Store in Redis, shared by all gateways: one script call for each decision, on few multiplexed connections.
 //!
-//! Every step has a bound. A decision waits for at most [`RedisSettings::timeout`], whatever Redis does: then, and at
-//! once while no connection is live or the breaker is open, the store's [`OnStoreFailure`](super::OnStoreFailure)
-//! decides. A call that timed out is never sent again, since it may have taken its tokens. Connections are replaced in
-//! the background, so recovery needs no request to wait for it.
+//! Every step is bounded. A decision waits at most for [`RedisSettings::timeout`]. Past the deadline, and at once while no
+//! connection is live or the circuit breaker is open, the store's [`OnStoreFailure`](super::OnStoreFailure) decides. A
+//! call that timed out is not sent again, since it may have taken its tokens. Background tasks replace lost connections,
+//! so recovery needs no waiting request.
 //!
-//! Who logs in ([`Login`]) needs `SCRIPT LOAD` and `EVALSHA`, and what the scripts do with their keys:
+//! The modules, each of which imports only modules before it:
+//!
+//! | Module | Content |
+//! |---|---|
+//! | `settings` `error` `stats` `invalidation` `gateways` … | plain data |
+//! | `script` | Lua scripts, and their composition for several rules or callers |
+//! | `command` | keys and arguments of calls; decoding of replies |
+//! | `connection` | TLS, handshake, sending, batching |
+//! | `topology` | nodes and their supervisors; Sentinel; Cluster |
+//! | `client` | requests with deadlines, redirections and outcomes |
+//! | `hot_keys` | denial cache, coalescing, leases |
+//! | `store` | [`RedisStore`], prepaid quotas, plans |
+//! | `lock` | [`LockedStore`] |
+//! | `monitor` | heartbeats and `INFO` |
+//!
+//! # Permissions (ACL)
+//!
+//! The user ([`Login`]) needs `SCRIPT LOAD` and `EVALSHA`, and the commands that scripts run on their keys:
 //!
 //! | For | Commands | Keys |
 //! |---|---|---|
@@ -19,66 +36,43 @@
 //! | [`RedisPlans`] | `HGET` | the hash |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
-//! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for what is made of two strings | |
+//! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for buckets of two strings | |
 //! | a database other than 0 | `SELECT` | |
 //!
-//! `CLIENT SETINFO`, which names this library in `CLIENT LIST`, is of no consequence.
+//! `CLIENT SETINFO`, which names this library in `CLIENT LIST`, may fail without consequences.
 //!
 //! Cost of a decision: one round trip (`EVALSHA`; in it `MGET`, `TIME` and, if allowed, two `SETEX`), one boxed future.
 
-mod apart;
-mod batch;
-mod breaker;
-mod call;
 mod client;
-mod cluster;
-mod compose;
-mod connect;
-mod dial;
+mod command;
+mod connection;
 mod error;
-mod exchange;
-mod fallback;
+mod gateways;
 mod hash_slot;
-mod heartbeat;
-mod hot;
-mod info;
-mod link;
-mod locked;
-mod many;
-mod names;
-mod node;
-mod operands;
-mod place;
-mod plans;
-mod primary;
-mod redirect;
-mod route;
+mod hot_keys;
+mod invalidation;
+mod lock;
+mod monitor;
+mod owned_check;
+mod random;
 mod script;
 mod settings;
-mod shared;
 mod stats;
-mod status;
-mod stocks;
 mod store;
-mod supervisor;
-mod ticket;
-mod tls;
-mod words;
+mod topology;
 
-pub use self::breaker::{BreakerState, Breakers};
-pub use self::client::RedisClient;
+pub(crate) use self::client::Unanswered;
+pub use self::client::{RedisClient, RedisStatus};
+pub use self::command::key_names;
 pub use self::error::StoreError;
+pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
-pub use self::heartbeat::{GatewayCount, Gateways, Heartbeat};
-pub use self::hot::CallSizes;
-pub use self::info::ServerInfo;
-pub use self::locked::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
-pub(crate) use self::many::Unanswered;
-pub use self::names::key_names;
-pub use self::plans::RedisPlans;
+pub use self::lock::{LockSettings, LockStats, LockedStatus, LockedStore, Retry};
+pub use self::monitor::{Heartbeat, ServerInfo};
+pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::settings::{HostPort, Login, RedisSettings, RedisSettingsError, Sentinel, Servers, Tls};
-pub use self::stats::{Latencies, Operation, RedisStats};
-pub use self::status::{NodeStatus, RedisStatus};
-pub use self::store::RedisStore;
-pub(crate) use self::supervisor::jittered;
+pub use self::stats::{CallSizes, Latencies, Operation, RedisStats};
+pub use self::store::{RedisPlans, RedisStore};
+pub use self::topology::NodeStatus;
+pub use super::breaker::{BreakerState, Breakers};

@@ -1,4 +1,4 @@
-//! No token is made: by too many keys, by sweeping, by growth, or by a gateway that starts anew.
+//! Conservation of tokens with too many keys, under sweeping and growth, and across restarts.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -48,11 +48,11 @@ async fn admitted(store: &impl Store, id: &[u8], rule: &Rule, times: usize) -> u
 }
 
 #[tokio::test]
-async fn a_flood_of_keys_makes_no_tokens_under_any_algorithm() {
+async fn a_flood_of_keys_creates_no_tokens_under_any_algorithm() {
     const ROOM: usize = 2_000;
     for rule in daily(3) {
         let clock = Arc::new(ManualClock::default());
-        // The first moment of a day, so that a day is not over soon.
+        // The start of a day, so that the day does not end during the test.
         clock.set(20_000 * DAY);
         let store = MemoryStore::with_clock(NonZeroUsize::new(ROOM).unwrap(), clock.clone());
         assert_eq!(admitted(&store, b"drained", &rule, 5).await, 3);
@@ -68,20 +68,20 @@ async fn a_flood_of_keys_makes_no_tokens_under_any_algorithm() {
             assert_eq!(admitted(&store, b"drained", &rule, 5).await, 0, "swept in round {round}, {rule:?}");
         }
         assert!(store.len() <= ROOM && store.overflowed() > 0, "{rule:?}");
-        // One of each key that found room, and three of what all others share.
+        // One for each key that found room, and three from the shared bucket.
         assert_eq!(flood, ROOM - 1 + 3, "{rule:?}");
     }
 }
 
 #[tokio::test]
-async fn a_key_is_not_admitted_anew_when_it_leaves_what_all_others_share() {
+async fn a_key_gets_no_new_tokens_when_it_leaves_the_shared_bucket() {
     for rule in daily(3) {
         let clock = Arc::new(ManualClock::default());
         clock.set(20_000 * DAY);
         let store = MemoryStore::with_clock(NonZeroUsize::MIN, clock.clone());
         let brief = Rule::Gcra(TokenBucket::per_second(1, 1).unwrap());
         assert!(ask(&store, b"first", &brief).await.is_allowed());
-        assert_eq!(admitted(&store, b"second", &rule, 5).await, 3, "in what all share: {rule:?}");
+        assert_eq!(admitted(&store, b"second", &rule, 5).await, 3, "in the shared bucket: {rule:?}");
         clock.advance(Duration::from_secs(2));
         store.sweep();
         assert_eq!(admitted(&store, b"second", &rule, 5).await, 0, "there is room now: {rule:?}");
@@ -89,7 +89,7 @@ async fn a_key_is_not_admitted_anew_when_it_leaves_what_all_others_share() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_starts_anew_finds_what_was_spent() {
+async fn a_restarted_gateway_finds_the_spent_tokens() {
     let server = RedisServer::start();
     let mut spent = 0;
     for _ in 0..3 {
@@ -101,7 +101,7 @@ async fn a_gateway_that_starts_anew_finds_what_was_spent() {
                 let check = Check { key: BucketKey { scope: &scope, id: b"me" }, rule: &rule, cost: 300 };
                 let verdict = answer(store.decide(&[check])).await;
                 assert_eq!(verdict.source, Source::Redis);
-                // A counter forgets the part of the day before that slides out, and a bucket gains a token each day.
+                // A counter drops the part of the previous day that slides out, and a bucket gains a token each day.
                 assert_eq!(verdict.remaining, Some(1_000 - spent - 300), "{rule:?}");
             }
         }
@@ -117,9 +117,9 @@ fn resident() -> u64 {
     pages * 4_096
 }
 
-/// As many keys as `TOLLGATE_SOAK_KEYS` says rotate through a memory for a tenth of them.
+/// `TOLLGATE_SOAK_KEYS` keys rotate through a store with room for a tenth of them.
 #[tokio::test]
-async fn rotating_keys_take_bounded_memory_and_forgive_nobody() {
+async fn rotating_keys_take_bounded_memory_and_reset_no_limit() {
     let keys = number("TOLLGATE_SOAK_KEYS").unwrap_or(300_000);
     let room = usize::try_from(keys / 10).unwrap();
     for rests in [true, false] {
@@ -129,7 +129,7 @@ async fn rotating_keys_take_bounded_memory_and_forgive_nobody() {
         let store = MemoryStore::with_clock(NonZeroUsize::new(room).unwrap(), clock.clone());
         let [_, drained, ..] = daily(3);
         assert_eq!(admitted(&store, b"drained", &drained, 5).await, 3);
-        // Of those that rest soon half as many as there is room for are at work at one time.
+        // Half as many short-lived keys as there is room for are in use at one time.
         let brief = Rule::Gcra(TokenBucket::per_second(1, 1).unwrap());
         let (rule, apart_ns) = if rests { (&brief, 2_000_000_000 / room as u64) } else { (&drained, 1) };
         let (start, mut now_ns, mut most, mut admitted_of_flood) = (Instant::now(), 0, 0, 0);
@@ -145,7 +145,7 @@ async fn rotating_keys_take_bounded_memory_and_forgive_nobody() {
         let (took, grown) = (start.elapsed(), resident().saturating_sub(before));
         println!(
             "{keys} keys, {}: {took:?}, {} kept of {room}, at most {most} bytes, RSS +{} KiB, {} shared",
-            if rests { "resting in a second" } else { "all at work" },
+            if rests { "expiring in a second" } else { "all in use" },
             store.len(),
             grown / 1_024,
             store.overflowed(),

@@ -1,4 +1,4 @@
-//! Denials that are remembered: how much they save, and that nobody is denied who could pass.
+//! Denial cache: calls saved, and no denial of a request that could pass.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn take_all(store: &RedisStore, rule: &Rule) -> Verdict {
     verdict
 }
 
-/// Asks until it is denied without a call.
+/// Repeats a request until it is denied without a call.
 async fn denied(store: &RedisStore, rule: &Rule, cost: u64) {
     for _ in 0..2 {
         assert!(!ask(store, rule, cost).await.is_allowed(), "{rule:?}");
@@ -43,7 +43,7 @@ fn bucket(rate: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::new(rate, HOUR, burst).unwrap())
 }
 
-/// One of each algorithm, of which what was taken can be given back within the hour.
+/// One rule of each algorithm; costs can be returned within the hour.
 fn rules() -> Vec<Rule> {
     let pace = LeakyBucket::new(1, HOUR, Duration::ZERO, 0).unwrap();
     let mut rules = vec![bucket(4, 4), window(4), Rule::SlidingWindowLog(SlidingWindowLog::new(4, HOUR).unwrap())];
@@ -52,7 +52,7 @@ fn rules() -> Vec<Rule> {
 }
 
 #[tokio::test]
-async fn a_key_that_stays_denied_costs_next_to_no_calls() {
+async fn a_denied_key_costs_few_calls() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -71,11 +71,11 @@ async fn a_key_that_stays_denied_costs_next_to_no_calls() {
     let calls: u64 = calls.split(',').next().unwrap().parse().unwrap();
     assert_eq!(calls, 1_000 - from_memory);
     assert!(calls < 50, "{calls} calls for 1,000 requests");
-    assert_eq!(client.status().denied_from_memory, from_memory);
+    assert_eq!(client.status().denial_cache_hits, from_memory);
 }
 
 #[tokio::test]
-async fn whoever_waits_as_told_passes_and_nobody_a_microsecond_sooner() {
+async fn a_request_passes_after_exactly_the_promised_wait() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let clock = Arc::new(ManualClock::default());
@@ -96,7 +96,7 @@ async fn whoever_waits_as_told_passes_and_nobody_a_microsecond_sooner() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_here_acts_at_once() {
+async fn tokens_returned_here_end_a_denial_at_once() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     for rule in rules() {
@@ -105,19 +105,19 @@ async fn what_is_given_back_here_acts_at_once() {
         denied(&store, &rule, 1).await;
         let check = Check { key: KEY, rule: &rule, cost: rule.capacity() };
         if let Rule::LeakyBucket(_) = rule {
-            // Only a turn that has not begun can be given back.
+            // Only a future turn can be returned.
             continue;
         }
         store.settle(check, -1, taken.counted_at_us);
         eventually("it passes", async || ask(&store, &rule, 1).await.is_allowed()).await;
         denied(&store, &rule, 1).await;
-        assert!(store.settled(check, -1, taken.counted_at_us).await);
+        assert!(store.settle_confirmed(check, -1, taken.counted_at_us).await);
         assert!(ask(&store, &rule, 1).await.is_allowed(), "{rule:?}");
     }
 }
 
 #[tokio::test]
-async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
+async fn tokens_returned_by_another_gateway_end_a_denial_by_its_notice() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let [here, there] = [store(&one, OnStoreFailure::Deny), store(&other, OnStoreFailure::Deny)];
@@ -130,19 +130,19 @@ async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
         let start = tokio::time::Instant::now();
         match rule {
             Rule::LeakyBucket(_) => continue,
-            Rule::Quota(_) => assert_eq!(there.grant_stock(KEY, &stock, 1).await, Ok(1)),
-            _ => assert!(there.settled(check, -1, taken.counted_at_us).await),
+            Rule::Quota(_) => assert_eq!(there.grant_quota(KEY, &stock, 1).await, Ok(1)),
+            _ => assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await),
         }
-        // The notice was sent before the answer to whoever published it.
+        // The notice was sent before the reply to its publisher.
         while !ask(&here, &rule, 1).await.is_allowed() {
-            assert!(start.elapsed() < Duration::from_millis(900), "that is no notice: {rule:?}");
+            assert!(start.elapsed() < Duration::from_millis(900), "the notice did not arrive: {rule:?}");
             tokio::task::yield_now().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_back_can_be_had() {
+async fn a_returned_turn_can_be_taken() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let [here, there] = [store(&one, OnStoreFailure::Deny), store(&other, OnStoreFailure::Deny)];
@@ -151,7 +151,7 @@ async fn a_turn_that_is_given_back_can_be_had() {
     let second = ask(&here, &rule, 1).await;
     assert!(first.delay.is_zero() && second.delay > Duration::from_secs(3_000), "{second:?}");
     denied(&here, &rule, 1).await;
-    assert!(there.settled(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await);
+    assert!(there.settle_confirmed(Check { key: KEY, rule: &rule, cost: 1 }, -1, second.counted_at_us).await);
     let start = tokio::time::Instant::now();
     while !ask(&here, &rule, 1).await.is_allowed() {
         assert!(start.elapsed() < Duration::from_millis(900));
@@ -160,7 +160,7 @@ async fn a_turn_that_is_given_back_can_be_had() {
 }
 
 #[tokio::test]
-async fn a_raised_limit_acts_at_once() {
+async fn a_raised_limit_takes_effect_at_once() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     take_all(&store, &window(3)).await;
@@ -169,7 +169,7 @@ async fn a_raised_limit_acts_at_once() {
 }
 
 #[tokio::test]
-async fn without_notices_a_denial_is_believed_for_a_second() {
+async fn without_notices_a_denial_is_cached_for_a_second() {
     let server = RedisServer::start();
     let users = [("deaf", "+@all -subscribe"), ("mute", "+@all -publish")];
     for (user, may) in users {
@@ -191,15 +191,15 @@ async fn without_notices_a_denial_is_believed_for_a_second() {
         let clock = tokio::time::Instant::now();
         denied(&here, &window(3), 1).await;
         let check = Check { key: KEY, rule: &window(3), cost: 3 };
-        assert!(there.settled(check, -1, taken.counted_at_us).await, "whoever may not tell may settle");
-        let took = eventually("it is believed no longer", async || ask(&here, &window(3), 1).await.is_allowed()).await;
+        assert!(there.settle_confirmed(check, -1, taken.counted_at_us).await, "a user without PUBLISH may settle");
+        let took = eventually("the cached denial expires", async || ask(&here, &window(3), 1).await.is_allowed()).await;
         assert!(clock.elapsed() < Duration::from_secs(3) && took > Duration::from_millis(100), "{took:?}");
         assert!(one.status().failures.iter().chain(&other.status().failures).all(|(_, count)| *count == 0));
     }
 }
 
 #[tokio::test]
-async fn a_lost_connection_takes_what_was_noted_with_it() {
+async fn a_lost_connection_invalidates_cached_denials() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -207,12 +207,12 @@ async fn a_lost_connection_takes_what_was_noted_with_it() {
     denied(&store, &window(3), 1).await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("it is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.status().connects == 2).await;
     assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
 }
 
 #[tokio::test]
-async fn whoever_wants_no_cache_asks_each_time() {
+async fn a_store_without_denial_cache_calls_redis_each_time() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny).denial_cache(false);
@@ -220,5 +220,5 @@ async fn whoever_wants_no_cache_asks_each_time() {
     for _ in 0..3 {
         assert_eq!(ask(&store, &window(3), 1).await.source, Source::Redis);
     }
-    assert_eq!(client.status().denied_from_memory, 0);
+    assert_eq!(client.status().denial_cache_hits, 0);
 }

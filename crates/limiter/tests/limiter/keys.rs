@@ -1,4 +1,4 @@
-//! Keys: two are never one, and all of a limiter's are in one slot of a cluster.
+//! Keys: no two collide, and all of a limiter's are in one slot of a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 use crate::model::{KINDS, Rng, answer};
 use crate::support::{RedisServer, store};
 
-/// What a client or an operator may write to be taken for somebody else.
+/// Key ids and scopes that try to collide with others.
 const TRICKY: &[&str] =
     &["a", "b", ".", "#", "{", "}", "%", "%2E", ":", "|", "=", "rules", "gcra", "\0", "\n", " ", "é", "tokens", "}.{"];
 
@@ -22,7 +22,7 @@ fn text(rng: &mut Rng) -> String {
     }
 }
 
-/// CRC16 as Redis Cluster has it (XMODEM), of the hash tag: what is between the first `{` and the first `}` behind it.
+/// CRC16 of Redis Cluster (XMODEM) over the hash tag: the text between the first `{` and the next `}`.
 fn slot(name: &[u8]) -> u16 {
     let open = name.iter().position(|&byte| byte == b'{').unwrap();
     let close = open + name[open..].iter().position(|&byte| byte == b'}').unwrap();
@@ -33,14 +33,14 @@ fn slot(name: &[u8]) -> u16 {
 }
 
 #[test]
-fn slots_are_those_of_redis() {
+fn slots_match_redis() {
     // From the specification of Redis Cluster: CRC16 of 123456789 is 0x31C3.
     assert_eq!(slot(b"{123456789}"), 0x31C3);
     assert_eq!(slot(b"gcra.{user1000}"), slot(b"request_rate_limiter.{user1000}.tokens"));
 }
 
 #[tokio::test]
-async fn all_keys_of_a_limiter_and_a_key_id_are_in_the_slot_of_their_name() {
+async fn all_keys_of_a_limiter_and_key_id_are_in_one_slot() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let redis = &mut server.connection();
@@ -64,10 +64,10 @@ async fn all_keys_of_a_limiter_and_a_key_id_are_in_the_slot_of_their_name() {
             redis_text::write(BucketKey { scope, id: id.as_bytes() }, false, &mut name);
             slot(&name)
         };
-        // A rule of a list is kept with the others, unless it is shared among limiters.
+        // Rules of a list share a key, except for those that limiters share.
         let slots = if scope.is_empty() { vec![tag(""), tag("#rule")] } else { vec![tag(&scope)] };
         let names: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
-        assert!(names.len() > KINDS.len(), "each algorithm keeps something: {}", names.len());
+        assert!(names.len() > KINDS.len(), "each algorithm has a key: {}", names.len());
         for name in &names {
             assert!(name.iter().all(u8::is_ascii_graphic), "{name:?}");
             let braces = name.iter().filter(|byte| b"{}".contains(byte)).count();
@@ -83,14 +83,18 @@ async fn two_different_keys_never_share_a_bucket() {
     let clock = Arc::new(ManualClock::default());
     clock.set(1_763_700_000_000_000);
     let store = store(&server.connected_client().await, OnStoreFailure::Deny).with_clock(clock);
-    // A stock, since it does not expire while the test runs.
+    // A quota, since it does not expire while the test runs.
     let rule = Rule::Quota(Quota::new(10).unwrap());
     let (mut rng, mut known) = (Rng::new(2), BTreeSet::new());
     while known.len() < 3_000 {
         let (scope, id) = (text(&mut rng), text(&mut rng));
         if known.insert((scope.clone(), id.clone())) {
             let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule: &rule, cost: 1 };
-            assert_eq!(answer(store.decide(&[check])).await.remaining, Some(9), "{scope:?} {id:?} is somebody else's");
+            assert_eq!(
+                answer(store.decide(&[check])).await.remaining,
+                Some(9),
+                "{scope:?} {id:?} collides with another key"
+            );
         }
     }
 }

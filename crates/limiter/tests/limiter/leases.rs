@@ -1,4 +1,4 @@
-//! Requests that are paid for in advance: fewer calls, and never more admitted.
+//! Leases: fewer calls, and never more requests admitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +39,14 @@ fn bucket(rate: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap())
 }
 
-/// What is left in Redis, as somebody sees who holds nothing.
+/// Remaining tokens in Redis, for a client without a lease.
 async fn left(client: &Arc<RedisClient>, clock: &Arc<ManualClock>, rule: &Rule) -> u64 {
     let store = store(client, OnStoreFailure::Deny).with_clock(clock.clone()).denial_cache(false);
     answer(store.decide(&[Check { key: KEY, rule, cost: 0 }])).await.remaining.unwrap()
 }
 
 #[tokio::test]
-async fn a_hot_key_takes_few_calls_and_every_token_is_taken_once() {
+async fn a_hot_key_takes_few_calls_and_each_token_is_taken_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let clock = clock();
@@ -60,19 +60,19 @@ async fn a_hot_key_takes_few_calls_and_every_token_is_taken_once() {
         for asked in 0..1_000 {
             let verdict = ask(&store, &rule).await;
             assert!(verdict.is_allowed() && verdict.source == Source::Redis, "{asked}: {verdict:?} under {rule:?}");
-            assert!(verdict.remaining.unwrap() < 1_000 - asked, "no more than there is");
+            assert!(verdict.remaining.unwrap() < 1_000 - asked, "no more than remains");
             least = least.min(verdict.remaining.unwrap());
         }
-        assert!(!ask(&store, &rule).await.is_allowed(), "and not one more");
+        assert!(!ask(&store, &rule).await.is_allowed(), "no further request passes");
         let made = calls(&client) - before;
         assert!(made < 100, "{made} calls for 1,000 requests under {rule:?}");
         clock.set(clock.now_us() + 7_200 * SECOND);
     }
-    assert!(client.status().paid_in_advance > 2_700, "{:?}", client.status());
+    assert!(client.status().lease_hits > 2_700, "{:?}", client.status());
 }
 
 #[tokio::test]
-async fn what_did_not_come_is_given_back_when_the_lease_ends() {
+async fn unused_requests_are_returned_when_the_lease_ends() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let clock = clock();
@@ -82,16 +82,16 @@ async fn what_did_not_come_is_given_back_when_the_lease_ends() {
         assert!(ask(&store, &rule).await.is_allowed());
     }
     let held = 975 - left(&other, &clock, &rule).await;
-    assert!(held > 0, "some are held in advance");
+    assert!(held > 0, "some are leased");
     clock.set(START_US + 100_000);
-    eventually("it is given back", async || left(&other, &clock, &rule).await == 975).await;
+    eventually("unused requests are returned", async || left(&other, &clock, &rule).await == 975).await;
     clock.set(START_US + 350_000);
     assert!(ask(&store, &rule).await.is_allowed());
-    assert_eq!(left(&other, &clock, &rule).await, 974, "nothing is held of a key that is no longer hot");
+    assert_eq!(left(&other, &clock, &rule).await, 974, "a key that is no longer hot has no lease");
 }
 
 #[tokio::test]
-async fn whoever_ends_in_no_hurry_gives_back_at_once() {
+async fn an_orderly_shutdown_returns_unused_requests() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let clock = clock();
@@ -101,14 +101,14 @@ async fn whoever_ends_in_no_hurry_gives_back_at_once() {
         assert!(ask(&store, &rule).await.is_allowed());
     }
     assert!(left(&other, &clock, &rule).await < 975);
-    one.give_back().await;
-    // A token's time in which the answer may come is left out of it.
+    one.return_leases().await;
+    // Tokens that flow in within the timeout are excluded.
     assert!((960..=975).contains(&left(&other, &clock, &rule).await));
     assert!(one.status().failures.iter().all(|(_, count)| *count == 0));
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_there_for_others_who_were_denied() {
+async fn returned_requests_are_available_to_other_gateways() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let (clock, rule) = (clock(), Rule::Gcra(TokenBucket::new(1, Duration::from_secs(3_600), 100).unwrap()));
@@ -120,18 +120,18 @@ async fn what_is_given_back_is_there_for_others_who_were_denied() {
     while ask(&there, &rule).await.is_allowed() {
         taken += 1;
     }
-    assert!(taken < 75, "the rest is held");
+    assert!(taken < 75, "the rest is leased");
     clock.set(START_US + 100_000);
     let passes = async || {
         taken += u64::from(ask(&there, &rule).await.is_allowed());
         taken == 75
     };
-    eventually("all of it was to be had", passes).await;
+    eventually("all requests are available", passes).await;
     assert!(!ask(&there, &rule).await.is_allowed() && !ask(&here, &rule).await.is_allowed());
 }
 
 #[tokio::test]
-async fn three_gateways_admit_no_more_than_the_bucket_in_any_stretch() {
+async fn three_gateways_admit_no_more_than_the_bucket_in_any_window() {
     let server = RedisServer::start();
     let mut clients = Vec::new();
     for _ in 0..3 {
@@ -158,7 +158,7 @@ async fn three_gateways_admit_no_more_than_the_bucket_in_any_stretch() {
             let most = rng.pick(&[1, 1_000, 20_000, 20_000, SECOND]);
             clock.set(clock.now_us() + rng.below(most));
         }
-        let spare: u64 = clients.iter().map(|client| client.status().paid_in_advance).sum();
+        let spare: u64 = clients.iter().map(|client| client.status().lease_hits).sum();
         assert!(spare > 0, "seed {seed}");
         for (first, from) in admitted.iter().enumerate() {
             for (count, until) in (1..).zip(&admitted[first..]) {
@@ -170,13 +170,13 @@ async fn three_gateways_admit_no_more_than_the_bucket_in_any_stretch() {
             }
         }
         for client in &clients {
-            client.give_back().await;
+            client.return_leases().await;
         }
     }
 }
 
 #[tokio::test]
-async fn rules_that_cannot_be_held_are_asked_for_each_time() {
+async fn rules_that_cannot_be_leased_call_redis_each_time() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = gateway(&client, &clock(), Duration::from_secs(1));
@@ -184,5 +184,5 @@ async fn rules_that_cannot_be_held_are_asked_for_each_time() {
     for _ in 0..50 {
         assert!(ask(&store, &log).await.is_allowed());
     }
-    assert_eq!((calls(&client), client.status().paid_in_advance), (50, 0));
+    assert_eq!((calls(&client), client.status().lease_hits), (50, 0));
 }

@@ -39,7 +39,7 @@ fn every_kind(limit: u64) -> [Rule; 6] {
 }
 
 #[tokio::test]
-async fn rules_of_every_kind_are_decided_all_or_nothing() {
+async fn rules_of_all_algorithms_are_decided_all_or_nothing() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -61,7 +61,7 @@ async fn rules_of_every_kind_are_decided_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn the_most_rules_are_one_call_of_one_script() {
+async fn the_largest_list_is_one_call_of_one_script() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -74,7 +74,7 @@ async fn the_most_rules_are_one_call_of_one_script() {
 }
 
 #[tokio::test]
-async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
+async fn rules_of_other_lists_stay_in_the_shared_string() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -87,20 +87,20 @@ async fn rules_of_other_lists_stay_in_the_string_that_all_share() {
             .zip(&scopes)
             .map(|(name, scope)| Check { key: BucketKey { scope, id: b"me" }, rule: rule(name), cost: 1 })
             .collect();
-        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
         let verdict = verdict.await;
         assert_eq!(verdict.source, Source::Redis, "{:?}", client.status());
         if names.len() == 1 { vec![verdict.remaining.unwrap()] } else { left(&verdict) }
     };
     assert_eq!(ask(&["g-a", "w_b"]).await, [9, 9]);
     assert_eq!(ask(&["w_b", "gc"]).await, [8, 9]);
-    assert_eq!(ask(&["gc"]).await, [8], "one rule alone is found where the list left it");
+    assert_eq!(ask(&["gc"]).await, [8], "a single rule finds the state that the list wrote");
     assert_eq!(ask(&["g-a", "w_b", "gc", "wd"]).await, [8, 7, 7, 9]);
     let redis = &mut server.connection();
     let names: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
     assert_eq!(names, ["rules.{r.me}"]);
     let expires_in_ms: i64 = redis::cmd("PTTL").arg(&names[0]).query(redis).unwrap();
-    assert!((3_599_000..=3_602_000).contains(&expires_in_ms), "as long as the longest lasts: {expires_in_ms}");
+    assert!((3_599_000..=3_602_000).contains(&expires_in_ms), "as long as the longest window: {expires_in_ms}");
     let check = Check { key: BucketKey { scope: "r#w_b", id: b"me" }, rule: &window, cost: 0 };
     store.settle(check, -2, 1 << 52);
     let look = async || match store.decide(&[check]) {
@@ -124,7 +124,7 @@ async fn every_list_of_six_fits_into_one_script() {
     let store = store(&client, OnStoreFailure::Deny);
     let rules = of_each_algorithm();
     let scopes: Vec<String> = (0..MAX_CHECKS).map(|n| format!("r#rule{n}")).collect();
-    // Rules that are counted by one key id, and by one each; six of one algorithm, and each two mixed in either order.
+    // Rules with one key id, and with one each; six of one algorithm, and each pair of algorithms in both orders.
     for (first, second) in (0..rules.len()).flat_map(|first| (0..rules.len()).map(move |second| (first, second))) {
         for (share, ids) in [(3, ["k"; 6]), (1, ["a", "b", "c", "d", "e", "f"]), (5, ["a", "b", "c", "d", "e", "f"])] {
             let check = |n: usize| Check {
@@ -133,21 +133,21 @@ async fn every_list_of_six_fits_into_one_script() {
                 cost: 0,
             };
             let checks: Vec<_> = (0..MAX_CHECKS).map(check).collect();
-            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is there") };
+            let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
             assert_eq!(verdict.await.source, Source::Redis, "{first} and {second}: {:?}", client.status());
         }
     }
 }
 
 #[tokio::test]
-async fn rules_of_one_name_and_different_algorithms_do_not_read_each_other() {
+async fn rules_with_one_name_and_different_algorithms_keep_separate_states() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
     let ask = async |rule: &Rule| {
         let check = |scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 };
         let Decision::Pending(verdict) = store.decide(&[check("r#api"), check("r#x")]) else {
-            panic!("redis is there")
+            panic!("redis is reachable")
         };
         left(&verdict.await)[0]
     };
@@ -157,5 +157,5 @@ async fn rules_of_one_name_and_different_algorithms_do_not_read_each_other() {
         first.push(ask(rule).await);
     }
     assert_eq!(first, [99; 5], "each has a state of its own");
-    assert_eq!(ask(&rules[1]).await, 98, "what was spent is still there");
+    assert_eq!(ask(&rules[1]).await, 98, "the spent tokens are still counted");
 }

@@ -1,27 +1,28 @@
-//! The limiter against a real redis-server of the tests' own.
+//! The limiter against a real redis-server that the tests start.
 
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod batches;
+mod batching;
 mod calendar;
 mod cluster;
+mod coalescing;
 mod concurrency;
 mod concurrency_script;
 mod conservation;
 mod denials;
 mod faults;
-mod gathered;
 mod keys;
 mod leaky;
 mod leases;
 mod lists;
-mod locked;
-mod logins;
+mod lock;
 mod metering;
 mod metering_script;
 mod model;
+mod monitor;
 mod outages;
+mod permissions;
 mod pictures;
 mod quota;
 mod round_trips;
@@ -34,5 +35,4 @@ mod support;
 #[cfg(feature = "redis-tls")]
 mod tls;
 mod trace;
-mod watching;
 mod windows;

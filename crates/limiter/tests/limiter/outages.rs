@@ -1,4 +1,4 @@
-//! The store when Redis is away, slow, or says no.
+//! The store while Redis is unreachable, slow, or refuses commands.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -15,20 +15,20 @@ fn failures(client: &RedisClient, kind: StoreError) -> u64 {
     client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
 }
 
-/// Asks with a key nobody else uses until Redis decides; returns how long that took.
+/// Sends requests with a separate key until Redis decides. Returns the time that took.
 async fn recovery(store: &impl Store) -> Duration {
     let probe = rule(1_000_000, 1_000_000);
     eventually("redis decides again", async || ask(store, "probe", &probe).await.source == Source::Redis).await
 }
 
 #[tokio::test]
-async fn a_redis_that_is_down_at_start_is_found_when_it_comes() {
+async fn a_redis_that_is_down_at_start_is_found_later() {
     let mut server = RedisServer::stopped(&[]);
     let client = server.client();
     let store = store(&client, OnStoreFailure::Local);
     let verdict = ask(&store, "a", &rule(1, 1)).await;
     assert_eq!((verdict.outcome, verdict.source), (Outcome::Allowed, Source::Fallback));
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     assert!(!client.status().connected());
     server.launch();
     assert!(recovery(&store).await < Duration::from_secs(2));
@@ -36,7 +36,7 @@ async fn a_redis_that_is_down_at_start_is_found_when_it_comes() {
 }
 
 #[tokio::test]
-async fn each_policy_decides_at_once_when_redis_dies() {
+async fn each_policy_decides_at_once_after_redis_died() {
     let mut server = RedisServer::start();
     let client = server.connected_client().await;
     let slow = rule(1, 2);
@@ -69,7 +69,7 @@ async fn each_policy_decides_at_once_when_redis_dies() {
 }
 
 #[tokio::test]
-async fn without_a_connection_nothing_is_boxed() {
+async fn without_a_connection_decisions_are_ready_at_once() {
     let server = RedisServer::stopped(&[]);
     let store = store(&server.client(), OnStoreFailure::Local);
     let decision = store.decide(&[Check { key: BucketKey { scope: "r", id: b"a" }, rule: &rule(1, 1), cost: 1 }]);
@@ -77,7 +77,7 @@ async fn without_a_connection_nothing_is_boxed() {
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_costs_the_budget_a_few_times_and_then_nothing() {
+async fn a_hanging_redis_costs_a_few_timeouts_and_then_nothing() {
     let server = RedisServer::start();
     let client = server.connected_client_that_waits(Duration::from_millis(100)).await;
     let store = store(&client, OnStoreFailure::Local);
@@ -100,7 +100,7 @@ async fn a_redis_that_hangs_costs_the_budget_a_few_times_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_nobody_elses() {
+async fn a_late_reply_reaches_no_other_request() {
     let server = RedisServer::start();
     let client = server.connected_client_that_waits(Duration::from_millis(500)).await;
     let store = store(&client, OnStoreFailure::Allow);
@@ -109,26 +109,26 @@ async fn an_answer_that_comes_too_late_is_nobody_elses() {
     server.signal("CONT");
     let verdict = ask(&store, "other", &rule(1, 1_000)).await;
     assert_eq!((verdict.remaining, verdict.source), (Some(999), Source::Redis));
-    assert!(ask(&store, "late", &rule(1, 5)).await.remaining >= Some(3), "and it was sent once at most");
+    assert!(ask(&store, "late", &rule(1, 5)).await.remaining >= Some(3), "it was sent at most once");
 }
 
 #[tokio::test]
-async fn a_lost_idle_connection_is_replaced_before_anybody_asks() {
+async fn a_lost_idle_connection_is_replaced_before_the_next_request() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let redis = &mut server.connection();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").arg("SKIPME").arg("yes").exec(redis).unwrap();
-    eventually("it is replaced", async || client.status().connects == 2).await;
+    eventually("the connection is replaced", async || client.status().connects == 2).await;
     let store = store(&client, OnStoreFailure::Deny);
     assert_eq!(ask(&store, "a", &rule(1, 1)).await.source, Source::Redis);
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_and_not_repeated() {
+async fn a_wrong_password_is_reported_without_repeating_it() {
     let server = RedisServer::start_with(&["--requirepass", "right"]);
     let url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", server.port);
     let client = RedisClient::start(&RedisSettings::new(url("wr0ng-s3cret"))).unwrap();
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     let text = client.status().last_error().unwrap().to_owned();
     assert!(text.contains("WRONGPASS") && !text.contains("s3cret"), "{text}");
     assert_eq!(ask(&store(&client, OnStoreFailure::Allow), "a", &rule(1, 1)).await.source, Source::Fallback);
@@ -140,7 +140,7 @@ async fn a_wrong_password_is_told_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_is_told_apart() {
+async fn a_missing_permission_has_its_own_reason() {
     let server = RedisServer::start();
     let acl = ["SETUSER", "u", "on", ">p", "~*", "+@all", "-setex"];
     redis::cmd("ACL").arg(&acl).exec(&mut server.connection()).unwrap();
@@ -152,7 +152,7 @@ async fn a_user_who_may_not_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_redis_without_memory_is_asked_again_when_it_has_some() {
+async fn a_redis_at_maxmemory_decides_again_once_it_has_room() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Local);
@@ -164,11 +164,11 @@ async fn a_redis_without_memory_is_asked_again_when_it_has_some() {
     assert_eq!((failures(&client, StoreError::Oom), client.status().breaker()), (5, BreakerState::Open));
     redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec(redis).unwrap();
     assert!(recovery(&store).await < Duration::from_secs(1));
-    assert_eq!(client.status().connects, 1, "the connection was never at fault");
+    assert_eq!(client.status().connects, 1, "the connection was kept");
 }
 
 #[tokio::test]
-async fn a_replica_is_left_and_found_again_as_a_primary() {
+async fn a_replica_is_abandoned_and_used_again_as_a_primary() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Local);
@@ -181,7 +181,7 @@ async fn a_replica_is_left_and_found_again_as_a_primary() {
 }
 
 #[tokio::test]
-async fn a_server_that_talks_nonsense_is_an_outage() {
+async fn invalid_replies_are_an_outage() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -192,13 +192,13 @@ async fn a_server_that_talks_nonsense_is_an_outage() {
         }
     });
     let client = RedisClient::start(&RedisSettings::new(format!("redis://127.0.0.1:{port}"))).unwrap();
-    eventually("it says so", async || client.status().last_error().is_some()).await;
+    eventually("the error is reported", async || client.status().last_error().is_some()).await;
     assert_eq!(ask(&store(&client, OnStoreFailure::Local), "a", &rule(1, 1)).await.source, Source::Fallback);
     assert_eq!(client.status().connects, 0);
 }
 
 #[tokio::test]
-async fn a_client_that_was_shut_down_fails_every_call() {
+async fn a_client_fails_every_call_after_shutdown() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     client.shutdown();

@@ -140,12 +140,15 @@ async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_al
     for rule in [quota(10, None), quota(10, Some(CalendarUnit::Month))] {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
         in_memory.set_stock(key("a"), &rule, 10);
-        assert_eq!((in_memory.stock_left(key("a"), &rule), in_redis.stock_left(key("a"), &rule).await), (10, Ok(10)));
         assert_eq!(
-            (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_stock(key("a"), &rule, 5).await),
+            (in_memory.stock_left(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await),
+            (10, Ok(10))
+        );
+        assert_eq!(
+            (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_quota(key("a"), &rule, 5).await),
             (15, Ok(15))
         );
-        assert_eq!((in_memory.set_stock(key("b"), &rule, 2), in_redis.set_stock(key("b"), &rule, 2).await), (2, Ok(2)));
+        assert_eq!((in_memory.set_stock(key("b"), &rule, 2), in_redis.set_quota(key("b"), &rule, 2).await), (2, Ok(2)));
         let wanted = [(key("a"), 12), (key("b"), 3), (key(""), 1), (key("b"), 0), (key("b"), MOST + 1), (key("b"), 2)];
         let expected = vec![
             Ok(Taken { taken: 12, left: 3 }),
@@ -157,7 +160,7 @@ async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_al
         ];
         assert_eq!(in_memory.take_stocks(&rule, &wanted), expected);
         redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connection()).unwrap();
-        assert_eq!(in_redis.take_stocks(&rule, &wanted).await.unwrap(), expected);
+        assert_eq!(in_redis.withdraw_quotas(&rule, &wanted).await.unwrap(), expected);
         // A request gives back no more than it took, whatever was granted.
         let rule = Rule::Quota(rule);
         in_memory.settle(Check { key: key("b"), rule: &rule, cost: 2 }, -9, u64::MAX);
@@ -180,8 +183,8 @@ async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
     };
     assert!(decide().await.is_allowed());
     assert!(!decide().await.is_allowed());
-    assert_eq!(store.stock_left(key, &quota).await.unwrap(), 0);
-    assert_eq!(store.grant_stock(key, &quota, 3).await.unwrap(), 3);
+    assert_eq!(store.quota_remaining(key, &quota).await.unwrap(), 0);
+    assert_eq!(store.grant_quota(key, &quota, 3).await.unwrap(), 3);
     assert!(decide().await.is_allowed());
 }
 
@@ -189,7 +192,7 @@ async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
 async fn a_stock_that_redis_cannot_be_asked_for_is_an_error() {
     let server = RedisServer::stopped(&[]);
     let in_redis = store(&server.client(), OnStoreFailure::Local);
-    assert!(in_redis.stock_left(key("a"), &quota(10, None)).await.is_err());
-    assert!(in_redis.take_stocks(&quota(10, None), &[(key("a"), 1)]).await.is_err());
-    assert_eq!(in_redis.take_stocks(&quota(10, None), &[(key(""), 1)]).await.unwrap(), [Err(NotTaken::BadKey)]);
+    assert!(in_redis.quota_remaining(key("a"), &quota(10, None)).await.is_err());
+    assert!(in_redis.withdraw_quotas(&quota(10, None), &[(key("a"), 1)]).await.is_err());
+    assert_eq!(in_redis.withdraw_quotas(&quota(10, None), &[(key(""), 1)]).await.unwrap(), [Err(NotTaken::BadKey)]);
 }

@@ -1,4 +1,4 @@
-//! What the limiter says to Redis: one script call a decision, whatever the number of rules.
+//! Commands sent to Redis: one script call for each decision, for any number of rules.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use tollgate_limiter::verdict::Source;
 use crate::model::{KINDS, Rng, answer};
 use crate::support::{RedisServer, store};
 
-/// Everything that the server is told from now on.
+/// Commands that the server receives from now on.
 struct Monitor(BufReader<TcpStream>);
 
 impl Monitor {
@@ -25,11 +25,11 @@ impl Monitor {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        assert!(self.0.read_line(&mut line).unwrap() > 0, "the server is there");
+        assert!(self.0.read_line(&mut line).unwrap() > 0, "the server is running");
         line.trim_end().to_owned()
     }
 
-    /// The names of the commands that clients sent until now; what scripts call is not theirs.
+    /// Names of the commands that clients sent until now, without those of scripts.
     fn sent(&mut self, redis: &mut redis::Connection) -> Vec<String> {
         redis::cmd("ECHO").arg("that is all").exec(redis).unwrap();
         let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.contains("\"that is all\"")));
@@ -38,7 +38,7 @@ impl Monitor {
     }
 }
 
-/// How often clients and scripts called a command, by the server's own count.
+/// Number of calls of a command by clients and scripts, as the server counts them.
 fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
@@ -59,7 +59,7 @@ async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
             let verdict = answer(store.decide(&(0..count).map(check).collect::<Vec<_>>())).await;
             assert_eq!(verdict.source, Source::Redis, "{rules:?}");
         };
-        // The script is loaded by the first.
+        // The first call loads the script.
         decide(b"warm", 0).await;
         redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
         let mut monitor = Monitor::start(&server);
@@ -68,15 +68,15 @@ async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
         }
         assert_eq!(monitor.sent(redis), ["evalsha"; 4], "{rules:?}");
         assert_eq!(calls(redis, "evalsha"), 4);
-        assert_eq!(calls(redis, "time"), 4, "and the time is read once in each");
+        assert_eq!(calls(redis, "time"), 4, "each reads the time once");
         for command in ["eval", "script|load", "ping", "hello", "multi", "client|setinfo"] {
             assert_eq!(calls(redis, command), 0, "{command}");
         }
         let check = Check { key: BucketKey { scope: &scopes[0], id: b"a" }, rule: &rules[0], cost: 1 };
-        // The script for a rule alone, if the list was longer.
-        assert!(store.settled(check, -1, 0).await);
+        // The script for a single rule, if the list was longer.
+        assert!(store.settle_confirmed(check, -1, 0).await);
         monitor.sent(redis);
-        assert!(store.settled(check, -1, 0).await);
-        assert_eq!(monitor.sent(redis), ["evalsha", "publish"], "a correction of {:?}, and the news of it", rules[0]);
+        assert!(store.settle_confirmed(check, -1, 0).await);
+        assert_eq!(monitor.sent(redis), ["evalsha", "publish"], "a correction of {:?}, and its notice", rules[0]);
     }
 }

@@ -1,10 +1,10 @@
-//! Every script in `lua/`, by what its first comment says of it: a new one is put to the test by being there.
+//! Every script in `lua/` against its header comment. A new script is tested without further work.
 
 use redis::{Connection, RedisResult, Value};
 
 use crate::support::{RedisServer, run_line};
 
-/// A script and the operands of the line that shows how to run it.
+/// A script, and the arguments of the example in its header.
 struct Shown {
     name: String,
     text: String,
@@ -12,7 +12,7 @@ struct Shown {
     args: Vec<String>,
 }
 
-/// What is no whole number that anything could be counted with.
+/// Arguments that are not valid whole numbers.
 const BAD_NUMBERS: [&str; 7] = ["x", "", "1.5", "nan", "inf", "-1.5", "99999999999999999999"];
 
 fn all() -> Vec<Shown> {
@@ -23,7 +23,7 @@ fn all() -> Vec<Shown> {
         .map(|path| Shown::new(path.file_name().unwrap().to_str().unwrap(), std::fs::read_to_string(&path).unwrap()))
         .collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
-    assert!(all.len() >= 10, "they are all here");
+    assert!(all.len() >= 10, "all scripts are found");
     all
 }
 
@@ -37,18 +37,18 @@ impl Shown {
         Self { name: name.to_owned(), keys: words(keys), args: words(args), text }
     }
 
-    /// A line of the comment, such as that of `Returns`, with those that go on behind it.
+    /// An entry of the header, such as `Returns`, with its continuation lines.
     fn section(&self, name: &str) -> String {
         let mut lines = self.text.lines().skip_while(|line| !line.starts_with(name));
         let first = lines.next().unwrap_or_else(|| panic!("{}: nothing is said of {name}", self.name));
         lines.take_while(|line| line.starts_with(' ')).fold(first.to_owned(), |all, line| all + line)
     }
 
-    /// How many numbers it returns: those that the comment names in braces, or one.
+    /// Number of returned values: those that the header lists in braces, or one.
     fn returns(&self) -> usize {
         let section = self.section("Returns");
         let Some((_, list)) = section.split_once('{') else { return 1 };
-        // Commas within parentheses, and `allowed: …, denied: …`, are not between numbers.
+        // Commas within parentheses and in `allowed: …, denied: …` do not separate values.
         let (list, _) = list.split_once('}').unwrap();
         let (mut depth, mut numbers) = (0, 1);
         for byte in list.bytes() {
@@ -66,18 +66,22 @@ impl Shown {
         redis::cmd("EVAL").arg(&self.text).arg(keys.len()).arg(keys).arg(args).query(redis)
     }
 
-    /// Refused, and nothing is there.
+    /// Asserts that the call fails and writes nothing.
     fn refuses(&self, redis: &mut Connection, keys: &[String], args: &[String]) {
         let reply = self.eval(redis, keys, args);
         let error = reply.expect_err(&format!("{} took {keys:?} , {args:?}", self.name)).to_string();
-        assert!(!error.contains("user_script"), "{} stumbled over {keys:?} , {args:?}: {error}", self.name);
+        assert!(
+            !error.contains("user_script"),
+            "{} failed inside the script on {keys:?} , {args:?}: {error}",
+            self.name
+        );
         let kept: u64 = redis::cmd("DBSIZE").query(redis).unwrap();
         assert_eq!(kept, 0, "{} wrote for {keys:?} , {args:?}", self.name);
     }
 }
 
 #[test]
-fn the_line_in_each_comment_runs_and_replies_what_the_comment_says() {
+fn the_example_in_each_header_runs_and_replies_as_described() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for shown in all() {
@@ -96,7 +100,7 @@ fn the_line_in_each_comment_runs_and_replies_what_the_comment_says() {
 }
 
 #[test]
-fn bad_operands_are_refused_and_nothing_is_written() {
+fn invalid_arguments_are_rejected_and_nothing_is_written() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for shown in all() {
@@ -106,7 +110,7 @@ fn bad_operands_are_refused_and_nothing_is_written() {
             let bad = match () {
                 () if is_number => &BAD_NUMBERS[..],
                 () if is_word => &["x", ""],
-                // The time, or a calendar's.
+                // The time, or the bounds of a calendar window.
                 () if arg.is_empty() => &["yesterday", "-5", "nan", "inf"],
                 () => &[],
             };

@@ -1,4 +1,4 @@
-//! The store in Redis while all is well.
+//! The store with a healthy Redis.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tollgate_limiter::verdict::{Outcome, Source};
 
 use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
-/// How often the server ran a command.
+/// Number of calls of a command.
 fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
@@ -18,7 +18,7 @@ fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn decides_in_redis_with_one_call_a_decision() {
+async fn decides_in_redis_with_one_call_for_each_decision() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -46,7 +46,7 @@ async fn decides_in_redis_with_one_call_a_decision() {
 }
 
 #[tokio::test]
-async fn more_than_the_burst_is_never_admitted() {
+async fn no_more_than_the_burst_is_admitted() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let verdict = ask(&store, "a", &rule(1, 0)).await;
@@ -54,7 +54,7 @@ async fn more_than_the_burst_is_never_admitted() {
 }
 
 #[tokio::test]
-async fn a_script_that_redis_forgot_is_loaded_again_and_charges_once() {
+async fn a_flushed_script_is_loaded_again_and_charges_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let store = store(&client, OnStoreFailure::Deny);
@@ -95,12 +95,12 @@ async fn clones_and_clients_share_one_bucket() {
         admitted += a;
         by_redis += r;
     }
-    assert!(by_redis >= 200, "the client with the long deadline is always answered: {by_redis}");
+    assert!(by_redis >= 200, "the client with the long timeout always gets a reply: {by_redis}");
     assert!((100..=100 + start.elapsed().as_secs() + 1).contains(&admitted), "{admitted}");
 }
 
 #[tokio::test]
-async fn hostile_keys_neither_meet_nor_leave_their_hash_tag() {
+async fn hostile_keys_neither_collide_nor_leave_their_hash_tag() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let ids: [&[u8]; 7] = [b"}.x{", b"\0\r\n", b"\xff\xfe", b"", b"%7D", b"b.c", &[b'k'; 1_000_000]];
@@ -126,7 +126,7 @@ async fn secret_keys_reach_redis_as_a_hash() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dropped_closes_its_connections() {
+async fn a_dropped_client_closes_its_connections() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let redis = &mut server.connection();
@@ -137,7 +137,7 @@ async fn a_client_that_is_dropped_closes_its_connections() {
 }
 
 #[test]
-fn a_client_needs_a_runtime_and_sense() {
+fn a_client_needs_a_runtime_and_valid_settings() {
     let start = |url: &str| RedisClient::start(&RedisSettings::new(url));
     assert!(matches!(start("redis://localhost"), Err(RedisSettingsError::NoRuntime)));
     let _ = (Arc::strong_count(&memory().0), start("soup").map(drop).unwrap_err());

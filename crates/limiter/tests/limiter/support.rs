@@ -1,4 +1,4 @@
-//! Clients of a redis-server of the test's own, and shorthands.
+//! A redis-server for each test, its clients, and shorthands.
 
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut};
@@ -39,12 +39,12 @@ impl RedisServer {
         Self(tollgate_test_support::RedisServer::start_with(args))
     }
 
-    /// A server that is not running yet, and its port.
+    /// A server that is not started yet.
     pub(crate) fn stopped(args: &[&str]) -> Self {
         Self(tollgate_test_support::RedisServer::stopped(args))
     }
 
-    /// A client that waits for as long as a busy machine may take.
+    /// A client with a timeout that a busy machine does not exceed.
     pub(crate) fn client(&self) -> Arc<RedisClient> {
         self.client_that_waits(Duration::from_secs(20))
     }
@@ -53,7 +53,7 @@ impl RedisServer {
         self.connected_client_that_waits(Duration::from_secs(20)).await
     }
 
-    /// A client whose decisions take `timeout` at most.
+    /// A client with `timeout` for each decision.
     pub(crate) async fn connected_client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
         let client = self.client_that_waits(timeout);
         assert!(client.wait_connected(Duration::from_secs(10)).await);
@@ -85,7 +85,7 @@ pub(crate) async fn ask(store: &impl Store, id: &str, rule: &Rule) -> Verdict {
     }
 }
 
-/// Looks again and again until `done`; returns how long it took. Gives up loudly after 10 s.
+/// Polls until `done`. Returns the time that took. Panics after 10 s.
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !done().await {
@@ -100,7 +100,7 @@ pub(crate) fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// What the `redis-cli` line in a script's first comment prints.
+/// Output of the `redis-cli` line in a script's header.
 pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
     let line = script.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
     let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);

@@ -29,7 +29,7 @@ async fn decides(settings: &RedisSettings) {
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1_000)).await.source, Source::Redis);
 }
 
-/// What is said of a connection that does not come about, which must count as a failure of TLS.
+/// Error of a connection that fails; it must count as a TLS failure.
 async fn refused(settings: &RedisSettings) -> String {
     let client = RedisClient::start(settings).unwrap();
     client.wait_attempted(Duration::from_secs(10)).await;
@@ -43,7 +43,7 @@ fn failures(client: &Arc<RedisClient>, kind: StoreError) -> u64 {
 }
 
 #[tokio::test]
-async fn a_server_of_a_trusted_authority_decides() {
+async fn a_server_with_a_trusted_certificate_decides() {
     let certificates = Certificates::new();
     let server = RedisServer::start_tls(&certificates, false, &["--requirepass", "p"]);
     let url = server.tls_url().replace("://", "://:p@");
@@ -55,17 +55,17 @@ async fn a_server_of_a_trusted_authority_decides() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_authority_is_not_believed() {
+async fn a_server_with_an_untrusted_certificate_is_rejected() {
     let server = RedisServer::start_tls(&Certificates::new(), false, &[]);
     let text = refused(&settings(&server.tls_url(), trusting(&Certificates::new()))).await;
     assert!(text.contains("invalid peer certificate"), "{text}");
-    // Nor is it by the authorities of the system.
+    // The system's CA certificates do not verify it either.
     refused(&settings(&server.tls_url(), Tls::default())).await;
     refused(&RedisSettings { tls: None, ..settings(&server.tls_url(), Tls::default()) }).await;
 }
 
 #[tokio::test]
-async fn a_certificate_must_be_of_the_host_and_of_this_time() {
+async fn a_certificate_must_match_the_host_and_be_valid_now() {
     let certificates = Certificates::new();
     for (sign, says) in [
         (Certificates::sign_for_other_host as fn(&Certificates), "not valid for name"),
@@ -79,7 +79,7 @@ async fn a_certificate_must_be_of_the_host_and_of_this_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_gets_it() {
+async fn a_client_certificate_is_sent_on_request() {
     let certificates = Certificates::new();
     let server = RedisServer::start_tls(&certificates, true, &[]);
     decides(&settings(&server.tls_url(), shown(&certificates))).await;
@@ -87,13 +87,13 @@ async fn a_server_that_wants_a_certificate_gets_it() {
     assert!(text.contains("CertificateRequired") || text.contains("HandshakeFailure"), "{text}");
 }
 
-/// To whom TLS means nothing waits for the end of a line, and to whom it is all hangs up.
+/// A server without TLS waits for the end of a line; a server with TLS closes the connection.
 #[tokio::test]
-async fn tls_on_one_side_only_is_never_a_connection() {
+async fn tls_on_one_side_only_fails() {
     let certificates = Certificates::new();
     let server = RedisServer::start_tls(&certificates, false, &[]);
     for (settings, says) in [
-        (settings(&server.url(), trusting(&certificates)), "does it speak TLS"),
+        (settings(&server.url(), trusting(&certificates)), "expects TLS"),
         (RedisSettings::new(server.tls_url().replace("rediss://", "redis://")), ""),
     ] {
         let client = RedisClient::start(&settings).unwrap();
@@ -103,9 +103,9 @@ async fn tls_on_one_side_only_is_never_a_connection() {
     }
 }
 
-/// Certificates are renewed while the gateway runs.
+/// Certificates may be renewed while the gateway runs.
 #[tokio::test]
-async fn files_are_read_again_for_each_connection() {
+async fn certificate_files_are_read_for_each_connection() {
     let (right, wrong) = (Certificates::new(), Certificates::new());
     let server = RedisServer::start_tls(&right, false, &[]);
     let (client, ca) = (Arc::new(tempfile::tempdir().unwrap()), wrong.ca());
@@ -116,13 +116,14 @@ async fn files_are_read_again_for_each_connection() {
     client.wait_attempted(Duration::from_secs(10)).await;
     assert!(!client.status().connected());
     std::fs::write(&file, "half a").unwrap();
-    eventually("the file is named", async || client.status().last_error().is_some_and(|text| names(text, &file))).await;
+    eventually("the file is reported", async || client.status().last_error().is_some_and(|text| names(text, &file)))
+        .await;
     std::fs::copy(right.ca(), &file).unwrap();
     assert!(client.wait_connected(Duration::from_secs(10)).await);
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_are_named_at_the_start() {
+async fn unusable_files_are_reported_at_start() {
     let (ours, theirs) = (Certificates::new(), Certificates::new());
     let empty = ours.folder().join("empty.pem");
     std::fs::write(&empty, "").unwrap();

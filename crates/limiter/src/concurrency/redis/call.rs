@@ -1,4 +1,4 @@
-//! Operations as commands, and their replies.
+//! Operations on slots as commands, and their replies decoded.
 
 use std::sync::LazyLock;
 
@@ -9,22 +9,22 @@ use crate::concurrency::{Concurrency, Owner};
 use crate::key::{BucketKey, redis_text};
 use crate::store::redis::Script;
 
-/// What every name begins with; behind it scope and key id as [`redis_text`] writes them, so that no two pairs meet.
+/// Prefix of every name. Scope and key id follow as [`redis_text`] writes them, so that no two pairs collide.
 const PREFIX: &[u8] = b"concurrency_limiter.{";
 
-/// The one script of all operations.
+/// Script of all operations.
 pub(super) static SCRIPT: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../../../lua/concurrency.lua")));
 
-/// What is asked of the script.
+/// Operation on a slot.
 #[derive(Clone, Copy)]
-pub(super) enum Operation {
+pub(super) enum SlotOperation {
     Acquire,
     Renew,
     Release,
 }
 
-impl Operation {
+impl SlotOperation {
     fn as_str(self) -> &'static str {
         match self {
             Self::Acquire => "acquire",
@@ -34,7 +34,7 @@ impl Operation {
     }
 }
 
-/// The name of the leases of `key`.
+/// Redis key of the leases of `key`.
 pub(super) fn name(key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
     let mut name = Vec::with_capacity(96);
     name.extend_from_slice(PREFIX);
@@ -45,15 +45,15 @@ pub(super) fn name(key: BucketKey<'_>, hash_id: bool) -> Vec<u8> {
     name
 }
 
-/// `operation` for `owner` on the leases named `name`, at Redis' own time.
-pub(super) fn command(operation: Operation, name: &[u8], owner: Owner, rule: &Concurrency) -> Cmd {
+/// Command that runs `operation` for `owner` on the leases named `name`, at Redis' own time.
+pub(super) fn command(operation: SlotOperation, name: &[u8], owner: Owner, rule: &Concurrency) -> Cmd {
     let mut cmd = Cmd::with_capacity(9, name.len() + 160);
     cmd.arg("EVALSHA").arg(SCRIPT.sha1()).arg(1).arg(name);
     cmd.arg(operation.as_str()).arg(owner.to_string()).arg(rule.limit()).arg(rule.lease_us()).arg("");
     cmd
 }
 
-/// What the script answered; `None` when that makes no sense.
+/// Decodes the script's reply; `None`: it is invalid.
 pub(super) fn reply(value: &Value) -> Option<Reply> {
     let Value::Array(items) = value else { return None };
     let [Value::Int(step), Value::Int(held), Value::Int(ends_in_us), Value::Int(_)] = items.as_slice() else {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_makes_no_sense_is_none() {
+    fn an_invalid_reply_is_none() {
         let int = Value::Int;
         assert!(reply(&Value::Array(vec![int(2), int(3), int(4), int(5)])).is_some());
         for value in [Value::Nil, Value::Array(vec![int(1)]), Value::Array(vec![int(3), int(0), int(0), int(0)])] {

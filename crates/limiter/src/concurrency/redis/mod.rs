@@ -1,12 +1,11 @@
 //! Slots in Redis, shared by all gateways.
 //!
-//! A request costs two calls: one that takes the slot, within [`RedisSettings::timeout`], and one that gives it back,
-//! which nobody waits for. What happens when Redis cannot be asked is the store's [`OnStoreFailure`]. Leases are renewed
-//! by one task, not one for each request: every [`Concurrency::renew_every`] it writes all of them as one
-//! pipeline to each server (of 512 at most, so that each is answered within the deadline of a call); it ends when no
-//! lease is left.
+//! A request costs two calls: one acquires the slot, within [`RedisSettings::timeout`]; the other releases it, and no
+//! request waits for that one. If Redis is unreachable, the store's [`OnStoreFailure`] decides. One task renews the
+//! leases of all requests: every [`Concurrency::renew_every`] it writes them as one pipeline to each server. A pipeline
+//! has at most 512 renewals, so that the reply arrives within the deadline of a call. The task ends with the last lease.
 //!
-//! A release that Redis does not get is not repeated, and the lease ends by itself.
+//! A release that Redis does not receive is not repeated; the lease expires.
 //!
 //! [`RedisSettings::timeout`]: crate::store::redis::RedisSettings::timeout
 
@@ -15,9 +14,8 @@ mod releases;
 mod renewal;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use self::call::Operation;
+use self::call::SlotOperation;
 pub use self::releases::Releases;
 use self::renewal::Registry;
 use super::leases::Step;
@@ -28,26 +26,23 @@ use super::stats::LeaseStats;
 use super::{Acquired, Acquisition, Lease, LeaseStore};
 use crate::key::BucketKey;
 use crate::store::OnStoreFailure;
-use crate::store::redis::{HashSlot, Operation as Purpose, RedisClient};
+use crate::store::fallback::RETRY_AFTER;
+use crate::store::redis::{HashSlot, Operation, RedisClient};
 use crate::verdict::{Outcome, Source, Verdict};
 
-/// What the slots of `key` are called in Redis, for people who look for them there. `hash_id`: the key id is written as
-/// a hash.
+/// Returns the Redis key of the slots of `key`, for operators. `hash_id`: the key id is written as a hash.
 #[must_use]
 pub fn key_name(key: BucketKey<'_>, hash_id: bool) -> String {
     String::from_utf8_lossy(&call::name(key, hash_id)).into_owned()
 }
 
-/// When a client that was refused because of Redis should ask again: recovery takes no longer.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// Grants slots that are kept in Redis; clones share everything.
+/// Store of slots in Redis; clones share everything.
 #[derive(Clone)]
 pub struct RedisLeases {
     shared: Arc<Shared>,
 }
 
-/// What requests and the task that renews share.
+/// State that requests and the renewal task share.
 struct Shared {
     client: Arc<RedisClient>,
     rule: Concurrency,
@@ -59,26 +54,25 @@ struct Shared {
     releases: Arc<Releases>,
 }
 
-/// A slot that was asked for, and given back when this is dropped, granted or not: nobody may be there any more to hear
-/// the answer, or it may come too late.
-struct Held {
+/// A requested slot, released on drop unless Redis refused it. The future may be dropped before the reply arrives.
+struct Slot {
     shared: Arc<Shared>,
     name: Arc<[u8]>,
     owner: Owner,
-    state: State,
+    state: SlotState,
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
-    /// Nobody knows yet.
-    Asked,
+enum SlotState {
+    /// Requested; the reply is unknown.
+    Requested,
     /// Granted, and renewed.
     Granted,
-    /// Refused: there is nothing to give back.
+    /// Refused; there is nothing to release.
     Refused,
 }
 
-/// What to do without Redis.
+/// Decision without Redis.
 enum Fallback {
     Local(Named),
     Allow,
@@ -88,8 +82,8 @@ enum Fallback {
 // === impl RedisLeases ===
 
 impl RedisLeases {
-    /// Grants slots in the Redis of `client` under `rule`, and those of `local` where `on_store_failure` says so.
-    /// Releases that are on their way are known to `releases`.
+    /// Creates a store of slots under `rule` in the Redis of `client`, and in `local` where `on_store_failure` says so.
+    /// `releases` counts the releases in flight.
     #[must_use]
     pub fn new(
         client: Arc<RedisClient>,
@@ -104,7 +98,7 @@ impl RedisLeases {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Whether key ids are secrets: then Redis gets a hash of them. To be said before the first request.
+    /// Sends hashes of key ids, for ids that are secrets (default: false). Must be called before the first request.
     #[must_use]
     pub fn hash_keys(mut self, hash_keys: bool) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
@@ -123,25 +117,25 @@ impl LeaseStore for RedisLeases {
             OnStoreFailure::Deny => Fallback::Deny,
         };
         let name = call::name(key, shared.hash_keys);
-        let Ok(ticket) = shared.client.ticket_for(Purpose::Lease, || HashSlot::of(&name)) else {
+        let Ok(request) = shared.client.request(Operation::Lease, || HashSlot::of(&name)) else {
             return Acquisition::Ready(shared.without_redis(fallback));
         };
         let owner = Owner::fresh();
-        let cmd = call::command(Operation::Acquire, &name, owner, &shared.rule);
-        let mut held = Held { shared: Arc::clone(shared), name: name.into(), owner, state: State::Asked };
+        let cmd = call::command(SlotOperation::Acquire, &name, owner, &shared.rule);
+        let mut slot = Slot { shared: Arc::clone(shared), name: name.into(), owner, state: SlotState::Requested };
         Acquisition::Pending(Box::pin(async move {
-            match ticket.run(&call::SCRIPT, &cmd, call::reply).await {
+            match request.run(&call::SCRIPT, &cmd, call::reply).await {
                 Ok(reply) if reply.step == Step::Refused => {
-                    held.refuse();
+                    slot.refuse();
                     Acquired::denied(Source::Redis)
                 }
                 Ok(reply) => {
-                    held.begin();
-                    let remaining = held.shared.rule.limit().saturating_sub(reply.held);
-                    Acquired::granted(remaining, Source::Redis, Lease::new(held))
+                    slot.grant();
+                    let remaining = slot.shared.rule.limit().saturating_sub(reply.held);
+                    Acquired::granted(remaining, Source::Redis, Lease::new(slot))
                 }
-                // It may have been granted: dropped with a release.
-                Err(_) => held.shared.without_redis(fallback),
+                // The slot may have been granted: dropping it sends a release.
+                Err(_) => slot.shared.without_redis(fallback),
             }
         }))
     }
@@ -155,44 +149,44 @@ impl Shared {
         match fallback {
             Fallback::Local(key) => self.local.acquire_named(key, Source::Fallback),
             Fallback::Allow => unseen(Outcome::Allowed),
-            Fallback::Deny => unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER }),
+            Fallback::Deny => unseen(Outcome::StoreUnavailable { retry_after: RETRY_AFTER }),
         }
     }
 
-    /// Gives a slot back without waiting for it, once.
+    /// Releases a slot in the background, once.
     fn release(&self, name: &[u8], owner: Owner) {
-        let ticket = self.client.ticket_for(Purpose::Lease, || HashSlot::of(name));
-        let (Ok(ticket), Ok(runtime)) = (ticket, tokio::runtime::Handle::try_current()) else { return };
-        let cmd = call::command(Operation::Release, name, owner, &self.rule);
-        let under_way = self.releases.begin();
+        let request = self.client.request(Operation::Lease, || HashSlot::of(name));
+        let (Ok(request), Ok(runtime)) = (request, tokio::runtime::Handle::try_current()) else { return };
+        let cmd = call::command(SlotOperation::Release, name, owner, &self.rule);
+        let in_flight = self.releases.start();
         runtime.spawn(async move {
-            // What fails is counted with the calls that failed.
-            let _ = ticket.run(&call::SCRIPT, &cmd, call::reply).await;
-            drop(under_way);
+            // Failures are counted with the failed calls.
+            let _ = request.run(&call::SCRIPT, &cmd, call::reply).await;
+            drop(in_flight);
         });
     }
 }
 
-// === impl Held ===
+// === impl Slot ===
 
-impl Held {
+impl Slot {
     fn refuse(&mut self) {
-        self.state = State::Refused;
+        self.state = SlotState::Refused;
     }
 
-    fn begin(&mut self) {
-        self.state = State::Granted;
+    fn grant(&mut self) {
+        self.state = SlotState::Granted;
         self.shared.stats.began();
-        renewal::begin(&self.shared, self.owner, &self.name);
+        renewal::start(&self.shared, self.owner, &self.name);
     }
 }
 
-impl Drop for Held {
+impl Drop for Slot {
     fn drop(&mut self) {
         match self.state {
-            State::Refused => return,
-            State::Asked => {}
-            State::Granted => {
+            SlotState::Refused => return,
+            SlotState::Requested => {}
+            SlotState::Granted => {
                 self.shared.stats.ended();
                 self.shared.registry.end(self.owner);
             }

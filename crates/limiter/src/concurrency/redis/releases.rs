@@ -1,17 +1,17 @@
-//! Releases that are on their way.
+//! Releases in flight.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Counts the releases that Redis has not answered yet, so that a process which ends can wait for them: a lease that is
-/// not given back is missing until it ends.
+/// Number of releases that Redis has not confirmed yet. A process that shuts down can wait for them: a slot that is not
+/// released is missing until its lease expires.
 #[derive(Debug)]
 pub struct Releases(watch::Sender<usize>);
 
-/// One of them, until it is dropped.
-pub(super) struct UnderWay(Arc<Releases>);
+/// A release in flight; it ends on drop.
+pub(super) struct InFlight(Arc<Releases>);
 
 impl Default for Releases {
     fn default() -> Self {
@@ -20,19 +20,19 @@ impl Default for Releases {
 }
 
 impl Releases {
-    /// Waits until none is under way, `at_most` so long.
+    /// Waits up to `at_most` until no release is in flight.
     pub async fn settled(&self, at_most: Duration) {
         let mut count = self.0.subscribe();
         let _ = tokio::time::timeout(at_most, count.wait_for(|count| *count == 0)).await;
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+    pub(super) fn start(self: &Arc<Self>) -> InFlight {
         self.0.send_modify(|count| *count += 1);
-        UnderWay(Arc::clone(self))
+        InFlight(Arc::clone(self))
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.0.send_modify(|count| *count -= 1);
     }

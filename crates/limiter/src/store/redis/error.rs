@@ -1,4 +1,4 @@
-//! Why Redis did not decide.
+//! Reasons why Redis did not decide.
 
 use std::error::Error;
 use std::io;
@@ -6,74 +6,76 @@ use std::sync::Arc;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-/// Why Redis did not decide a request. Its name counts it in metrics; the user reads the message in a log line.
+use crate::store::breaker::FailureReason;
+
+/// Reason why Redis did not decide a request. [`as_str`](Self::as_str) labels it in metrics; the message is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreError {
-    /// No answer within the budget.
-    #[error("redis did not answer in time: look for slow commands, or raise `redis.timeout`")]
+    /// No reply before the deadline.
+    #[error("redis did not reply in time: look for slow commands, or raise `redis.timeout`")]
     Timeout,
-    /// No connection is live, or it broke before the answer.
-    #[error("there is no connection to redis")]
+    /// No connection is live, or it broke before the reply.
+    #[error("no connection to redis")]
     Disconnected,
-    /// Redis failed moments ago and is not asked.
-    #[error("redis failed moments ago and is not asked for now")]
+    /// The circuit breaker is open after recent failures.
+    #[error("the circuit breaker for redis is open after recent failures")]
     BreakerOpen,
     /// `LOADING`: Redis reads its data set.
     #[error("redis is loading its data set")]
     Loading,
-    /// `BUSY`: a script of somebody's runs for too long.
-    #[error("redis is busy with a script that runs for too long")]
+    /// `BUSY`: a script, possibly of another client, exceeds its time limit.
+    #[error("redis is busy with a script that exceeds its time limit")]
     Busy,
-    /// `OOM`: Redis may not take more memory.
-    #[error("redis has reached its `maxmemory`: give it more")]
+    /// `OOM`: Redis has reached `maxmemory`.
+    #[error("redis has reached its `maxmemory`: raise it")]
     Oom,
     /// `MISCONF`: Redis cannot write its snapshot and refuses writes.
     #[error("redis refuses writes because it cannot save its snapshot")]
     Misconf,
-    /// `NOREPLICAS`: too few replicas follow the primary (`min-replicas-to-write`).
+    /// `NOREPLICAS`: fewer replicas are connected than `min-replicas-to-write`.
     #[error("redis refuses writes because too few replicas are connected to it")]
     NoReplicas,
-    /// `READONLY` or `MASTERDOWN`: this is a replica.
+    /// `READONLY` or `MASTERDOWN`: the server is a replica.
     #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
     ReadOnly,
-    /// The login was refused, or there was none.
+    /// The credentials were refused, or missing.
     #[error(
         "redis refused the login: check user name and password, in `redis.url` or `redis.username` and `redis.password`"
     )]
     Auth,
-    /// The user may not do what is asked of Redis.
+    /// The user lacks a permission (ACL).
     #[error(
-        "redis does not let its user do this: grant it the command or the keys that it names (docs/redis.md, Rights)"
+        "the redis user lacks a permission: grant it the command or the key that redis names (docs/redis.md, Rights)"
     )]
     NoPerm,
-    /// No TLS connection came about.
+    /// The TLS handshake failed.
     #[error(
-        "redis and the gateway do not agree on TLS: check `redis.tls.ca`, that the server's certificate is for the host \
-         in use, and whether it wants one of this client (`redis.tls.cert`, `redis.tls.key`)"
+        "the TLS handshake with redis failed: check `redis.tls.ca`, that the server's certificate is for the host in \
+         use, and whether the server requires a client certificate (`redis.tls.cert`, `redis.tls.key`)"
     )]
     Tls,
-    /// The server knows no `EVALSHA` or no `SCRIPT`.
+    /// The server does not know `EVALSHA` or `SCRIPT`.
     #[error(
-        "redis runs no scripts: give limiters `atomicity: lock`, which goes with `fixed-window` and \
+        "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window` and \
          `sliding-window-counter`, or `store: memory`"
     )]
     NoScripts,
-    /// No node of a cluster keeps the key at the moment.
+    /// No node of the cluster serves the key's slot.
     #[error(
-        "no node of the redis cluster keeps the key at the moment; a node of a cluster is named under \
-         `redis.cluster.nodes`, and not in `redis.url`"
+        "no node of the redis cluster serves the key's slot; to connect to a cluster, list its nodes under \
+         `redis.cluster.nodes` instead of `redis.url`"
     )]
     ClusterDown,
-    /// Redis' time is in none of the windows that this machine's time is near.
+    /// Redis' time is outside of the calendar windows that this machine sent.
     #[error("the clocks of redis and of this machine differ by more than a window")]
     Clocks,
-    /// Anything else, such as an answer that makes no sense.
-    #[error("redis answered with an error that the limiter does not know")]
+    /// Any other error, such as an invalid reply.
+    #[error("redis replied with an unknown error")]
     Other,
 }
 
-/// What a plain `ERR` of a script carries inside: codes as `-OOM ...` before Redis 7, and since then, without a code,
-/// that the user may not run a command or touch a key.
+/// Texts within a plain `ERR` of a script: error codes as `-OOM ...` before Redis 7, and permission errors without a code
+/// since then.
 const NESTED: [(&str, StoreError); 8] = [
     ("differ by more than a window", StoreError::Clocks),
     ("-OOM ", StoreError::Oom),
@@ -86,7 +88,7 @@ const NESTED: [(&str, StoreError); 8] = [
 ];
 
 impl StoreError {
-    /// Every kind, in the order in which they are declared.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 16] = [
         Self::Timeout,
         Self::Disconnected,
@@ -106,7 +108,7 @@ impl StoreError {
         Self::Other,
     ];
 
-    /// The word for it in metrics and logs.
+    /// Label in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -129,32 +131,32 @@ impl StoreError {
         }
     }
 
-    /// Its place in [`ALL`](Self::ALL).
-    pub(super) fn index(self) -> usize {
+    /// Index in [`ALL`](Self::ALL).
+    pub(crate) fn index(self) -> usize {
         self as usize
     }
 
-    /// What a client error means here.
-    pub(super) fn of(error: &RedisError) -> Self {
+    /// Classifies an error of the driver.
+    pub(crate) fn classify(error: &RedisError) -> Self {
         match error.kind() {
             ErrorKind::AuthenticationFailed => Self::Auth,
             ErrorKind::Server(ServerErrorKind::NoPerm) => Self::NoPerm,
             ErrorKind::Server(ServerErrorKind::BusyLoading) => Self::Loading,
             ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => Self::ReadOnly,
-            // Redirections that lead nowhere.
+            // Redirections that could not be followed.
             ErrorKind::Server(
                 ServerErrorKind::ClusterDown
                 | ServerErrorKind::Moved
                 | ServerErrorKind::Ask
                 | ServerErrorKind::TryAgain,
             ) => Self::ClusterDown,
-            ErrorKind::Io if is_of_tls(error) => Self::Tls,
+            ErrorKind::Io if is_tls_error(error) => Self::Tls,
             ErrorKind::Io | ErrorKind::Parse => Self::Disconnected,
-            _ => Self::of_code(error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
+            _ => Self::from_code(error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
         }
     }
 
-    fn of_code(code: &str, detail: &str) -> Self {
+    fn from_code(code: &str, detail: &str) -> Self {
         match code {
             "OOM" => Self::Oom,
             "MISCONF" => Self::Misconf,
@@ -168,16 +170,33 @@ impl StoreError {
     }
 }
 
-/// Whether a connection failed because of TLS: only there data that was read can be wrong. What Redis said would be
+impl FailureReason for StoreError {
+    fn label(&self) -> &'static str {
+        self.as_str()
+    }
+}
+
+/// Message of the server or the operating system. The driver adds no credentials. A server that repeats an unknown
+/// command, such as `HELLO 3 AUTH …`, is cut short.
+pub(crate) fn describe(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => {
+            format!("{code} {}", detail.split_once(", with args beginning with").map_or(detail, |(start, _)| start))
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// True if a connection failed because of TLS: only the TLS layer reports invalid data. Invalid replies of Redis are
 /// [`ErrorKind::Parse`].
-fn is_of_tls(error: &RedisError) -> bool {
+fn is_tls_error(error: &RedisError) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let source = source.and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// Whether a server says that it does not know a command with which scripts are loaded or run: ``unknown command `EVALSHA`,
-/// with args ...``, in one quote or another.
+/// True if the server does not know a command that loads or runs scripts: ``unknown command `EVALSHA`, with args ...``,
+/// in any kind of quotes.
 fn is_unknown_script_command(detail: &str) -> bool {
     let name = detail.strip_prefix("unknown command ").map(|rest| rest.trim_start_matches(['\'', '`', '"']));
     name.is_some_and(|name| {
@@ -194,16 +213,16 @@ mod tests {
 
     fn of_reply(reply: &str) -> StoreError {
         let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
-        StoreError::of(&value.extract_error().unwrap_err())
+        StoreError::classify(&value.extract_error().unwrap_err())
     }
 
     #[test]
-    fn every_kind_has_its_place() {
+    fn every_reason_has_its_index() {
         assert!(StoreError::ALL.iter().enumerate().all(|(index, kind)| kind.index() == index));
     }
 
     #[test]
-    fn error_replies_are_told_apart() {
+    fn error_replies_are_classified() {
         for (reply, kind) in [
             ("LOADING Redis is loading the dataset in memory", StoreError::Loading),
             ("BUSY Redis is busy running a script", StoreError::Busy),
@@ -231,10 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_is_one() {
+    fn a_broken_connection_is_classified_as_disconnected() {
         let broken = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
-        assert_eq!(StoreError::of(&broken), StoreError::Disconnected);
+        assert_eq!(StoreError::classify(&broken), StoreError::Disconnected);
         let garbled = RedisError::from(std::io::Error::from(std::io::ErrorKind::InvalidData));
-        assert_eq!(StoreError::of(&garbled), StoreError::Tls);
+        assert_eq!(StoreError::classify(&garbled), StoreError::Tls);
     }
 }

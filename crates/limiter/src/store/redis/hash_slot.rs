@@ -1,23 +1,23 @@
-//! In which slot of Redis Cluster a key is.
+//! Hash slots of Redis Cluster.
 
 use crc::{CRC_16_XMODEM, Crc};
 
 const CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// One of the 16,384 slots among which the nodes of a cluster share the keys.
+/// One of the 16,384 slots that the nodes of a cluster share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HashSlot(u16);
 
 impl HashSlot {
-    /// How many there are.
+    /// Number of slots.
     pub(crate) const COUNT: u16 = 16_384;
 
-    /// The slot of that number, if there is one.
+    /// Slot `number`, if it exists.
     pub(crate) fn new(number: u16) -> Option<Self> {
         (number < Self::COUNT).then_some(Self(number))
     }
 
-    /// The slot of `key`: of what is within its first braces, unless that is nothing (Redis Cluster specification,
+    /// Slot of `key`: the hash of the text within its first braces, unless that is empty (Redis Cluster specification,
     /// "Hash tags").
     pub(crate) fn of(key: &[u8]) -> Self {
         let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
@@ -28,7 +28,7 @@ impl HashSlot {
         Self(CRC16.checksum(tag.unwrap_or(key)) % Self::COUNT)
     }
 
-    /// Its number.
+    /// Number of the slot, from 0 to 16,383.
     pub(crate) fn number(self) -> u16 {
         self.0
     }
@@ -39,10 +39,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_specification() {
+    fn slots_match_the_specification() {
         let slot = |key: &str| HashSlot::of(key.as_bytes()).number();
         assert_eq!(slot("123456789"), 0x31C3);
-        // CLUSTER KEYSLOT says so.
+        // As CLUSTER KEYSLOT replies.
         assert_eq!(slot("foo"), 12_182);
         assert_eq!(slot("gcra.{foo}"), slot("request_rate_limiter.{foo}.tokens"));
         assert_eq!(slot("foo{}{bar}"), 8_363);

@@ -1,4 +1,4 @@
-//! Which servers there are, and how to reach them.
+//! Settings of a Redis client: servers, credentials, TLS and deadlines.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,120 +7,110 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::dial::Dial;
-
-/// How to reach Redis. Its `Debug` form hides what may hold a password.
+/// Settings of a Redis client. The `Debug` form omits everything that may hold a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Which servers there are.
+    /// Servers to connect to.
     pub servers: Servers,
-    /// Who logs in. Goes before what a URL says.
+    /// Credentials. They take precedence over those in a URL.
     pub login: Login,
-    /// The number of the database; `None`: the URL's, or 0. A cluster has only 0.
+    /// Database number; `None`: the URL's, or 0. A cluster has database 0 only.
     pub database: Option<u32>,
-    /// How TLS is spoken; `None`: not at all, unless the URL begins with `rediss://`.
+    /// TLS settings; `None`: plain TCP, unless the URL begins with `rediss://`.
     pub tls: Option<Tls>,
-    /// Speak RESP2, which servers before Redis 6 need. With RESP3 an idle connection notices that it was closed.
+    /// Uses RESP2, which servers before Redis 6 need. With RESP3 an idle connection notices that it was closed.
     pub resp2: bool,
-    /// The longest time a decision waits for Redis: queueing and reply. The default of 100 ms is what a user hardly
-    /// notices and a Redis in the same data centre keeps a hundredfold.
+    /// Longest time a decision waits for Redis, queueing included. The default is 100 ms: users hardly notice it, and a
+    /// Redis in the same data centre replies a hundred times faster.
     pub timeout: Duration,
-    /// Connections of this client to each server. One carries tens of thousands of decisions a second, and more of them
-    /// share the calls out into smaller writes; the default is 1.
+    /// Connections to each server. The default is 1, which carries tens of thousands of decisions a second. More
+    /// connections split the calls into smaller writes.
     pub connections: NonZeroUsize,
-    /// Whether decisions that wait at the same moment go out as one call of one script, which saves a fifth to a third of
-    /// Redis' time for each (`filters/benches/README.md`); the default, and without effect in a cluster. A proxy in front
-    /// of Redis that sends keys to different servers does not want this: such a call has keys of many hash tags.
+    /// Sends decisions that wait at the same moment as one call of one script (the default). This saves a fifth to a
+    /// third of Redis' time for each decision (`filters/benches/README.md`). It has no effect in a cluster. Disable it
+    /// behind a proxy that spreads keys over several servers: such a call has keys of many hash tags.
     pub batch: bool,
 }
 
-/// The servers that keep the keys.
+/// Servers that keep the keys.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Servers {
-    /// One, by its URL: `redis://[user:password@]host[:port][/db]`, `rediss://` for TLS, or `redis+unix:///path`. Ending
-    /// in `?protocol=resp2` it asks for that.
+    /// One server, by URL: `redis://[user:password@]host[:port][/db]`, `rediss://` for TLS, or `redis+unix:///path`.
+    /// The suffix `?protocol=resp2` selects RESP2.
     One(String),
-    /// The one that Sentinels call the primary.
+    /// The primary that Sentinels name.
     Sentinel(Sentinel),
-    /// A cluster, found through any of these nodes.
+    /// A cluster, discovered through any of these nodes.
     Cluster(Vec<HostPort>),
 }
 
-/// Where to ask for the primary.
+/// Sentinels that know the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentinel {
-    /// The name under which Sentinels watch the primary.
+    /// Name of the primary in the Sentinels' configuration.
     pub master: String,
-    /// The Sentinels, in the order in which they are asked.
+    /// Sentinels, in the order in which they are asked.
     pub nodes: Vec<HostPort>,
-    /// Who logs in to a Sentinel; nobody, unless told.
+    /// Credentials for the Sentinels; the default has none.
     pub login: Login,
 }
 
-/// A host, by name or address, and a TCP port.
+/// Host name or address, and TCP port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// A name, an IPv4 address, or an IPv6 address without brackets.
     pub host: String,
-    /// The port.
+    /// TCP port.
     pub port: u16,
 }
 
-/// User (Redis 6 and later) and password.
+/// User name (Redis 6 and later) and password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Login {
-    /// `None`: the user `default`.
+    /// User name; `None`: the user `default`.
     pub username: Option<String>,
-    /// `None`: no login.
+    /// Password; `None`: no authentication.
     pub password: Option<String>,
 }
 
-/// How TLS is spoken.
+/// TLS settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Certificates of the authorities that are trusted, as a PEM file; `None`: those of the system.
+    /// PEM file of trusted CA certificates; `None`: the system's.
     pub ca: Option<PathBuf>,
-    /// This client's certificate, with its chain, and its key, as PEM files.
+    /// PEM files of the client certificate with its chain, and of its key.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// Settings with which no client can start.
+/// Settings that no client can start with.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RedisSettingsError {
-    /// The URL is none that the client understands. It is not repeated, since it may hold a password.
+    /// Invalid URL. The message does not repeat it, since it may hold a password.
     #[error("`redis.url` must look like redis://user:password@host:6379/0: {reason}")]
     Url {
-        /// What is wrong with it.
+        /// Parser's message.
         reason: String,
     },
-    /// A budget of nothing.
+    /// The timeout is 0.
     #[error("`redis.timeout` must be more than 0")]
     ZeroTimeout,
     /// A topology or TLS setting that cannot work.
     #[error("{0}")]
     Unusable(String),
-    /// Started outside of a tokio runtime.
+    /// The client was started outside of a tokio runtime.
     #[error("the redis client must be started inside a tokio runtime")]
     NoRuntime,
 }
 
 impl RedisSettings {
-    /// Settings for the one server at `url` with the defaults of the rest.
+    /// Settings for the server at `url`, with default values for the rest.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self::of(Servers::One(url.into()))
     }
 
-    /// Finds what no client could start with, as far as it shows without a server: the URL, and TLS with its files.
-    ///
-    /// # Errors
-    /// As [`RedisClient::start`](super::RedisClient::start).
-    pub fn check(&self) -> Result<(), RedisSettingsError> {
-        Dial::new(self).map(drop)
-    }
-
-    /// Settings for `servers` with the defaults of the rest.
+    /// Settings for `servers`, with default values for the rest.
     #[must_use]
     pub fn of(servers: Servers) -> Self {
         Self {

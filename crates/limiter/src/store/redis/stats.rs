@@ -1,62 +1,77 @@
-//! What is counted of calls.
+//! Counters of calls of Redis.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::error::StoreError;
-use super::hot::{CallSizes, Sizes};
 
-/// What a call is for.
+/// Purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Decides a request.
     Decide,
-    /// Corrects what a request took.
+    /// Corrects the cost of a request.
     Settle,
-    /// Takes, renews or gives back slots of a concurrency limiter.
+    /// Acquires, renews or releases slots of a concurrency limiter.
     Lease,
-    /// Looks up who has which plan.
+    /// Looks up the plan of a key.
     Plan,
-    /// Takes from stocks, fills or sets them.
-    Stock,
-    /// Brings counts of use.
+    /// Reads, sets, grants or withdraws prepaid quota.
+    Quota,
+    /// Delivers usage counts.
     Metering,
-    /// Says that a gateway lives, and asks how many do.
+    /// Reports that a gateway is running, and counts gateways.
     Heartbeat,
-    /// Reads a server's figures.
+    /// Reads a server's `INFO`.
     Info,
 }
 
-/// How long calls took, from the leave to call until the answer or the deadline: queueing included, calls that their
-/// callers gave up left out.
+/// Latency histogram of calls, from the start of a request to its reply or deadline. It includes queueing and excludes
+/// calls that the caller dropped.
 #[derive(Debug, Default)]
 pub struct Latencies {
     buckets: [AtomicU64; Latencies::BOUNDS_US.len() + 1],
     sum_us: AtomicU64,
 }
 
-/// What clients counted, for as long as anybody asks: a client that takes another's place may go on with its counts.
+/// Counters of one or more clients. They outlive a client, so its successor may continue them.
 ///
-/// Clients of one thread had best share one, and those of several none: who writes alone needs not wait.
+/// Share one value among the clients of one thread, and none between threads: an uncontended counter is cheap.
 #[derive(Debug, Default)]
 pub struct RedisStats {
     failures: [AtomicU64; StoreError::ALL.len()],
     latencies: [Latencies; Operation::ALL.len()],
-    pub(super) script_misses: AtomicU64,
-    pub(super) connects: AtomicU64,
-    pub(super) denied_from_memory: AtomicU64,
-    pub(super) paid_in_advance: AtomicU64,
-    pub(super) call_sizes: Sizes,
+    pub(crate) script_misses: AtomicU64,
+    pub(crate) connects: AtomicU64,
+    pub(crate) denial_cache_hits: AtomicU64,
+    pub(crate) lease_hits: AtomicU64,
+    pub(crate) call_sizes: CallSizeCounters,
+}
+
+/// Calls that decided requests, by the number of requests in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallSizes {
+    /// Calls for at most 1, 2, 4, ... 1,024 requests, and more than in the bucket before.
+    pub calls: [u64; 11],
+    /// Requests in all calls.
+    pub requests: u64,
+}
+
+/// Running counters behind [`CallSizes`].
+#[derive(Debug, Default)]
+pub(crate) struct CallSizeCounters {
+    calls: [AtomicU64; 11],
+    requests: AtomicU64,
 }
 
 // === impl Operation ===
 
 impl Operation {
-    /// Every operation, in the order in which they are declared.
+    /// All operations, in the order of their declaration.
     pub const ALL: [Self; 8] =
-        [Self::Decide, Self::Settle, Self::Lease, Self::Plan, Self::Stock, Self::Metering, Self::Heartbeat, Self::Info];
+        [Self::Decide, Self::Settle, Self::Lease, Self::Plan, Self::Quota, Self::Metering, Self::Heartbeat, Self::Info];
 
-    /// The word for it in metrics.
+    /// Label in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,19 +79,19 @@ impl Operation {
             Self::Settle => "settle",
             Self::Lease => "lease",
             Self::Plan => "plan",
-            Self::Stock => "stock",
+            Self::Quota => "stock",
             Self::Metering => "metering",
             Self::Heartbeat => "heartbeat",
             Self::Info => "info",
         }
     }
 
-    pub(super) fn runs_script(self) -> bool {
+    pub(crate) fn runs_script(self) -> bool {
         !matches!(self, Self::Plan | Self::Info)
     }
 
-    /// Whether requests depend on it: what fails of the others is no decision that Redis did not make.
-    pub(super) fn serves_requests(self) -> bool {
+    /// True if requests depend on the call. Failures of other calls do not count as failed decisions.
+    pub(crate) fn serves_requests(self) -> bool {
         !matches!(self, Self::Heartbeat | Self::Info)
     }
 }
@@ -84,26 +99,26 @@ impl Operation {
 // === impl Latencies ===
 
 impl Latencies {
-    /// The upper bounds of the buckets in microseconds; a last one holds what took longer. A Redis nearby answers within
-    /// the first three, and the default budget of a decision is the tenth.
+    /// Upper bounds of the buckets in microseconds; a last bucket holds longer calls. A Redis in the same network
+    /// replies within the first three; the default timeout of a decision is the tenth.
     pub const BOUNDS_US: [u64; 13] =
         [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
 
-    /// Counts a call that took `took`.
-    pub fn observe(&self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    /// Records a call that took `elapsed`.
+    pub fn observe(&self, elapsed: Duration) {
+        let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         let bucket = Self::BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(Self::BOUNDS_US.len());
         self.buckets[bucket].fetch_add(1, Relaxed);
         self.sum_us.fetch_add(us, Relaxed);
     }
 
-    /// How many calls fell into each bucket and into no lower one.
+    /// Number of calls in each bucket (not cumulative).
     #[must_use]
     pub fn buckets(&self) -> [u64; Self::BOUNDS_US.len() + 1] {
         std::array::from_fn(|at| self.buckets[at].load(Relaxed))
     }
 
-    /// How long all calls took together, in microseconds.
+    /// Total time of all calls in microseconds.
     #[must_use]
     pub fn sum_us(&self) -> u64 {
         self.sum_us.load(Relaxed)
@@ -113,50 +128,78 @@ impl Latencies {
 // === impl RedisStats ===
 
 impl RedisStats {
-    pub(super) fn failed(&self, kind: StoreError) {
+    pub(crate) fn record_failure(&self, kind: StoreError) {
         self.failures[kind.index()].fetch_add(1, Relaxed);
     }
 
-    /// Requests that were denied without a call, since Redis had said for how long they are.
+    /// Requests denied from the denial cache, without a call.
     #[must_use]
-    pub fn denied_from_memory(&self) -> u64 {
-        self.denied_from_memory.load(Relaxed)
+    pub fn denial_cache_hits(&self) -> u64 {
+        self.denial_cache_hits.load(Relaxed)
     }
 
-    /// Requests that passed without a call, since one before them had brought more than was asked for.
+    /// Requests allowed from a lease, without a call.
     #[must_use]
-    pub fn paid_in_advance(&self) -> u64 {
-        self.paid_in_advance.load(Relaxed)
+    pub fn lease_hits(&self) -> u64 {
+        self.lease_hits.load(Relaxed)
     }
 
-    /// Calls that decided requests, by for how many at a time.
+    /// Calls that decided requests, by the number of requests in each.
     #[must_use]
     pub fn call_sizes(&self) -> CallSizes {
-        self.call_sizes.read()
+        self.call_sizes.snapshot()
     }
 
-    /// Decisions that Redis did not make, by the reason.
+    /// Decisions that Redis did not make, by reason.
     #[must_use]
     pub fn failures(&self) -> [(StoreError, u64); StoreError::ALL.len()] {
         StoreError::ALL.map(|kind| (kind, self.failures[kind.index()].load(Relaxed)))
     }
 
-    /// How long calls took that were for `operation`.
+    /// Latencies of calls for `operation`.
     #[must_use]
     pub fn latencies(&self, operation: Operation) -> &Latencies {
         &self.latencies[operation as usize]
     }
 
-    /// Calls for which the script had to be loaded again.
+    /// Calls that had to load their script again.
     #[must_use]
     pub fn script_misses(&self) -> u64 {
         self.script_misses.load(Relaxed)
     }
 
-    /// Connections that were made.
+    /// Connections established.
     #[must_use]
     pub fn connects(&self) -> u64 {
         self.connects.load(Relaxed)
+    }
+}
+
+// === impl CallSizes ===
+
+impl CallSizes {
+    /// Sum of both values.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let calls = std::array::from_fn(|at| self.calls[at] + other.calls[at]);
+        Self { calls, requests: self.requests + other.requests }
+    }
+}
+
+// === impl CallSizeCounters ===
+
+impl CallSizeCounters {
+    pub(crate) fn record(&self, requests: usize) {
+        let at = requests.max(1).next_power_of_two().trailing_zeros() as usize;
+        self.calls[at.min(self.calls.len() - 1)].fetch_add(1, Relaxed);
+        self.requests.fetch_add(requests as u64, Relaxed);
+    }
+
+    fn snapshot(&self) -> CallSizes {
+        CallSizes {
+            calls: self.calls.each_ref().map(|calls| calls.load(Relaxed)),
+            requests: self.requests.load(Relaxed),
+        }
     }
 }
 
@@ -165,12 +208,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_its_place() {
+    fn every_operation_has_its_index() {
         assert!(Operation::ALL.iter().enumerate().all(|(index, operation)| *operation as usize == index));
     }
 
     #[test]
-    fn a_call_falls_into_the_first_bucket_that_holds_it() {
+    fn a_call_is_counted_in_the_first_bucket_that_holds_it() {
         let latencies = Latencies::default();
         for us in [0, 100, 101, 1_000_000, 1_000_001] {
             latencies.observe(Duration::from_micros(us));
@@ -178,5 +221,13 @@ mod tests {
         let buckets = latencies.buckets();
         assert_eq!((buckets[0], buckets[1], buckets[12], buckets[13]), (2, 1, 1, 1));
         assert_eq!((buckets.iter().sum::<u64>(), latencies.sum_us()), (5, 2_000_202));
+    }
+
+    #[test]
+    fn call_sizes_are_counted_by_powers_of_two() {
+        let sizes = CallSizeCounters::default();
+        [1, 2, 3, 4, 5, 1_024].into_iter().for_each(|requests| sizes.record(requests));
+        let CallSizes { calls, requests } = sizes.snapshot();
+        assert_eq!((requests, &calls[..4], calls[10]), (1_039, &[1, 1, 2, 1][..], 1));
     }
 }

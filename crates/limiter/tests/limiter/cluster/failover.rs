@@ -1,4 +1,4 @@
-//! Replicas that take over.
+//! Failover to replicas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use super::{PATIENT, USUAL, all_failures, clients, connected, ids_on, one_key, s
 use crate::model::answer;
 use crate::support::{ask, eventually};
 
-/// A list of two rules, whose script no connection loads beforehand.
+/// Two rules in a list; no connection loads their script beforehand.
 async fn ask_list(store: &impl Store, id: &str, burst: u64) -> Verdict {
     let rules = [one_key(burst), two_keys(burst + 1)];
     let check = |(scope, rule)| Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 };
@@ -21,7 +21,7 @@ async fn ask_list(store: &impl Store, id: &str, burst: u64) -> Verdict {
     answer(store.decide(&checks)).await
 }
 
-/// What is asked for one key without a pause until told to stop: how much was admitted, by Redis and without it.
+/// Continuous requests for one key until stopped. Counts those admitted by Redis and without it.
 struct Load {
     stop: Arc<AtomicBool>,
     by_redis: Arc<AtomicU64>,
@@ -57,7 +57,7 @@ impl Load {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failover_in_order_is_followed_without_a_failure_and_with_every_count() {
+async fn a_manual_failover_loses_no_request_and_no_count() {
     const BURST: u64 = 300;
     let cluster = Cluster::start();
     let client = connected(&cluster, PATIENT).await;
@@ -80,13 +80,13 @@ async fn a_failover_in_order_is_followed_without_a_failure_and_with_every_count(
     assert_eq!(all_failures(&client), 0, "{:?}", client.status());
     assert!(client.status().script_misses >= 1, "the new primary did not know the list");
     let serving = cluster.nodes[replica].address.to_string();
-    eventually("the map knows", async || client.status().nodes.iter().any(|node| node.name == serving)).await;
+    eventually("the map is updated", async || client.status().nodes.iter().any(|node| node.name == serving)).await;
     assert_eq!(client.status().nodes.len(), 3);
-    eventually("the old one is left", async || clients(&cluster.nodes[primary]) == 0).await;
+    eventually("the old primary is abandoned", async || clients(&cluster.nodes[primary]) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_dies_is_replaced_within_a_second_of_the_cluster_and_one_more_burst_at_most() {
+async fn a_dead_primary_is_replaced_within_a_second_at_the_cost_of_one_burst() {
     const BURST: u64 = 50;
     let mut cluster = Cluster::start();
     let client = connected(&cluster, USUAL).await;
@@ -102,10 +102,10 @@ async fn a_primary_that_dies_is_replaced_within_a_second_of_the_cluster_and_one_
     let found = eventually("redis decides", async || ask(&store, &probe, &ample).await.source == Source::Redis).await;
     assert!(found < Duration::from_secs(3), "{found:?}");
     let (by_redis, without, slowest) = load.end().await;
-    assert!(by_redis <= 2 * BURST, "what was lost with the primary is one burst at most: {by_redis}");
-    assert!(without <= BURST, "and the gateway's own is one: {without}");
+    assert!(by_redis <= 2 * BURST, "at most one burst was lost with the primary: {by_redis}");
+    assert!(without <= BURST, "the fallback admits at most one burst: {without}");
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
-    // The old one comes back as a replica, and nobody asks it.
+    // The old primary returns as a replica and gets no calls.
     cluster.nodes[primary].launch();
     tokio::task::block_in_place(|| cluster.wait_complete());
     assert_eq!(ask(&store, &probe, &ample).await.source, Source::Redis);
@@ -114,7 +114,7 @@ async fn a_primary_that_dies_is_replaced_within_a_second_of_the_cluster_and_one_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_hangs_is_replaced_too_and_not_asked_when_it_goes_on() {
+async fn a_hanging_primary_is_replaced_and_gets_no_calls_when_it_resumes() {
     let cluster = Cluster::start();
     let client = connected(&cluster, USUAL).await;
     let primary = cluster.serving()[0];

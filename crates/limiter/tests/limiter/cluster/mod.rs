@@ -1,13 +1,13 @@
 //! The limiter against a Redis Cluster.
 
-mod apart;
+mod cross_slot;
 mod failover;
-mod many;
+mod fan_out;
+mod monitor;
 mod outages;
 mod redirects;
 mod resharding;
 mod routing;
-mod watching;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{HostPort, RedisClient, RedisSettings, RedisStore, Servers, StoreError};
 use tollgate_test_support::{Cluster, PATIENCE, RedisServer};
 
-/// For tests in which nothing may be late, however busy the machine is.
+/// Timeout for tests in which no call may be late on a busy machine.
 const PATIENT: Duration = Duration::from_secs(20);
 
-/// What a gateway waits for by default.
+/// A gateway's default timeout.
 const USUAL: Duration = Duration::from_millis(100);
 
 fn seeds<'a>(nodes: impl IntoIterator<Item = &'a RedisServer>) -> Vec<HostPort> {
     nodes.into_iter().map(|node| HostPort { host: "127.0.0.1".into(), port: node.port }).collect()
 }
 
-/// A client that knows those seeds, and is not connected yet.
+/// A client with those seeds that is not connected yet.
 fn client_of(seeds: Vec<HostPort>, timeout: Duration) -> Arc<RedisClient> {
     RedisClient::start(&RedisSettings { timeout, ..RedisSettings::of(Servers::Cluster(seeds)) }).unwrap()
 }
@@ -46,7 +46,7 @@ fn store(client: &Arc<RedisClient>) -> RedisStore {
     RedisStore::new(Arc::clone(client), Arc::new(local), OnStoreFailure::Local)
 }
 
-/// Key ids of the limiter `r` whose buckets `nodes[node]` keeps.
+/// Key ids of the limiter `r` with buckets on `nodes[node]`.
 fn ids_on(cluster: &Cluster, node: usize, count: usize) -> Vec<String> {
     let ids = (0..).map(|number| format!("id{number}"));
     ids.filter(|id| cluster.primary_of(slot(cluster, id)) == node).take(count).collect()
@@ -56,7 +56,7 @@ fn slot(cluster: &Cluster, id: &str) -> u16 {
     cluster.slot(&format!("r.{id}"))
 }
 
-/// So many in an hour, of which none comes back while a test runs.
+/// A limit for an hour, so that nothing is refilled while a test runs.
 fn hourly(burst: u64) -> TokenBucket {
     TokenBucket::new(1, Duration::from_secs(3_600), burst).unwrap()
 }
@@ -69,7 +69,7 @@ fn one_key(burst: u64) -> Rule {
     Rule::Gcra(hourly(burst))
 }
 
-/// How many clients a node has, beside the one that asks it.
+/// Number of a node's clients, without the one that counts them.
 fn clients(node: &RedisServer) -> usize {
     node.query::<String>(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap().lines().count()
 }

@@ -1,4 +1,4 @@
-//! A node that hangs, dies, or has lost a range.
+//! A node that hangs, dies, or has lost its slots.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn state(client: &RedisClient, cluster: &Cluster, node: usize) -> BreakerState {
     client.status().nodes.iter().find(|known| known.name == name).unwrap().breaker
 }
 
-/// The 99th percentile of 2,000 decisions, all of them Redis'.
+/// 99th percentile of 2,000 decisions, all made by Redis.
 async fn slow(store: &impl Store, ids: &[&str]) -> Duration {
     let ample = one_key(1_000_000);
     let mut took = Vec::new();
@@ -30,7 +30,7 @@ async fn slow(store: &impl Store, ids: &[&str]) -> Duration {
 }
 
 #[tokio::test]
-async fn a_node_that_hangs_degrades_its_own_keys_alone() {
+async fn a_hanging_node_affects_only_its_own_keys() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let store = Arc::new(store(&client));
@@ -41,7 +41,7 @@ async fn a_node_that_hangs_degrades_its_own_keys_alone() {
     }
     let before = slow(&*store, &[&other, &third]).await;
     cluster.nodes[0].freeze();
-    // Its keys wait for no longer than they may, and soon not at all, while others are decided as ever.
+    // Its keys wait up to the timeout, and soon not at all; others are decided as before.
     let bystander = {
         let store = Arc::clone(&store);
         tokio::spawn(async move { slow(&*store, &[&other, &third]).await })
@@ -58,19 +58,19 @@ async fn a_node_that_hangs_degrades_its_own_keys_alone() {
     }
     let degraded = start.elapsed();
     assert!(degraded < Duration::from_secs(3), "{degraded:?} for 1,000 decisions");
-    // For a machine on which other tests run; both are printed.
+    // The bound allows for a machine on which other tests run; both figures are printed.
     assert!(meanwhile < before * 2 + Duration::from_millis(30), "{before:?} before, {meanwhile:?} meanwhile");
     assert_eq!(state(&client, &cluster, 0), BreakerState::Open);
     assert_eq!([1, 2].map(|node| state(&client, &cluster, node)), [BreakerState::Closed; 2]);
     cluster.nodes[0].thaw();
-    let back = eventually("it is back", async || ask(&*store, &own, &ample).await.source == Source::Redis).await;
+    let back = eventually("the node is back", async || ask(&*store, &own, &ample).await.source == Source::Redis).await;
     assert!(back < Duration::from_secs(3), "{back:?}");
     println!("1,000 decisions without the node: {degraded:?}; back after {back:?}");
     println!("99th percentile of other nodes' keys: {before:?} before, {meanwhile:?} meanwhile");
 }
 
 #[tokio::test]
-async fn a_node_that_dies_is_missed_by_its_own_keys_alone() {
+async fn a_dead_node_affects_only_its_own_keys() {
     let mut cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let store = store(&client);
@@ -85,11 +85,11 @@ async fn a_node_that_dies_is_missed_by_its_own_keys_alone() {
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     cluster.nodes[0].launch();
-    eventually("it is back", async || ask(&store, &own, &ample).await.source == Source::Redis).await;
+    eventually("the node is back", async || ask(&store, &own, &ample).await.source == Source::Redis).await;
 }
 
 #[tokio::test]
-async fn a_slot_that_nobody_keeps_is_of_no_concern_to_others() {
+async fn an_unassigned_slot_does_not_affect_others() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let store = store(&client);
@@ -104,5 +104,5 @@ async fn a_slot_that_nobody_keeps_is_of_no_concern_to_others() {
     assert!(client.status().connected() && state(&client, &cluster, 0) == BreakerState::Closed);
     cluster.nodes[0].query::<()>(&["CLUSTER", "ADDSLOTS", &slot]).unwrap();
     let asked = async || ask(&store, &ids[0], &one_key(1_000_000)).await.source == Source::Redis;
-    eventually("it is kept again", asked).await;
+    eventually("the slot is served again", asked).await;
 }

@@ -1,4 +1,4 @@
-//! Slots that are moved, held at every step.
+//! Redirections at every step of a slot migration.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{PATIENT, USUAL, all_failures, connected, hourly, ids_on, one_key, sl
 use crate::model::answer;
 use crate::support::ask;
 
-/// Asks, and wants Redis to say that so much is left.
+/// Decides a request in Redis and returns the remaining tokens.
 async fn left(store: &RedisStore, id: &str, rule: &Rule) -> u64 {
     let verdict = ask(store, id, rule).await;
     assert_eq!(verdict.source, Source::Redis, "{id} {rule:?}");
@@ -21,13 +21,13 @@ async fn left(store: &RedisStore, id: &str, rule: &Rule) -> u64 {
 }
 
 #[tokio::test]
-async fn a_slot_that_moved_is_followed_once_and_known_then() {
+async fn a_moved_slot_causes_one_redirection() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let (store, id, rule) = (store(&client), ids_on(&cluster, 0, 1).remove(0), two_keys(9));
     assert_eq!(left(&store, &id, &rule).await, 8);
     cluster.move_slot(slot(&cluster, &id), 1);
-    // Nor is it known there that the script was loaded once.
+    // The new node does not know the script either.
     cluster.nodes[1].query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
     for expected in [7, 6, 5] {
         assert_eq!(left(&store, &id, &rule).await, expected);
@@ -38,17 +38,21 @@ async fn a_slot_that_moved_is_followed_once_and_known_then() {
 }
 
 #[tokio::test]
-async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
+async fn a_migrating_slot_is_served_by_both_nodes() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let (store, id) = (store(&client), ids_on(&cluster, 0, 1).remove(0));
     let (gcra, window) = (one_key(9), two_keys(9));
     assert_eq!(left(&store, &id, &gcra).await, 8);
     let moving = cluster.begin_move(slot(&cluster, &id), 2);
-    assert_eq!(left(&store, &id, &gcra).await, 7, "it is still here");
+    assert_eq!(left(&store, &id, &gcra).await, 7, "it is still on the source node");
     moving.move_key(&format!("gcra.{{r.{id}}}"));
-    assert_eq!([left(&store, &id, &gcra).await, left(&store, &id, &gcra).await], [6, 5], "it is there by now");
-    // A bucket of two keys that neither node has yet.
+    assert_eq!(
+        [left(&store, &id, &gcra).await, left(&store, &id, &gcra).await],
+        [6, 5],
+        "it is on the target node by now"
+    );
+    // A bucket with two keys that neither node has yet.
     assert_eq!([left(&store, &id, &window).await, left(&store, &id, &window).await], [8, 7]);
     let list = [one_key(9), Rule::Quota(Quota::new(9).unwrap())];
     let ask_list = async || {
@@ -66,7 +70,7 @@ async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
 }
 
 #[tokio::test]
-async fn a_call_of_which_one_key_has_moved_waits_for_the_other() {
+async fn a_call_with_one_migrated_key_waits_for_the_other() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let (store, id) = (store(&client), ids_on(&cluster, 0, 1).remove(0));
@@ -83,7 +87,7 @@ async fn a_call_of_which_one_key_has_moved_waits_for_the_other() {
     };
     let (source, waits) = (&cluster.nodes[0], &call);
     tokio::task::yield_now().await;
-    crate::support::eventually("it is told to try again", async || told(source)).await;
+    crate::support::eventually("the node replies TRYAGAIN", async || told(source)).await;
     assert!(!waits.is_finished());
     moving.move_key(&format!("request_rate_limiter.{{r.{id}}}.timestamp"));
     let verdict = call.await.unwrap();
@@ -93,7 +97,7 @@ async fn a_call_of_which_one_key_has_moved_waits_for_the_other() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_served_in_time_is_decided_without_redis_and_spares_the_node() {
+async fn an_unserved_call_falls_back_without_opening_the_breaker() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     let store = store(&client);
@@ -109,7 +113,7 @@ async fn a_call_that_cannot_be_served_in_time_is_decided_without_redis_and_spare
 }
 
 #[tokio::test]
-async fn a_node_that_joins_is_connected_to_when_it_is_named() {
+async fn a_joining_node_is_connected_when_a_redirection_names_it() {
     let mut cluster = Cluster::primaries();
     let client = connected(&cluster, PATIENT).await;
     let (store, ids) = (store(&client), ids_on(&cluster, 0, 2));
@@ -121,14 +125,14 @@ async fn a_node_that_joins_is_connected_to_when_it_is_named() {
     let at = [known.port.to_string(), (known.port + 10_000).to_string()];
     joins.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &at[0], &at[1]]).unwrap();
     cluster.nodes.push(joins);
-    // Until it thinks well of the cluster it serves nobody.
-    wait("all know it", || {
+    // It serves no requests until it considers the cluster healthy.
+    wait("all nodes know the new node", || {
         let info = |node: &RedisServer| node.query::<String>(&["CLUSTER", "INFO"]).unwrap();
         let knows = |info: String| info.contains("known_nodes:4") && info.contains("cluster_state:ok");
         cluster.nodes.iter().map(info).all(knows)
     });
     let moving = cluster.begin_move(slot(&cluster, &ids[0]), 3);
-    assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8, "asked for there, before a slot is its own");
+    assert_eq!(left(&store, &ids[0], &two_keys(9)).await, 8, "called there before it owns a slot");
     moving.move_keys();
     assert_eq!(left(&store, &ids[0], &one_key(9)).await, 7);
     moving.finish();

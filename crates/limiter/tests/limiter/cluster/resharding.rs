@@ -1,4 +1,4 @@
-//! Slots that are moved to and fro under load.
+//! Slots that migrate back and forth under load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,14 +11,14 @@ use tollgate_test_support::Cluster;
 use super::{PATIENT, all_failures, connected, ids_on, one_key, slot, store, two_keys};
 use crate::support::ask;
 
-/// What each bucket admits.
+/// Capacity of each bucket.
 const BURST: u64 = 500;
 
-/// How often each of two gateways asks for each bucket.
+/// Requests of each of two gateways for each bucket.
 const ASKS: u64 = 400;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_move_to_and_fro_under_load_and_every_count_is_exact() {
+async fn counts_stay_exact_while_slots_migrate_under_load() {
     let cluster = Arc::new(Cluster::primaries());
     let clients = [connected(&cluster, PATIENT).await, connected(&cluster, PATIENT).await];
     let ids = ids_on(&cluster, 0, 3);

@@ -1,4 +1,4 @@
-//! Who is asked.
+//! Routing of calls to nodes.
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use super::{
 use crate::support::{ask, eventually};
 
 #[tokio::test]
-async fn each_key_is_decided_where_it_is_kept_and_only_primaries_are_connected_to() {
+async fn each_key_is_decided_on_its_node_and_only_primaries_are_connected() {
     let cluster = Cluster::start();
-    // One that nobody listens at, and one node: the others are learnt from it.
+    // One address without a listener, and one node from which the others are discovered.
     let nobody = HostPort { host: "127.0.0.1".into(), port: free_address().port() };
     let client = client_of(vec![nobody, seeds(&cluster.nodes)[1].clone()], PATIENT);
     assert!(client.wait_connected(PATIENCE).await, "{:?}", client.status());
@@ -40,7 +40,7 @@ async fn each_key_is_decided_where_it_is_kept_and_only_primaries_are_connected_t
 }
 
 #[tokio::test]
-async fn a_node_that_hangs_holds_up_neither_the_start_nor_others() {
+async fn a_hanging_node_delays_neither_the_start_nor_others() {
     let cluster = Cluster::primaries();
     let ids: Vec<_> = (0..3).map(|node| ids_on(&cluster, node, 1).remove(0)).collect();
     cluster.nodes[0].freeze();
@@ -54,11 +54,11 @@ async fn a_node_that_hangs_holds_up_neither_the_start_nor_others() {
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     assert_eq!(ask(&store, &ids[0], &ample).await.source, Source::Fallback);
     cluster.nodes[0].thaw();
-    eventually("it is found", async || ask(&store, &ids[0], &ample).await.source == Source::Redis).await;
+    eventually("the cluster is found", async || ask(&store, &ids[0], &ample).await.source == Source::Redis).await;
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_down_at_start_is_found_when_it_comes() {
+async fn a_cluster_that_is_down_at_start_is_found_later() {
     let mut cluster = Cluster::primaries();
     let ids: Vec<_> = (0..3).map(|node| ids_on(&cluster, node, 1).remove(0)).collect();
     cluster.nodes.iter_mut().for_each(RedisServer::kill);
@@ -76,7 +76,7 @@ async fn a_cluster_that_is_down_at_start_is_found_when_it_comes() {
 }
 
 #[tokio::test]
-async fn nodes_are_known_by_their_names_or_by_the_host_that_was_asked() {
+async fn nodes_are_named_by_hostname_or_by_the_host_that_was_asked() {
     for (arguments, host) in [
         (
             &["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"][..],
@@ -100,7 +100,7 @@ async fn nodes_are_known_by_their_names_or_by_the_host_that_was_asked() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_cluster_is_told() {
+async fn a_server_without_cluster_support_is_reported() {
     let server = RedisServer::start();
     let client = client_of(seeds([&server]), USUAL);
     client.wait_attempted(PATIENCE).await;
@@ -110,13 +110,13 @@ async fn a_server_that_is_no_cluster_is_told() {
 }
 
 #[tokio::test]
-async fn a_client_that_was_shut_down_leaves_no_connection() {
+async fn a_client_closes_all_connections_on_shutdown() {
     let cluster = Cluster::primaries();
     let client = connected(&cluster, USUAL).await;
     assert!(cluster.nodes.iter().all(|node| clients(node) == 1));
     client.shutdown();
     assert_eq!(ask(&store(&client), "a", &one_key(1)).await.source, Source::Fallback);
     for node in &cluster.nodes {
-        eventually("it is closed", async || clients(node) == 0).await;
+        eventually("the connections are closed", async || clients(node) == 0).await;
     }
 }

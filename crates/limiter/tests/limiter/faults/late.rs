@@ -1,4 +1,4 @@
-//! Replies that come after their time.
+//! Late replies.
 
 use std::time::Duration;
 
@@ -7,28 +7,27 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::verdict::Source;
 use tollgate_test_support::Fault;
 
-use super::{BUDGET, Stage};
+use super::{BUDGET, Fixture};
 use crate::support::{ask, eventually};
 
-/// Gives nothing back while a test lasts, so that what is left tells how often it was asked.
+/// A bucket that refills nothing during a test, so that the remaining tokens count the decisions.
 fn daily(burst: u64) -> Rule {
     Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), burst).unwrap())
 }
 
-/// Two keys whose answers cannot be mistaken for each other's, and delays on both sides of the budget: whatever is
-/// answered belongs to who asked, and to this question.
+/// Two keys with distinguishable replies, and delays on both sides of the timeout: each reply must reach its own request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn late_replies_are_nobody_elses() {
-    let stage = Stage::start().await;
-    let store = stage.store(OnStoreFailure::Allow);
+async fn late_replies_reach_no_other_request() {
+    let fixture = Fixture::start().await;
+    let store = fixture.store(OnStoreFailure::Allow);
     let keys = [("small", daily(1_000)), ("large", daily(1_000_000))];
     let (mut asked, mut last) = ([0; 2], [None; 2]);
     let (mut answered, mut missed) = (0, 0);
     for delay in [60, 95, 105, 130, 180].repeat(5) {
-        // Two that may come too late, and then, over the same connection and behind them, three that come at once.
+        // Two calls that may be late, and behind them on the same connection three that are not.
         for (turn, which) in [0, 1, 1, 0, 1].into_iter().enumerate() {
             let delay = if turn < 2 { Duration::from_millis(delay) } else { Duration::ZERO };
-            stage.proxy.set(Fault::Delay(delay));
+            fixture.proxy.set(Fault::Delay(delay));
             let (key, rule) = &keys[which];
             let verdict = ask(&store, key, rule).await;
             asked[which] += 1;
@@ -42,27 +41,27 @@ async fn late_replies_are_nobody_elses() {
             assert!(possible.contains(&left), "{key}, {delay:?}: {left} is not in {possible:?}");
             last[which] = Some(left);
         }
-        stage.recovery().await;
+        fixture.recovery().await;
     }
     println!("{answered} answered, {missed} too late");
     assert!(answered >= 30 && missed >= 10, "{answered} {missed}");
-    assert!(stage.client.status().connects < 20, "late replies alone do not cost the connection");
+    assert!(fixture.client.status().connects < 20, "late replies alone do not close the connection");
 }
 
-/// A call that ran and was not answered in time is not sent again.
+/// A call that ran and was not answered in time is not repeated.
 #[tokio::test]
-async fn what_may_have_been_charged_is_not_charged_twice() {
-    let stage = Stage::start().await;
-    let store = stage.store(OnStoreFailure::Allow);
+async fn a_call_that_may_have_run_is_not_charged_twice() {
+    let fixture = Fixture::start().await;
+    let store = fixture.store(OnStoreFailure::Allow);
     let rule = daily(1_000);
     ask(&store, "k", &rule).await;
-    stage.proxy.set(Fault::HoldReplies);
+    fixture.proxy.set(Fault::HoldReplies);
     for _ in 0..2 {
         assert_eq!(ask(&store, "k", &rule).await.source, Source::Fallback);
     }
-    eventually("both ran", async || stage.proxy.calls() == 3).await;
-    stage.proxy.set(Fault::Pass);
-    // A busy machine may make it late once more: that has been charged as well.
+    eventually("both ran", async || fixture.proxy.calls() == 3).await;
+    fixture.proxy.set(Fault::Pass);
+    // A busy machine may make it late once more; that call was charged as well.
     let mut late = 0;
     let left = loop {
         let verdict = ask(&store, "k", &rule).await;
@@ -73,6 +72,10 @@ async fn what_may_have_been_charged_is_not_charged_twice() {
         assert!(late < 20);
         tokio::time::sleep(BUDGET).await;
     };
-    assert_eq!(left + u64::try_from(stage.proxy.calls()).unwrap(), 1_000, "each call took one, and no other ran");
-    assert!(stage.proxy.calls() <= 4 + late);
+    assert_eq!(
+        left + u64::try_from(fixture.proxy.calls()).unwrap(),
+        1_000,
+        "each call took one token, and no other ran"
+    );
+    assert!(fixture.proxy.calls() <= 4 + late);
 }

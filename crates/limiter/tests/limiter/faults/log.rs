@@ -1,4 +1,4 @@
-//! What was asked and answered, and what must hold of it.
+//! Log of decisions, and the properties that it must have.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 use super::{LIMIT, MOST, POLICIES};
 
-/// A decision: asked for at `sent`, made at some moment until `answered`.
+/// A decision: requested at `sent`, made at some moment until `answered`.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Entry {
     pub(super) verdict: Verdict,
 }
 
-/// All of them.
+/// All decisions.
 pub(super) struct Log {
     entries: Vec<Entry>,
 }
@@ -36,14 +36,14 @@ impl Log {
         Self { entries }
     }
 
-    /// How many were asked for between two moments, and how many of them were decided without Redis.
+    /// Number of requests between two moments, and of those decided without Redis.
     pub(super) fn during(&self, begin: Instant, end: Instant) -> (usize, usize) {
         let during = || self.entries.iter().filter(|entry| entry.sent >= begin && entry.sent <= end);
         (during().count(), during().filter(|entry| entry.is_without_redis()).count())
     }
 
-    /// Nobody waited, each policy did what it says, and no limit was passed. Returns the longest wait.
-    pub(super) fn assert_bearable(&self) -> Duration {
+    /// Asserts the longest wait, the policies and the limits. Returns the longest wait.
+    pub(super) fn assert_tolerated(&self) -> Duration {
         for entry in &self.entries {
             assert!(entry.took() < MOST, "{entry:?}");
             let meant = match (entry.key, entry.is_without_redis()) {
@@ -60,7 +60,7 @@ impl Log {
         self.entries.iter().map(Entry::took).max().unwrap()
     }
 
-    /// In no window of time did one place, Redis or this process, admit more than burst + rate × time.
+    /// Asserts that neither Redis nor this process admitted more than burst + rate × time in any window.
     fn assert_bounded(&self, key: &str, without_redis: bool) {
         let counted = |entry: &&Entry| {
             entry.key == key && entry.is_without_redis() == without_redis && entry.verdict.is_allowed()

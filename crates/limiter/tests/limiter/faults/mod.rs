@@ -1,15 +1,15 @@
-//! A Redis that fails in every way, behind a proxy, while clients ask: nobody waits past the budget, limits hold, and
-//! Redis decides again soon after.
+//! Redis failing in every way, behind a proxy, under load: no request waits past the timeout, limits hold, and Redis
+//! decides again soon after.
 #![allow(clippy::print_stdout)] // measured times
 
 mod errors;
 mod gateways;
-mod gone;
+mod invalid_replies;
 mod late;
 mod log;
-mod nonsense;
 mod scripts;
-mod silent;
+mod unreachable;
+mod unresponsive;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -27,46 +27,46 @@ use tollgate_test_support::{Fault, FaultProxy, PATIENCE};
 use crate::support::{RedisServer, ask, eventually, rule};
 use log::{Entry, Log};
 
-/// What a decision may wait for Redis.
+/// Timeout of a decision.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// What a decision may take on a machine whose cores have other things to do.
+/// Longest decision on a busy machine.
 const MOST: Duration = Duration::from_millis(1_500);
 
-/// How long a fault lasts that must not be waited for: longer than that.
+/// Duration of a fault: longer than that.
 const LONG: Duration = Duration::from_millis(2_500);
 
-/// How soon after a fault Redis decides again; the promise is a second, the rest is for a busy machine.
-const SOON: Duration = Duration::from_secs(3);
+/// Longest time after a fault until Redis decides again: one second, and the rest for a busy machine.
+const MAX_RECOVERY: Duration = Duration::from_secs(3);
 
-/// The rate and the burst of the rule under which clients ask.
+/// Rate and burst of the clients' rule.
 const LIMIT: (u64, u64) = (50, 20);
 
-/// The keys asked for, each after what its store does without Redis.
+/// Keys of the requests, each named after its store's policy.
 const POLICIES: [(&str, OnStoreFailure); 3] =
     [("local", OnStoreFailure::Local), ("allow", OnStoreFailure::Allow), ("deny", OnStoreFailure::Deny)];
 
-/// A Redis, the proxy before it, and a client of that.
-struct Stage {
+/// A Redis, a proxy in front of it, and a client of the proxy.
+struct Fixture {
     server: RedisServer,
     proxy: FaultProxy,
     client: Arc<RedisClient>,
 }
 
-impl Stage {
+impl Fixture {
     async fn start() -> Self {
         Self::with_budget(BUDGET).await
     }
 
     async fn with_budget(timeout: Duration) -> Self {
-        Self::before(RedisServer::start(), timeout).await
+        Self::with_server(RedisServer::start(), timeout).await
     }
 
-    async fn before(server: RedisServer, timeout: Duration) -> Self {
-        Self::before_with(server, |settings| settings.timeout = timeout).await
+    async fn with_server(server: RedisServer, timeout: Duration) -> Self {
+        Self::with_settings(server, |settings| settings.timeout = timeout).await
     }
 
-    async fn before_with(server: RedisServer, change: impl FnOnce(&mut RedisSettings)) -> Self {
+    async fn with_settings(server: RedisServer, change: impl FnOnce(&mut RedisSettings)) -> Self {
         let proxy = FaultProxy::start(server.address);
         let mut settings = RedisSettings::new(proxy.url());
         change(&mut settings);
@@ -80,17 +80,17 @@ impl Stage {
         RedisStore::new(Arc::clone(&self.client), local, on_store_failure)
     }
 
-    /// Decisions that Redis did not make, for whatever reason.
+    /// Decisions that Redis did not make, for any reason.
     fn failures(&self) -> u64 {
         self.client.status().failures.iter().map(|(_, count)| count).sum()
     }
 
-    /// The same for one reason.
+    /// Decisions that Redis did not make, for one reason.
     fn failures_of(&self, kind: StoreError) -> u64 {
         self.client.status().failures.iter().find(|(known, _)| *known == kind).unwrap().1
     }
 
-    /// Connections to the proxy that the client keeps open, as the system knows them.
+    /// Open connections from the client to the proxy, as the system counts them.
     fn sockets(&self) -> usize {
         let (proxy, established) = (format!("{:04X}", self.proxy.address.port()), "01");
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -101,34 +101,34 @@ impl Stage {
         table.lines().skip(1).filter(is_ours).count()
     }
 
-    /// Asks under load, with `fault` for so long in between; what came of it bears the fault.
-    async fn bear(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
+    /// Sends load and applies `fault` in between. Asserts that the decisions tolerate it.
+    async fn run_fault(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
         let load = Load::start(self);
-        load.more(60).await;
+        load.wait_for(60).await;
         self.proxy.set(fault);
         let begin = Instant::now();
         tokio::time::sleep(lasting).await;
         let end = Instant::now();
         self.proxy.set(Fault::Pass);
         let back = self.recovery().await;
-        load.more(60).await;
+        load.wait_for(60).await;
         let log = load.stop().await;
-        let worst = log.assert_bearable();
+        let worst = log.assert_tolerated();
         let (during, without) = log.during(begin, end);
         println!("{name}: longest {worst:?}; {without} of {during} without redis; redis again after {back:?}");
-        assert!(without > 0, "{name}: the fault was felt");
-        assert!(back < SOON, "{name}: {back:?}");
+        assert!(without > 0, "{name}: the fault took effect");
+        assert!(back < MAX_RECOVERY, "{name}: {back:?}");
         log
     }
 
-    /// Asks with a key that nobody else uses until Redis decides; returns how long that took.
+    /// Sends requests with a separate key until Redis decides. Returns the time that took.
     async fn recovery(&self) -> Duration {
         let (store, ample) = (self.store(OnStoreFailure::Deny), rule(1_000_000, 1_000_000));
         eventually("redis decides again", async || ask(&store, "probe", &ample).await.source != Source::Fallback).await
     }
 }
 
-/// Clients that ask at a steady pace, each with one policy.
+/// Clients with a steady rate of requests, each with one policy.
 struct Load {
     ended: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -136,10 +136,10 @@ struct Load {
 }
 
 impl Load {
-    fn start(stage: &Stage) -> Self {
+    fn start(fixture: &Fixture) -> Self {
         let (ended, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let clients = POLICIES.iter().flat_map(|&(key, policy)| {
-            let store = stage.store(policy);
+            let store = fixture.store(policy);
             let client = {
                 let (ended, asked) = (Arc::clone(&ended), Arc::clone(&asked));
                 move || tokio::spawn(client(key, store.clone(), Arc::clone(&ended), Arc::clone(&asked)))
@@ -150,10 +150,10 @@ impl Load {
         Self { ended, asked, clients }
     }
 
-    /// Waits until so many more have been decided.
-    async fn more(&self, count: usize) {
+    /// Waits until `count` further requests are decided.
+    async fn wait_for(&self, count: usize) {
         let goal = self.asked.load(SeqCst) + count;
-        eventually("the load goes on", async || self.asked.load(SeqCst) >= goal).await;
+        eventually("requests continue", async || self.asked.load(SeqCst) >= goal).await;
     }
 
     async fn stop(self) -> Log {
@@ -187,7 +187,7 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
-/// Asks once under a rule that everybody keeps to.
+/// Decides one request under a rule that no limit interferes with.
 async fn decide(store: &impl Store, key: &str) -> Source {
     ask(store, key, &rule(1_000_000, 1_000_000)).await.source
 }

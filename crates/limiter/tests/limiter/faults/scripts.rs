@@ -1,4 +1,4 @@
-//! A Redis that forgets scripts, or keys.
+//! A Redis that loses scripts or keys.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::verdict::Source;
 use tollgate_test_support::Fault;
 
-use super::{SOON, Stage, decide};
+use super::{Fixture, MAX_RECOVERY, decide};
 use crate::support::{RedisServer, ask, eventually, store};
 
 const BURST: u64 = 1_000_000;
 
-/// Each answer says what is left, and no token comes back: they are all different, and none is missing.
+/// Each reply reports the remaining tokens, and nothing is refilled: all replies differ, and none is missing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flush_of_scripts_under_load_takes_one_token_a_request() {
+async fn a_script_flush_under_load_charges_each_request_once() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let asking: Vec<_> = (0..8)
@@ -48,37 +48,37 @@ async fn a_flush_of_scripts_under_load_takes_one_token_a_request() {
     assert!(client.status().script_misses >= 2);
 }
 
-/// Whoever waited for the script to be loaded would leave a moment in which it is forgotten again.
+/// A pause between loading and calling would let the script be flushed again.
 #[tokio::test]
-async fn a_script_that_was_forgotten_and_its_call_go_out_together() {
-    let stage = Stage::with_budget(Duration::from_secs(60)).await;
-    let store = stage.store(OnStoreFailure::Deny);
-    stage.server.query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
-    stage.proxy.once(Fault::HoldReplies);
+async fn a_flushed_script_and_its_call_are_sent_together() {
+    let fixture = Fixture::with_budget(Duration::from_secs(60)).await;
+    let store = fixture.store(OnStoreFailure::Deny);
+    fixture.server.query::<()>(&["SCRIPT", "FLUSH"]).unwrap();
+    fixture.proxy.once(Fault::HoldReplies);
     let asking = tokio::spawn(async move { decide(&store, "k").await });
-    eventually("redis has said that it knows no such script", async || stage.proxy.calls() == 1).await;
-    stage.proxy.set(Fault::Delay(Duration::from_secs(3_600)));
-    eventually("the call follows the script, which nobody confirms", async || stage.proxy.calls() == 2).await;
+    eventually("redis has said that it knows no such script", async || fixture.proxy.calls() == 1).await;
+    fixture.proxy.set(Fault::Delay(Duration::from_secs(3_600)));
+    eventually("the call follows the script without waiting for its reply", async || fixture.proxy.calls() == 2).await;
     asking.abort();
 }
 
 #[tokio::test]
-async fn a_redis_that_forgets_the_script_each_time_is_not_asked_for_ever() {
-    let stage = Stage::with_budget(Duration::from_secs(20)).await;
-    let store = stage.store(OnStoreFailure::Deny);
-    stage.proxy.set(Fault::error("NOSCRIPT No matching script. Please use EVAL."));
+async fn a_redis_that_never_keeps_the_script_is_not_called_for_ever() {
+    let fixture = Fixture::with_budget(Duration::from_secs(20)).await;
+    let store = fixture.store(OnStoreFailure::Deny);
+    fixture.proxy.set(Fault::error("NOSCRIPT No matching script. Please use EVAL."));
     assert_eq!(decide(&store, "k").await, Source::Fallback);
-    assert_eq!((stage.proxy.struck(), stage.proxy.calls()), (2, 0), "once, and once more after it was loaded");
-    stage.proxy.set(Fault::Pass);
-    let back = stage.recovery().await;
-    assert!(back < SOON, "{back:?}");
+    assert_eq!((fixture.proxy.struck(), fixture.proxy.calls()), (2, 0), "once, and once more after the load");
+    fixture.proxy.set(Fault::Pass);
+    let back = fixture.recovery().await;
+    assert!(back < MAX_RECOVERY, "{back:?}");
 }
 
-/// Keys that are gone are buckets that are full: as much again may be admitted, and nothing else happens.
+/// A missing key is a full bucket: one more burst may be admitted, and nothing else happens.
 #[tokio::test]
-async fn a_flush_of_keys_admits_one_burst_more() {
-    let stage = Stage::with_budget(Duration::from_secs(20)).await;
-    let store = stage.store(OnStoreFailure::Deny).denial_cache(false);
+async fn a_key_flush_admits_one_more_burst() {
+    let fixture = Fixture::with_budget(Duration::from_secs(20)).await;
+    let store = fixture.store(OnStoreFailure::Deny).denial_cache(false);
     let rule = Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), 5).unwrap());
     for _ in 0..2 {
         let mut admitted = 0;
@@ -88,11 +88,11 @@ async fn a_flush_of_keys_admits_one_burst_more() {
             admitted += usize::from(verdict.is_allowed());
         }
         assert_eq!(admitted, 5);
-        let keys: Vec<String> = stage.server.query(&["KEYS", "*"]).unwrap();
+        let keys: Vec<String> = fixture.server.query(&["KEYS", "*"]).unwrap();
         assert!(!keys.is_empty());
         for key in keys {
-            assert!(stage.server.query::<i64>(&["PTTL", &key]).unwrap() > 0, "{key} would stay for ever");
+            assert!(fixture.server.query::<i64>(&["PTTL", &key]).unwrap() > 0, "{key} would stay for ever");
         }
-        stage.server.query::<()>(&["FLUSHALL"]).unwrap();
+        fixture.server.query::<()>(&["FLUSHALL"]).unwrap();
     }
 }

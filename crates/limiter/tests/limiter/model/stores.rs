@@ -65,7 +65,7 @@ impl Stores {
 
     pub(crate) async fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) -> Result<(), String> {
         self.memory.settle(check, more, counted_at_us);
-        let is_taken = self.redis.settled(check, more, counted_at_us).await;
+        let is_taken = self.redis.settle_confirmed(check, more, counted_at_us).await;
         if is_taken { Ok(()) } else { Err("redis refused a correction".to_owned()) }
     }
 }

@@ -16,12 +16,12 @@ use crate::support::{ask, eventually, rule, store};
 
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What a slow machine may add to [`TIMEOUT`].
+/// Addition to [`TIMEOUT`] for a slow machine.
 const LONGEST: Duration = Duration::from_secs(3);
 
 const BURST: u64 = 200;
 
-/// Requests for one key, one after the other, for as long as it lives.
+/// Sequential requests for one key, until dropped.
 struct Load {
     admitted: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -47,7 +47,7 @@ impl Load {
         Self { admitted, stop, task, since: Instant::now() }
     }
 
-    /// A failover may lose what replicas had not heard of: a burst. What is admitted is bounded all the same.
+    /// A failover may lose writes that replicas did not receive: at most a burst. The admitted requests stay bounded.
     async fn check(self) {
         self.stop.store(true, SeqCst);
         let longest = self.task.await.unwrap();
@@ -74,7 +74,7 @@ async fn loaded(sentinels: &Sentinels) -> (RedisStore, Load) {
     (store, load)
 }
 
-/// Waits until Redis decides again, which it must within three seconds of the failover.
+/// Waits until Redis decides again, at most three seconds after the failover.
 async fn follows(sentinels: Sentinels, store: &RedisStore, old: usize, lost: Instant) -> (Sentinels, usize) {
     let (sentinels, new) = tokio::task::spawn_blocking(move || {
         let new = sentinels.other_primary(old).0;
@@ -95,7 +95,7 @@ async fn follows(sentinels: Sentinels, store: &RedisStore, old: usize, lost: Ins
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_dies_is_replaced() {
+async fn a_dead_primary_is_replaced() {
     let mut sentinels = sentinels().await;
     let (store, load) = loaded(&sentinels).await;
     let lost = Instant::now();
@@ -105,7 +105,7 @@ async fn a_primary_that_dies_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_hangs_is_replaced_and_not_written_when_it_wakes_up() {
+async fn a_hanging_primary_is_replaced_and_gets_no_writes_when_it_resumes() {
     let sentinels = sentinels().await;
     let (store, load) = loaded(&sentinels).await;
     let lost = Instant::now();
@@ -113,16 +113,16 @@ async fn a_primary_that_hangs_is_replaced_and_not_written_when_it_wakes_up() {
     let (sentinels, new) = follows(sentinels, &store, 0, lost).await;
     let old = &sentinels.data[0];
     old.thaw();
-    assert_eq!(old.info("role"), "master", "it does not know yet");
-    // What was on its way when it froze has arrived by now.
+    assert_eq!(old.info("role"), "master", "it has not been demoted yet");
+    // Commands in flight when it froze have arrived by now.
     let (before, elsewhere) = (script_calls(old), script_calls(&sentinels.data[new]));
-    eventually("decisions go on", async || script_calls(&sentinels.data[new]) > elsewhere + 100).await;
+    eventually("decisions continue", async || script_calls(&sentinels.data[new]) > elsewhere + 100).await;
     assert_eq!(script_calls(old), before);
     load.check().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ordered_failover_and_the_end_of_all_sentinels_cost_little() {
+async fn a_manual_failover_and_the_loss_of_all_sentinels_cost_little() {
     let sentinels = sentinels().await;
     let (store_of_load, load) = loaded(&sentinels).await;
     let patient = store(&connected(&settings(MASTER, nodes(&sentinels))).await, OnStoreFailure::Deny);

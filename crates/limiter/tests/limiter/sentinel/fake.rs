@@ -1,4 +1,4 @@
-//! Sentinels that say what they are told to.
+//! Fake Sentinels with scripted replies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use tollgate_limiter::store::redis::HostPort;
 
-/// What a Sentinel answers.
+/// Reply of a fake Sentinel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Says {
-    /// This port of 127.0.0.1 is the primary, since the failover of that number.
+    /// Port of the primary on 127.0.0.1, and the configuration epoch.
     Primary(u16, u64),
-    /// It watches nothing of that name.
+    /// It does not know the name.
     Unknown,
-    /// Nothing: it takes the question and is silent.
+    /// It does not reply.
     Nothing,
 }
 
-/// One Sentinel; it closes all connections when dropped.
+/// A fake Sentinel; it closes all connections on drop.
 pub(crate) struct FakeSentinel {
     pub(crate) address: HostPort,
     says: Arc<Mutex<Says>>,

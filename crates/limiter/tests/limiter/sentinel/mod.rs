@@ -1,8 +1,8 @@
-//! Where Sentinels say who the primary is.
+//! Discovery of the primary through Sentinels.
 
+mod credentials;
 mod failover;
 mod fake;
-mod logins;
 mod watch;
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate_limiter::store::redis::{HostPort, Login, RedisClient, RedisSettings, Sentinel, Servers};
 use tollgate_test_support::{RedisServer, Sentinels};
 
-/// Settings with which decisions wait for as long as a busy machine may take.
+/// Settings with a timeout that a busy machine does not exceed.
 fn settings(master: &str, nodes: Vec<HostPort>) -> RedisSettings {
     let sentinel = Sentinel { master: master.into(), nodes, login: Login::default() };
     RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::of(Servers::Sentinel(sentinel)) }
@@ -27,7 +27,7 @@ async fn connected(settings: &RedisSettings) -> Arc<RedisClient> {
     client
 }
 
-/// How many scripts a server has run.
+/// Number of scripts that a server has run.
 fn script_calls(server: &RedisServer) -> u64 {
     let info: String = server.query(&["INFO", "commandstats"]).unwrap();
     let calls =

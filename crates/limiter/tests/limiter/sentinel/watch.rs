@@ -1,4 +1,4 @@
-//! Whom a client believes, and how soon it follows.
+//! Verification of Sentinels' replies, and the delay until a client follows them.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ fn is_at(client: &RedisClient, server: &RedisServer) -> bool {
     status.live_connections > 0 && status.primary == Some(server.address.to_string())
 }
 
-/// Everybody is in order all the time: no error tells that the old primary is one no more.
+/// All servers work all the time: no error reports that the old primary was demoted.
 #[tokio::test]
-async fn an_old_primary_that_takes_writes_is_left() {
+async fn an_old_primary_that_takes_writes_is_abandoned() {
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let sentinels = three(Says::Primary(old.port, 1));
     let client = connected(&watched_by(&sentinels)).await;
@@ -37,9 +37,9 @@ async fn an_old_primary_that_takes_writes_is_left() {
     assert_eq!(ask(&store, "a", &rule(1, 100)).await.source, Source::Redis);
     assert_eq!(script_calls(&old), 1);
 
-    // Two of them do not know yet.
+    // Two Sentinels still name the old primary.
     sentinels[2].says(Says::Primary(new.port, 2));
-    let took = eventually("the new one is found", async || is_at(&client, &new)).await;
+    let took = eventually("the new primary is found", async || is_at(&client, &new)).await;
     assert!(took < Duration::from_secs(4), "{took:?}");
     let before = script_calls(&old);
     for _ in 0..50 {
@@ -49,7 +49,7 @@ async fn an_old_primary_that_takes_writes_is_left() {
 }
 
 #[tokio::test]
-async fn who_is_no_primary_is_not_used_whoever_says_so() {
+async fn a_replica_is_not_used_even_if_sentinels_name_it() {
     let primary = RedisServer::start();
     let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
     let sentinels = three(Says::Primary(primary.port, 1));
@@ -61,9 +61,9 @@ async fn who_is_no_primary_is_not_used_whoever_says_so() {
     assert_eq!(script_calls(&replica), 0);
 }
 
-/// Cut off with the old primary, as one Sentinel is: it says what it knew.
+/// One Sentinel is cut off together with the old primary, and names it.
 #[tokio::test]
-async fn fewer_than_half_do_not_lead_back() {
+async fn a_minority_does_not_lead_back_to_the_old_primary() {
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let [first, second, third] = three(Says::Primary(new.port, 2));
     let nodes = [&first, &second, &third].map(|sentinel| sentinel.address.clone());
@@ -72,14 +72,14 @@ async fn fewer_than_half_do_not_lead_back() {
     drop((first, second));
     third.says(Says::Primary(old.port, 1));
     new.query::<()>(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-    eventually("it is connected again", async || client.status().connects == 2).await;
+    eventually("the client reconnects", async || client.status().connects == 2).await;
     let verdict = ask(&store(&client, OnStoreFailure::Deny), "a", &rule(1, 1)).await;
     assert_eq!((verdict.source, script_calls(&old)), (Source::Redis, 0));
     assert!(is_at(&client, &new));
 }
 
 #[tokio::test]
-async fn nobody_who_knows_the_name_is_told() {
+async fn an_unknown_primary_name_is_reported() {
     let sentinels = three(Says::Unknown);
     let client = RedisClient::start(&watched_by(&sentinels)).unwrap();
     client.wait_attempted(Duration::from_secs(10)).await;
@@ -88,13 +88,13 @@ async fn nobody_who_knows_the_name_is_told() {
     assert!(text.contains("No such master"), "{text}");
     let primary = RedisServer::start();
     sentinels[1].says(Says::Primary(primary.port, 0));
-    eventually("it is found when one does", async || is_at(&client, &primary)).await;
+    eventually("the primary is found once a sentinel knows it", async || is_at(&client, &primary)).await;
     assert!(client.status().last_error().is_none());
 }
 
-/// A replica has not run what it refused, so the call goes on to the primary.
+/// A replica has not run a call that it refused, so the call goes on to the primary.
 #[tokio::test]
-async fn a_call_that_meets_a_demoted_primary_follows_to_the_new_one() {
+async fn a_call_to_a_demoted_primary_follows_to_the_new_one() {
     let old = RedisServer::start();
     let new = RedisServer::start();
     let sentinels = three(Says::Primary(old.port, 1));
@@ -110,7 +110,7 @@ async fn a_call_that_meets_a_demoted_primary_follows_to_the_new_one() {
 }
 
 #[tokio::test]
-async fn locks_follow_as_well() {
+async fn locked_stores_follow_as_well() {
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let sentinels = three(Says::Primary(old.port, 1));
     let client = connected(&watched_by(&sentinels)).await;
@@ -121,7 +121,7 @@ async fn locks_follow_as_well() {
     assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(8));
     assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(7));
     sentinels.iter().for_each(|sentinel| sentinel.says(Says::Primary(new.port, 2)));
-    eventually("the new one is found", async || is_at(&client, &new)).await;
-    assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(8), "the new one knows nothing of it");
+    eventually("the new primary is found", async || is_at(&client, &new)).await;
+    assert_eq!(ask(&locked, "a", &hourly).await.remaining, Some(8), "the new primary has no state");
     assert_eq!(old.query::<String>(&["GET", "window.{r.a}"]).unwrap().split(' ').next(), Some("2"));
 }

@@ -1,0 +1,178 @@
+//! Client that calls Redis within a deadline.
+
+mod fan_out;
+mod inner;
+mod notifier;
+mod outcome;
+mod request;
+mod send;
+mod status;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use tokio::runtime::Handle;
+use tokio::time::{Duration, Instant};
+
+pub(crate) use self::fan_out::Unanswered;
+use self::inner::ClientInner;
+pub(crate) use self::request::Request;
+pub use self::status::RedisStatus;
+use super::connection::{ConnectionContext, Connector};
+use super::error::StoreError;
+use super::hash_slot::HashSlot;
+use super::invalidation::Invalidations;
+use super::settings::{RedisSettings, RedisSettingsError, Servers};
+use super::stats::{Operation, RedisStats};
+use super::topology::{Node, Topology};
+use crate::store::breaker::Breakers;
+
+/// Connections to the servers of one Redis. Background tasks keep them alive until the client is dropped or shut down.
+pub struct RedisClient {
+    inner: Arc<ClientInner>,
+    /// State that the stores of this client share.
+    store_state: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+// === impl RedisClient ===
+
+impl RedisClient {
+    /// Starts connecting, in tasks of the current tokio runtime. An unreachable Redis is not an error: the client retries
+    /// until it connects, and calls fail meanwhile.
+    ///
+    /// # Errors
+    /// A URL, timeout or TLS setting is invalid, or there is no runtime.
+    pub fn start(settings: &RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_with(settings, &Breakers::default())
+    }
+
+    /// Starts a client that shares `breakers` with other clients of the same servers, such as those of other workers.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(settings: &RedisSettings, breakers: &Breakers) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_counting(settings, breakers, Arc::default())
+    }
+
+    /// As [`start_with`](Self::start_with), with counters that outlive the client.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_counting(
+        settings: &RedisSettings,
+        breakers: &Breakers,
+        stats: Arc<RedisStats>,
+    ) -> Result<Arc<Self>, RedisSettingsError> {
+        Self::start_for("deciding without redis", settings, breakers, stats)
+    }
+
+    /// As [`start_counting`](Self::start_counting), with a log message for failed calls.
+    pub(crate) fn start_for(
+        failure_message: &'static str,
+        settings: &RedisSettings,
+        breakers: &Breakers,
+        stats: Arc<RedisStats>,
+    ) -> Result<Arc<Self>, RedisSettingsError> {
+        let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
+        let (connector, info) = Connector::new(settings)?;
+        // Keys of different slots cannot share a call.
+        let batch = settings.batch && !matches!(settings.servers, Servers::Cluster(_));
+        let context = ConnectionContext::new(connector, stats, batch, settings.timeout, failure_message);
+        let context = Arc::new(context);
+        let topology = Topology::start(settings, info, &context, breakers, &runtime)?;
+        let inner = Arc::new(ClientInner { topology, context });
+        Ok(Arc::new(Self { inner, store_state: OnceLock::new() }))
+    }
+
+    /// Waits up to `at_most` until a connection to each server is live. Returns true if they are.
+    pub async fn wait_connected(&self, at_most: Duration) -> bool {
+        let mut changes = self.context().changes();
+        let connected = changes.wait_for(|()| self.topology().is_connected());
+        tokio::time::timeout(at_most, connected).await.is_ok_and(|connected| connected.is_ok())
+    }
+
+    /// Waits up to `at_most` until the first attempt to connect to each server has ended. Decisions before that would
+    /// fall back needlessly.
+    pub async fn wait_attempted(&self, at_most: Duration) {
+        let mut changes = self.context().changes();
+        let attempted = changes.wait_for(|()| self.topology().was_attempted());
+        let _ = tokio::time::timeout(at_most, attempted).await;
+    }
+
+    /// Status of the servers, and counters.
+    #[must_use]
+    pub fn status(&self) -> RedisStatus {
+        RedisStatus::of(&self.inner)
+    }
+
+    /// Closes the connections for good; later calls fail.
+    pub fn shutdown(&self) {
+        self.topology().shutdown();
+        self.context().notify_change();
+    }
+
+    /// Invalidations of cached denials.
+    pub(crate) fn invalidations(&self) -> &Arc<Invalidations> {
+        &self.context().invalidations
+    }
+
+    pub(crate) fn context(&self) -> &Arc<ConnectionContext> {
+        &self.inner.context
+    }
+
+    pub(crate) fn topology(&self) -> &Topology {
+        &self.inner.topology
+    }
+
+    /// State that the stores of this client share; the first call creates it. All calls must name the same type.
+    pub(crate) fn store_state<T: Send + Sync + 'static>(&self, create: impl Fn() -> T) -> Arc<T> {
+        let state = self.store_state.get_or_init(|| Arc::new(create()));
+        Arc::clone(state).downcast().unwrap_or_else(|_| Arc::new(create()))
+    }
+
+    /// Begins a request for `operation`, or returns at once the reason why Redis cannot be called. Its time starts here.
+    /// `slot` is the cluster slot of the call's keys; it is called in a cluster only.
+    pub(crate) fn request(&self, operation: Operation, slot: impl FnOnce() -> HashSlot) -> Result<Request, StoreError> {
+        let node = self.inner.route(operation, slot)?;
+        Request::begin(&self.inner, node, operation, self.deadline())
+    }
+
+    /// Deadline of a call that starts now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.context().timeout
+    }
+
+    /// Begins requests for decisions on keys of each of `slots`, with one deadline. Each node's breaker is asked once: an
+    /// open breaker admits one probe, and a second request to the node would be refused.
+    pub(crate) fn requests(&self, slots: impl Iterator<Item = HashSlot>) -> Result<Vec<Request>, StoreError> {
+        let (deadline, mut requests) = (self.deadline(), Vec::<Request>::new());
+        for slot in slots {
+            let node = self.inner.route(Operation::Decide, || slot)?;
+            let request = match requests.iter().find(|request| request.is_for(&node)) {
+                Some(same) => same.clone(),
+                None => Request::begin(&self.inner, node, Operation::Decide, deadline)?,
+            };
+            requests.push(request);
+        }
+        Ok(requests)
+    }
+
+    /// Begins a request for a server's `INFO`, if the server is connected. Without other traffic it is the probe that
+    /// closes the breaker.
+    pub(crate) fn info_request(&self, node: &Arc<Node>) -> Option<Request> {
+        Request::begin_info(&self.inner, node, self.deadline())
+    }
+}
+
+impl Drop for RedisClient {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for RedisClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisClient").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! Outcome of a request, counted for or against its connection and breaker.
+
+use redis::RedisError;
+use tokio::time::Instant;
+
+use super::request::{Request, RequestError};
+use crate::store::redis::error::{StoreError, describe};
+
+impl Request {
+    pub(super) fn record_reply(&self) {
+        if let Some((slot, _)) = self.connection {
+            self.node.slots[slot].record_reply();
+        }
+        self.node.breaker.record_success();
+    }
+
+    /// Counts the outcome: nothing by the deadline (`None`), an error, an invalid reply, or a valid one.
+    pub(super) fn finish<T>(
+        self,
+        started: Instant,
+        result: Option<Result<Option<T>, RequestError>>,
+    ) -> Result<T, StoreError> {
+        self.client.context.stats.latencies(self.operation).observe(started.elapsed());
+        let Some((slot, live)) = &self.connection else {
+            let kind = match result {
+                Some(Err(RequestError::NotSent(kind))) => kind,
+                _ => StoreError::Disconnected,
+            };
+            return Err(self.record_failure(kind, None));
+        };
+        let (slot, id) = (*slot, live.id);
+        Err(match result {
+            Some(Ok(Some(reply))) => {
+                self.record_reply();
+                return Ok(reply);
+            }
+            // An invalid reply: the connection may be out of step.
+            Some(Ok(None)) => {
+                self.node.drop_connection(slot, id);
+                self.fail(StoreError::Other)
+            }
+            Some(Err(RequestError::NotSent(kind))) => self.fail(kind),
+            Some(Err(RequestError::Redis(error))) => self.fail_with(&error, slot, id),
+            // The script may have run, so the call is not sent again.
+            None => {
+                if self.node.slots[slot].record_timeout(id) {
+                    self.node.drop_connection(slot, id);
+                }
+                self.client.context.refresh_slots();
+                self.fail(StoreError::Timeout)
+            }
+        })
+    }
+
+    /// Counts an error by what it says about the node.
+    fn fail_with(&self, error: &RedisError, slot: usize, id: u64) -> StoreError {
+        let kind = StoreError::classify(error);
+        if error.is_unrecoverable_error() || matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+            self.node.drop_connection(slot, id);
+        } else {
+            self.node.slots[slot].record_reply();
+        }
+        if matches!(kind, StoreError::ReadOnly | StoreError::ClusterDown) {
+            self.client.context.refresh_slots();
+        }
+        let is_reply = error.code().is_some();
+        if is_reply && !self.operation.serves_requests() {
+            // Missing permissions for this operation say nothing about decisions.
+            return kind;
+        }
+        let concerns_one_key =
+            matches!(kind, StoreError::Other | StoreError::Clocks | StoreError::ClusterDown | StoreError::NoPerm);
+        if is_reply && concerns_one_key {
+            // Redis replies: an error of one key must not send all others to the fallback.
+            self.node.breaker.record_success();
+            let detail = (kind == StoreError::NoPerm).then(|| describe(error));
+            return self.record_failure(kind, detail.as_deref());
+        }
+        if kind == StoreError::NoScripts {
+            // Calls without scripts may go on.
+            self.node.set_lacks_scripts(true);
+            return self.record_failure(kind, None);
+        }
+        self.fail(kind)
+    }
+
+    /// Counts a failure against the breaker.
+    fn fail(&self, kind: StoreError) -> StoreError {
+        self.node.breaker.record_failure(kind);
+        self.record_failure(kind, None)
+    }
+
+    fn record_failure(&self, kind: StoreError, detail: Option<&str>) -> StoreError {
+        self.client.context.record_failure(self.operation, &self.node.name, kind, detail);
+        kind
+    }
+}

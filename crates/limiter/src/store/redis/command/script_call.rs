@@ -1,0 +1,184 @@
+//! Script calls: a decision or a correction as one command.
+
+use std::sync::Arc;
+
+use redis::Cmd;
+
+use super::arg_list::ArgList;
+use super::key_location::KeyLocation;
+use super::options::CallOptions;
+use super::script_args::{BatchSize, ScriptArgs};
+use crate::rule::MOST as MAX_SAFE_INTEGER;
+use crate::store::Check;
+use crate::store::redis::script::{ListMode, ListedRule, Script};
+
+/// Script call that is ready to send.
+pub(crate) struct ScriptCall {
+    pub(crate) script: Arc<Script>,
+    pub(crate) cmd: Cmd,
+    /// Number of keys, and of arguments.
+    pub(crate) counts: (usize, usize),
+    /// Bytes of keys and arguments.
+    pub(crate) bytes: usize,
+    /// Names of the keys.
+    pub(crate) keys: ArgList,
+}
+
+impl ScriptCall {
+    pub(super) fn new(script: Arc<Script>, args: ScriptArgs) -> Self {
+        let (counts, bytes) = ((args.key_count(), args.arg_count()), args.bytes());
+        let mut cmd = Cmd::with_capacity(3 + counts.0 + counts.1, bytes + 48);
+        cmd.arg("EVALSHA").arg(script.sha1()).arg(counts.0);
+        for arg in args.iter() {
+            cmd.arg(arg);
+        }
+        Self { script, cmd, counts, bytes, keys: args.into_keys() }
+    }
+}
+
+/// Call that decides one request under all of `checks`.
+pub(crate) fn decide(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
+    if let [only] = checks
+        && let (algorithm, location) = (only.rule.algorithm(), KeyLocation::of(only.key, only.rule.algorithm()))
+        && !location.packed
+    {
+        let mut args = ScriptArgs::new(options);
+        args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
+        args.rule(only.rule, cost_of(only).as_bytes());
+        return ScriptCall::new(Script::single(algorithm), args);
+    }
+    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Take, None, options)
+}
+
+/// Call that replies as [`decide`] would, and takes nothing.
+pub(crate) fn look(checks: &[Check<'_>], options: &CallOptions) -> ScriptCall {
+    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Look, None, options)
+}
+
+/// Call that decides `batch` requests in turn, each under all of `checks`.
+pub(crate) fn decide_batch(checks: &[Check<'_>], batch: BatchSize, options: &CallOptions) -> ScriptCall {
+    list(checks.iter().map(|check| (check, cost_of(check), None)), ListMode::Batch, Some(batch), options)
+}
+
+/// True if one call can decide several such requests. Requests that take nothing or more than the capacity cannot be
+/// combined, and neither can those of algorithms that give each its own turn.
+pub(crate) fn can_coalesce(checks: &[Check<'_>]) -> bool {
+    checks
+        .iter()
+        .all(|check| (1..=check.rule.capacity()).contains(&check.cost) && check.rule.algorithm().spec().coalesces)
+}
+
+/// Call that corrects the cost of a request by `more`.
+pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: &CallOptions) -> ScriptCall {
+    let cost = format!("{:+}", more.clamp(-(MAX_SAFE_INTEGER as i64), MAX_SAFE_INTEGER as i64));
+    let algorithm = check.rule.algorithm();
+    let location = KeyLocation::of(check.key, algorithm);
+    if location.packed {
+        return list(std::iter::once((check, cost, Some(counted_at_us))), ListMode::Take, None, options);
+    }
+    let mut args = ScriptArgs::new(options);
+    args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
+    args.rule(check.rule, cost.as_bytes());
+    args.counted_at(check.rule, counted_at_us);
+    ScriptCall::new(Script::single(algorithm), args)
+}
+
+/// Cost as a number that scripts can count with: a client may have sent any.
+fn cost_of(check: &Check<'_>) -> String {
+    check.cost.min(MAX_SAFE_INTEGER).to_string()
+}
+
+/// Call for several rules: each with its cost and, for a correction, the time at which it was counted.
+fn list<'a>(
+    checks: impl Iterator<Item = (&'a Check<'a>, String, Option<u64>)>,
+    mode: ListMode,
+    batch: Option<BatchSize>,
+    options: &CallOptions,
+) -> ScriptCall {
+    let mut args = ScriptArgs::new(options);
+    if let Some(batch) = batch {
+        args.batch(batch);
+    }
+    let mut rules = Vec::new();
+    for (check, cost, counted_at_us) in checks {
+        let own = check.rule.algorithm();
+        let location = KeyLocation::of(check.key, own);
+        let (algorithm, key, packed_as) = match location.rule_name {
+            Some(name) if location.packed => {
+                // Plans may give one name to rules of different algorithms, which must not read each other's state.
+                let algorithm = own.spec().in_list;
+                let state_name = format!("{}_{name}", algorithm.as_str()).into();
+                (algorithm, args.add_shared_key(location.key), Some(state_name))
+            }
+            name => (own, args.add_keys(location.key, name, own.spec().key_words), None),
+        };
+        let arg = args.arg_count();
+        args.rule(check.rule, cost.as_bytes());
+        if let Some(counted_at_us) = counted_at_us {
+            args.counted_at(check.rule, counted_at_us);
+        }
+        rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg });
+    }
+    ScriptCall::new(Script::list(&rules, mode), args)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::time::Duration;
+
+    use super::*;
+    use crate::key::BucketKey;
+    use crate::rule::{Align, FixedWindow, Rule, TokenBucket};
+
+    const KEY: BucketKey<'_> = BucketKey { scope: "orders", id: b"10.0.0.1" };
+
+    fn args(call: &ScriptCall) -> Vec<String> {
+        let text = String::from_utf8(call.cmd.get_packed_command()).unwrap();
+        text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_command_has_springs_keys_and_argument_order() {
+        let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 3 }], &CallOptions::default());
+        let (tokens, timestamp) =
+            ("request_rate_limiter.{orders.10.0.0.1}.tokens", "request_rate_limiter.{orders.10.0.0.1}.timestamp");
+        assert_eq!(args(&call), ["EVALSHA", call.script.sha1(), "2", tokens, timestamp, "10", "20", "", "3"]);
+        let call = settle(&Check { key: KEY, rule: &rule, cost: 3 }, -2, 77, &CallOptions::default());
+        assert_eq!(args(&call)[5..], ["10", "20", "", "-2"]);
+    }
+
+    #[test]
+    fn costs_are_limited_to_safe_integers() {
+        let rule = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
+        let check = Check { key: KEY, rule: &rule, cost: u64::MAX };
+        assert_eq!(args(&decide(&[check], &CallOptions::default()))[7], MAX_SAFE_INTEGER.to_string());
+        let most = i64::try_from(MAX_SAFE_INTEGER).unwrap();
+        for (more, sent) in [(i64::MAX, most), (i64::MIN, -most)] {
+            assert_eq!(args(&settle(&check, more, 0, &CallOptions::default()))[7], format!("{sent:+}"));
+        }
+    }
+
+    #[test]
+    fn a_rule_with_another_period_sends_its_units() {
+        let rule = Rule::Gcra(TokenBucket::new(5, Duration::from_secs(60), 20).unwrap());
+        let call = decide(&[Check { key: KEY, rule: &rule, cost: 1 }], &CallOptions::default());
+        assert_eq!(args(&call)[3..], ["gcra.{orders.10.0.0.1}", "5", "20", "", "1", "60000000", "1"]);
+    }
+
+    #[test]
+    fn several_rules_are_one_call() {
+        let bucket = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+        let window = Rule::FixedWindow(FixedWindow::new(9, Duration::from_secs(1), Align::Clock).unwrap());
+        let other = BucketKey { scope: "orders#daily", id: b"x" };
+        let checks = [Check { key: KEY, rule: &bucket, cost: 1 }, Check { key: other, rule: &window, cost: 2 }];
+        let args = args(&decide(&checks, &CallOptions::default()));
+        let [tokens, timestamp] =
+            ["tokens", "timestamp"].map(|suffix| format!("request_rate_limiter.{{orders.10.0.0.1}}.{suffix}"));
+        let keys = [tokens.as_str(), &timestamp, "rules.{orders.x}"];
+        assert_eq!((args[2].as_str(), &args[3..6]), ("3", &keys.map(str::to_owned)[..]));
+        assert_eq!(args[6..], ["10", "20", "", "1", "9", "1000000", "", "2", "clock"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Establishing connections.
+
+use std::time::Duration;
+
+use deadpool::managed;
+use deadpool_redis::Manager;
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, PushInfo, PushKind, RedisError, RedisResult, ServerErrorKind,
+    Value,
+};
+
+use crate::store::redis::error::StoreError;
+use crate::store::redis::invalidation::CHANNEL;
+use crate::store::redis::script::Script;
+
+/// Deadline for a connection, including authentication and loading of scripts.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Calls that may queue for a connection.
+const QUEUE: usize = 4096;
+
+/// Bytes collected into one write.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Push message of a connection (RESP3).
+pub(crate) enum PushEvent<'p> {
+    /// The connection closed.
+    Disconnected,
+    /// Tokens were returned to the key of that name.
+    Invalidated(&'p [u8]),
+}
+
+impl<'p> PushEvent<'p> {
+    fn parse(push: &'p PushInfo) -> Option<Self> {
+        match (&push.kind, push.data.as_slice()) {
+            (PushKind::Disconnection, _) => Some(Self::Disconnected),
+            (PushKind::Message, [_, Value::BulkString(key)]) => Some(Self::Invalidated(key)),
+            _ => None,
+        }
+    }
+}
+
+/// Connects, authenticates, subscribes and loads the scripts for one rule; scripts for several rules are loaded on first
+/// use.
+///
+/// `only_primary` rejects replicas. `on_event` receives push messages (RESP3 only). The second value is the server's error
+/// if it does not load scripts: the connection still serves calls without scripts.
+pub(crate) async fn connect(
+    info: &ConnectionInfo,
+    only_primary: bool,
+    on_event: impl Fn(PushEvent<'_>) + Send + Sync + 'static,
+) -> RedisResult<(MultiplexedConnection, Option<RedisError>)> {
+    let mut config = pipelined_config();
+    let receives_push = info.redis_settings().protocol() != redis::ProtocolVersion::RESP2;
+    if receives_push {
+        config = config.set_push_sender(move |push: PushInfo| {
+            if let Some(event) = PushEvent::parse(&push) {
+                on_event(event);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+    let mut connection = open(info, config).await?;
+    if only_primary {
+        check_primary(&mut connection).await?;
+    }
+    if receives_push && let Err(error) = connection.subscribe(CHANNEL).await {
+        // Cached denials then end by their own deadline.
+        tracing::debug!(node = %info.addr(), channel = CHANNEL, %error, "redis subscription failed");
+    }
+    let refused = load_scripts(&mut connection).await?;
+    Ok((connection, refused))
+}
+
+/// Loads the scripts for one rule. Returns the error of a server or user without scripts.
+async fn load_scripts(connection: &mut MultiplexedConnection) -> RedisResult<Option<RedisError>> {
+    let mut load = redis::pipe();
+    for script in Script::all_single() {
+        load.add_command(script.load());
+    }
+    for reply in connection.send_packed_commands(&load, 0, load.len()).await? {
+        match reply.extract_error() {
+            Err(error) if matches!(StoreError::classify(&error), StoreError::NoScripts | StoreError::NoPerm) => {
+                return Ok(Some(error));
+            }
+            reply => reply?,
+        };
+    }
+    Ok(None)
+}
+
+/// Connects and authenticates.
+pub(crate) async fn open(info: &ConnectionInfo, config: AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+    // Only the pool's connection factory is used: a checkout would cost each decision a PING.
+    let manager = Manager::new_with_config(info.clone(), config)?;
+    managed::Manager::create(&manager).await
+}
+
+/// Configuration of a pipelined connection. It has no timeouts: attempts and calls have deadlines that cover queueing.
+pub(crate) fn pipelined_config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(QUEUE)
+        .set_write_backpressure_boundary(WRITE_BYTES)
+}
+
+/// Fails unless the server reports that it is a primary.
+pub(crate) async fn check_primary(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let role: Vec<Value> = redis::cmd("ROLE").query_async(connection).await?;
+    match role.first() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "the server reports that it is not a primary").into()),
+    }
+}

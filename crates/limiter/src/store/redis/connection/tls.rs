@@ -1,0 +1,86 @@
+//! TLS, with certificate files read for each connection.
+
+use redis::ConnectionInfo;
+
+use crate::store::redis::settings::{RedisSettingsError, Tls};
+
+/// Returns `info` with TLS and the certificates that the files of `tls` hold now: a renewed certificate takes effect on
+/// the next connection.
+///
+/// # Errors
+/// A file is unreadable or invalid, or the address cannot use TLS.
+#[cfg(feature = "redis-tls")]
+pub(super) fn with_tls(info: &ConnectionInfo, tls: &Tls) -> Result<ConnectionInfo, RedisSettingsError> {
+    use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
+
+    let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = info.addr() else {
+        return Err(RedisSettingsError::Unusable("`redis.tls` cannot be used with a unix socket".into()));
+    };
+    let root_cert = tls.ca.as_deref().map(files::ca_certificates).transpose()?;
+    let client = tls.client.as_ref().map(|(certificate, key)| files::client(certificate, key)).transpose()?;
+    let certificates = TlsCertificates {
+        client_tls: client.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key }),
+        root_cert,
+    };
+    let addr = ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None };
+    // An error means that another part of the process installed the same provider.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    match Client::build_with_tls(info.clone().set_addr(addr), certificates) {
+        Ok(client) => Ok(client.get_connection_info().clone()),
+        Err(error) => Err(RedisSettingsError::Unusable(format!("`redis.tls`: {error}"))),
+    }
+}
+
+#[cfg(not(feature = "redis-tls"))]
+pub(super) fn with_tls(_: &ConnectionInfo, _: &Tls) -> Result<ConnectionInfo, RedisSettingsError> {
+    Err(RedisSettingsError::Unusable("this build has no TLS for redis: enable the feature `redis-tls`".into()))
+}
+
+/// Readers of PEM files. Their errors name the file.
+#[cfg(feature = "redis-tls")]
+mod files {
+    use std::path::Path;
+
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::sign::CertifiedKey;
+
+    use super::RedisSettingsError;
+
+    type Result<T> = std::result::Result<T, RedisSettingsError>;
+
+    pub(super) fn ca_certificates(ca: &Path) -> Result<Vec<u8>> {
+        let pem = read("ca", ca)?;
+        let mut store = rustls::RootCertStore::empty();
+        for certificate in certificates("ca", ca, &pem)? {
+            store.add(certificate).map_err(|error| bad("ca", ca, &error.to_string()))?;
+        }
+        Ok(pem)
+    }
+
+    /// Reads a certificate with its chain, and its key.
+    pub(super) fn client(certificate: &Path, key: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
+        let (certificate_pem, key_pem) = (read("cert", certificate)?, read("key", key)?);
+        let chain = certificates("cert", certificate, &certificate_pem)?;
+        let private = PrivateKeyDer::from_pem_slice(&key_pem)
+            .map_err(|_| bad("key", key, "it holds no unencrypted private key in PEM"))?;
+        CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider())
+            .map_err(|error| bad("key", key, &format!("it does not match {}: {error}", certificate.display())))?;
+        Ok((certificate_pem, key_pem))
+    }
+
+    fn certificates(setting: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
+        match CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<Vec<_>, _>>() {
+            Ok(found) if !found.is_empty() => Ok(found),
+            _ => Err(bad(setting, path, "it holds no certificate in PEM")),
+        }
+    }
+
+    fn read(setting: &str, path: &Path) -> Result<Vec<u8>> {
+        std::fs::read(path).map_err(|error| bad(setting, path, &error.to_string()))
+    }
+
+    fn bad(setting: &str, path: &Path, reason: &str) -> RedisSettingsError {
+        RedisSettingsError::Unusable(format!("`redis.tls.{setting}`: cannot use {}: {reason}", path.display()))
+    }
+}

@@ -1,0 +1,97 @@
+//! Checks that many requests have in common.
+
+use super::fingerprint::Fingerprint;
+use super::lease::Lease;
+use crate::rule::MOST as MAX_SAFE_INTEGER;
+use crate::store::Check;
+use crate::store::redis::command::{self, BatchSize, CallOptions, ScriptCall};
+use crate::store::redis::owned_check::OwnedCheck;
+use crate::verdict::{Answer, Source, Verdict};
+
+/// Terms under which requests are leased.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseTerms {
+    /// Longest time of a lease.
+    pub(crate) duration_us: u64,
+    /// Gateways that share the limit.
+    pub(crate) gateways: u64,
+}
+
+/// Checks of equal requests, which outlive each of them.
+pub(crate) struct CheckSet {
+    pub(super) fingerprint: Fingerprint,
+    pub(super) options: CallOptions,
+    checks: Box<[OwnedCheck]>,
+    /// True if denials are cached.
+    pub(super) denial_cache: bool,
+    /// Terms of leases; `None`: no leases.
+    pub(super) lease_terms: Option<LeaseTerms>,
+}
+
+impl CheckSet {
+    pub(crate) fn new(
+        fingerprint: Fingerprint,
+        checks: &[Check<'_>],
+        options: &CallOptions,
+        denial_cache: bool,
+        lease_terms: Option<LeaseTerms>,
+    ) -> Self {
+        let checks = checks.iter().map(OwnedCheck::of).collect();
+        Self { fingerprint, options: options.clone(), checks, denial_cache, lease_terms }
+    }
+
+    /// Costs of one request.
+    pub(super) fn costs(&self) -> Vec<u64> {
+        self.checks.iter().map(|check| check.cost).collect()
+    }
+
+    /// Number of rules.
+    pub(super) fn len(&self) -> usize {
+        self.checks.len()
+    }
+
+    /// Number of requests, up to `most`, with a total cost that a script can count.
+    pub(super) fn max_batch(&self, most: usize) -> usize {
+        let highest = self.checks.iter().map(|check| check.cost).max().unwrap_or(1);
+        most.min(usize::try_from(MAX_SAFE_INTEGER / highest.max(1)).unwrap_or(most)).max(1)
+    }
+
+    /// Call that decides many requests.
+    pub(super) fn call(&self, batch: BatchSize) -> ScriptCall {
+        let checks: Vec<Check<'_>> = self.checks.iter().map(OwnedCheck::check).collect();
+        command::decide_batch(&checks, batch, &self.options)
+    }
+
+    /// Number of further requests that the rules allow.
+    pub(super) fn room(&self, answers: &[Answer]) -> u64 {
+        let room = |(check, answer): (&OwnedCheck, &Answer)| answer.remaining / check.cost.max(1);
+        self.checks.iter().zip(answers).map(room).min().unwrap_or(0)
+    }
+
+    /// Lease of `spare` requests, from the reply to a call sent at `sent_us`.
+    pub(super) fn lease(&self, terms: LeaseTerms, answers: &[Answer], spare: u64, sent_us: u64) -> Lease {
+        let rules = self.checks.iter().map(|check| (&check.rule, check.cost));
+        Lease::new(rules, answers, spare, sent_us, terms.duration_us)
+    }
+
+    /// Calls that return `requests` requests, and the key of each.
+    pub(super) fn return_calls(&self, requests: u64, counted_at_us: &[u64]) -> Vec<(ScriptCall, Vec<u8>)> {
+        let call = |(check, counted_at_us): (&OwnedCheck, &u64)| {
+            let more = i64::try_from(requests.saturating_mul(check.cost)).unwrap_or(i64::MAX);
+            let call = command::settle(&check.check(), -more, *counted_at_us, &self.options);
+            let key = call.keys.get(0)?.to_vec();
+            Some((call, key))
+        };
+        self.checks.iter().zip(counted_at_us).filter_map(call).collect()
+    }
+
+    /// Verdict of a request that the call admitted before `later` others: their cost still remained then.
+    pub(super) fn verdict(&self, answers: &[Answer], later: u64) -> Option<Verdict> {
+        let answer = |(answer, check): (&Answer, &OwnedCheck)| Answer {
+            remaining: answer.remaining.saturating_add(later.saturating_mul(check.cost)),
+            ..*answer
+        };
+        let answers = answers.iter().zip(&self.checks).map(answer).collect();
+        Verdict::of_all(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
+    }
+}

@@ -1,0 +1,271 @@
+//! Cache of denials.
+//!
+//! A denial tells how long it takes until the request could pass. Until then equal requests are denied without a call.
+//! Only returned tokens can end a denial earlier (see [`invalidation`](crate::store::redis::invalidation)). No clocks of
+//! two machines are compared: the time counts from when the call was sent. Redis decided later, so a cached denial never
+//! outlives the real one.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::fingerprint::Fingerprint;
+use crate::rule::Rule;
+use crate::store::Check;
+use crate::store::redis::invalidation::Generations;
+use crate::verdict::{Outcome, Source, Verdict};
+
+/// Longest time for which a denial is cached. It bounds the error where this gateway receives no notices of returned
+/// tokens: the connection uses RESP2, the user may not subscribe, or another gateway limits the key by another rule.
+const MAX_AGE_US: u64 = 1_000_000;
+
+/// Half of the most cached denials. When the young half is full, the old half is dropped; its denials have mostly
+/// expired.
+const HALF: usize = 5_000;
+
+/// A denial and its validity.
+#[derive(Clone, Debug)]
+pub(super) struct CachedDenial {
+    verdict: Verdict,
+    costs: Box<[u64]>,
+    /// Arrival of the reply, from which the verdict's `retry-after` counts.
+    since_us: u64,
+    until_us: u64,
+    pub(super) generations: Generations,
+}
+
+/// Denials by keys and rules: one each, for the cost that was denied last.
+#[derive(Default)]
+pub(super) struct DenialCache {
+    young: HashMap<u128, CachedDenial>,
+    old: HashMap<u128, CachedDenial>,
+}
+
+impl CachedDenial {
+    /// Caches `verdict` of a call sent at `sent_us`, with the keys' generations at that time. `None`: it is no denial, or
+    /// is over already.
+    pub(super) fn of(
+        verdict: &Verdict,
+        costs: &[u64],
+        generations: Generations,
+        sent_us: u64,
+        now_us: u64,
+    ) -> Option<Self> {
+        let wait_us = match verdict.outcome {
+            Outcome::Denied { retry_after } => micros(retry_after),
+            Outcome::NeverAdmitted => MAX_AGE_US,
+            Outcome::Allowed | Outcome::StoreUnavailable { .. } => return None,
+        };
+        let until_us = sent_us.saturating_add(wait_us.min(MAX_AGE_US));
+        let is_valid = now_us < until_us;
+        is_valid.then(|| Self {
+            verdict: verdict.clone(),
+            costs: costs.into(),
+            since_us: now_us,
+            until_us,
+            generations,
+        })
+    }
+
+    /// Verdict at `now_us` on a request of the same or a higher cost; `None`: only Redis can decide.
+    fn verdict(&self, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
+        // An earlier time: a test set its clock back.
+        if !(self.since_us..self.until_us).contains(&now_us) || self.costs.len() != checks.len() {
+            return None;
+        }
+        let passed = Duration::from_micros(now_us - self.since_us);
+        let mut verdict = Verdict {
+            outcome: after(self.verdict.outcome, passed),
+            reset_after: self.verdict.reset_after.saturating_sub(passed),
+            source: Source::DenialCache,
+            ..self.verdict.clone()
+        };
+        for answer in &mut verdict.standings {
+            answer.outcome = after(answer.outcome, passed);
+            answer.reset_after = answer.reset_after.saturating_sub(passed);
+        }
+        if checks.iter().map(|check| check.cost).eq(self.costs.iter().copied()) {
+            return Some(verdict);
+        }
+        // Among several rules it is unknown which one would deny the longest.
+        let ([check], [cost], Outcome::Denied { retry_after }) = (checks, &*self.costs, verdict.outcome) else {
+            return None;
+        };
+        let more = extra_wait(check.rule, check.cost.checked_sub(*cost)?)?;
+        verdict.outcome = match check.cost {
+            cost if cost > check.rule.capacity() => Outcome::NeverAdmitted,
+            _ => Outcome::Denied { retry_after: retry_after.saturating_add(more) },
+        };
+        Some(verdict)
+    }
+}
+
+impl DenialCache {
+    /// Denial that applies to `checks`, and its verdict on them.
+    pub(super) fn find(
+        &self,
+        fingerprint: Fingerprint,
+        checks: &[Check<'_>],
+        now_us: u64,
+    ) -> Option<(&CachedDenial, Verdict)> {
+        let denials = [self.young.get(&fingerprint.rules), self.old.get(&fingerprint.rules)];
+        denials.into_iter().flatten().find_map(|denial| Some((denial, denial.verdict(checks, now_us)?)))
+    }
+
+    pub(super) fn insert(&mut self, fingerprint: Fingerprint, denial: CachedDenial) {
+        if self.young.len() >= HALF {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(fingerprint.rules, denial);
+    }
+}
+
+/// Outcome after `passed`. A rule that denied for a shorter time than another one may allow by then.
+fn after(outcome: Outcome, passed: Duration) -> Outcome {
+    match outcome {
+        Outcome::Denied { retry_after } if retry_after <= passed => Outcome::Allowed,
+        Outcome::Denied { retry_after } => Outcome::Denied { retry_after: retry_after - passed },
+        other => other,
+    }
+}
+
+/// Additional wait of a request that costs `more`, at most a tick of the rule too long. `None`: it depends on when other
+/// requests were counted.
+fn extra_wait(rule: &Rule, more: u64) -> Option<Duration> {
+    match rule {
+        Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Some(Duration::from_micros(bucket.flow().us_for(more))),
+        // All of it returns in one moment.
+        Rule::FixedWindow(_) => Some(Duration::ZERO),
+        Rule::Quota(quota) => quota.reset().is_some().then_some(Duration::ZERO),
+        _ => None,
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::super::fingerprint::FingerprintSeeds;
+    use super::*;
+    use crate::algorithm::{Algorithm, Moment};
+    use crate::key::BucketKey;
+    use crate::rule::{Align, FixedWindow, SlidingWindowLog, TokenBucket};
+    use crate::store::redis::command::CallOptions;
+    use crate::store::redis::invalidation::Invalidations;
+    use crate::verdict::Answer;
+
+    const KEY: BucketKey<'_> = BucketKey { scope: "r", id: b"me" };
+
+    fn denied(wait_us: u64) -> Verdict {
+        let outcome = Outcome::Denied { retry_after: Duration::from_micros(wait_us) };
+        Answer { outcome, ..Answer::allowed(0, wait_us * 2, Moment::at(7)) }.by(Source::Redis)
+    }
+
+    fn cached(verdict: &Verdict, cost: u64, sent_us: u64, now_us: u64) -> Option<CachedDenial> {
+        CachedDenial::of(verdict, &[cost], Invalidations::default().generations(std::iter::empty()), sent_us, now_us)
+    }
+
+    fn gcra() -> Rule {
+        Rule::Gcra(TokenBucket::per_second(10, 20).unwrap())
+    }
+
+    fn wait_us(denial: &CachedDenial, rule: &Rule, cost: u64, now_us: u64) -> Option<u64> {
+        match denial.verdict(&[Check { key: KEY, rule, cost }], now_us)?.outcome {
+            Outcome::Denied { retry_after } => Some(micros(retry_after)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_denial_holds_from_its_reply_until_its_wait_after_sending_is_over() {
+        let denial = cached(&denied(1_000), 1, 500, 800).unwrap();
+        assert_eq!(wait_us(&denial, &gcra(), 1, 800), Some(1_000));
+        assert_eq!(wait_us(&denial, &gcra(), 1, 1_499), Some(301), "counted from the reply");
+        assert_eq!(wait_us(&denial, &gcra(), 1, 1_500), None);
+        assert_eq!(wait_us(&denial, &gcra(), 1, 799), None, "the clock was set back");
+        let verdict = denial.verdict(&[Check { key: KEY, rule: &gcra(), cost: 1 }], 900).unwrap();
+        assert_eq!((verdict.reset_after, verdict.source), (Duration::from_micros(1_900), Source::DenialCache));
+    }
+
+    #[test]
+    fn no_denial_is_cached_for_more_than_a_second() {
+        let never = Verdict { outcome: Outcome::NeverAdmitted, ..denied(0) };
+        for verdict in [denied(3_600_000_000), never] {
+            let denial = cached(&verdict, 1, 500, 800).unwrap();
+            let is_denied = |now_us| denial.verdict(&[Check { key: KEY, rule: &gcra(), cost: 1 }], now_us).is_some();
+            assert!(is_denied(1_000_499) && !is_denied(1_000_500));
+        }
+    }
+
+    #[test]
+    fn only_denials_that_last_are_cached() {
+        let allowed = Verdict { outcome: Outcome::Allowed, ..denied(0) };
+        let unseen = Outcome::StoreUnavailable { retry_after: Duration::from_secs(1) };
+        assert!(cached(&allowed, 1, 0, 0).is_none() && cached(&Verdict::unseen(unseen), 1, 0, 0).is_none());
+        assert!(cached(&denied(300), 1, 500, 800).is_none(), "over before it arrived");
+    }
+
+    #[test]
+    fn a_higher_cost_waits_longer_and_a_lower_one_calls_redis() {
+        let denial = cached(&denied(1_000), 2, 0, 0).unwrap();
+        assert_eq!(wait_us(&denial, &gcra(), 1, 0), None);
+        assert_eq!(wait_us(&denial, &gcra(), 5, 0), Some(301_000), "three tokens more, of ten a second");
+        let window = Rule::FixedWindow(FixedWindow::new(20, Duration::from_secs(1), Align::First).unwrap());
+        assert_eq!(wait_us(&denial, &window, 5, 0), Some(1_000));
+        let never = denial.verdict(&[Check { key: KEY, rule: &window, cost: 21 }], 0).unwrap();
+        assert_eq!(never.outcome, Outcome::NeverAdmitted);
+        let log = Rule::SlidingWindowLog(SlidingWindowLog::new(20, Duration::from_secs(1)).unwrap());
+        assert_eq!((wait_us(&denial, &log, 2, 0), wait_us(&denial, &log, 3, 0)), (Some(1_000), None));
+    }
+
+    #[test]
+    fn the_wait_of_a_higher_cost_is_exact_to_a_tick() {
+        let rule = TokenBucket::new(7, Duration::from_secs(3), 20).unwrap();
+        let (_, change) = rule.decide(None, Moment::at(1_000_000), 20);
+        let state = TokenBucket::apply(None, change.unwrap());
+        for (at, cost, dearer) in [(1_000_000, 1, 2), (1_100_001, 2, 9), (1_234_567, 3, 20)] {
+            let now = Moment::at(at);
+            let denial = cached(&rule.decide(Some(&state), now, cost).0.by(Source::Redis), cost, at, at).unwrap();
+            let wait = wait_us(&denial, &Rule::Gcra(rule.clone()), dearer, at + 5).unwrap();
+            let decide = |us| rule.decide(Some(&state), Moment::at(at + 5 + us), dearer).0.outcome;
+            assert_eq!(decide(wait), Outcome::Allowed);
+            assert_ne!(decide(wait - 2), Outcome::Allowed, "a tick more at most");
+        }
+    }
+
+    #[test]
+    fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
+        let [short, long] = [100, 200].map(|wait_us| denied(wait_us).outcome);
+        let answer = |outcome| Answer { outcome, ..Answer::allowed(0, 0, Moment::at(0)) };
+        let both = Verdict::of_all(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
+        let denial =
+            CachedDenial::of(&both, &[1, 1], Invalidations::default().generations(std::iter::empty()), 0, 0).unwrap();
+        let rule = gcra();
+        let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];
+        let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().standings.iter().map(|a| a.outcome).collect();
+        let after: Vec<Outcome> = outcomes(100);
+        assert_eq!(after, [Outcome::Allowed, short]);
+        let dearer = [checks[0], Check { cost: 2, ..checks[1] }];
+        assert!(denial.verdict(&dearer, 0).is_none(), "the rule that denies longest is unknown");
+    }
+
+    #[test]
+    fn the_oldest_denials_are_dropped_first() {
+        let (seeds, mut denials, rule) = (FingerprintSeeds::default(), DenialCache::default(), gcra());
+        let mut fingerprints = Vec::new();
+        for number in 0..HALF * 2 + 1 {
+            let id = number.to_be_bytes();
+            let check = Check { key: BucketKey { scope: "r", id: &id }, rule: &rule, cost: 1 };
+            let fingerprint = seeds.fingerprint(&[check], &CallOptions::default());
+            denials.insert(fingerprint, cached(&denied(1_000), 1, 0, 0).unwrap());
+            fingerprints.push(fingerprint);
+        }
+        let check = [Check { key: KEY, rule: &rule, cost: 1 }];
+        let known = |denials: &DenialCache, at: usize| denials.find(fingerprints[at], &check, 1).is_some();
+        assert!(!known(&denials, 0) && known(&denials, HALF) && known(&denials, HALF * 2));
+        assert_eq!(denials.young.len() + denials.old.len(), HALF + 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! Invalidation of cached denials when tokens are returned to a key.
+//!
+//! A client that returns tokens reports it twice: locally, before and after the call, and on a Redis channel that every
+//! client subscribes to, behind the call on the same connection. A cached result is valid only while the generation of
+//! its keys is the one from when the call was *sent*. So a decision made before the return is known to be stale,
+//! whichever reply arrives first.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Pub/sub channel; a message is the name of a key in Redis.
+pub(crate) const CHANNEL: &str = "tollgate.returned";
+
+/// Generation counters that all keys share. An invalidated key that shares its stripe with another costs that key one
+/// more call.
+const STRIPES: usize = 1_024;
+
+/// One generation for each stripe of keys, and one for all keys: notices may be missed while no connection listens.
+pub(crate) struct Invalidations {
+    seed: RandomState,
+    stripes: Box<[AtomicU32]>,
+    all: AtomicU32,
+}
+
+/// Generations of some keys at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Generations {
+    all: u32,
+    stripes: Box<[(u16, u32)]>,
+}
+
+impl Default for Invalidations {
+    fn default() -> Self {
+        let stripes = std::iter::repeat_with(AtomicU32::default).take(STRIPES).collect();
+        Self { seed: RandomState::new(), stripes, all: AtomicU32::default() }
+    }
+}
+
+impl Invalidations {
+    /// Current generations of `keys`.
+    pub(crate) fn generations<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Generations {
+        let stripe = |key| {
+            let at = self.stripe(key);
+            (at as u16, self.stripes[at].load(Ordering::Acquire))
+        };
+        Generations { all: self.all.load(Ordering::Acquire), stripes: keys.map(stripe).collect() }
+    }
+
+    /// True if no key was invalidated since `generations` were read.
+    pub(crate) fn is_current(&self, generations: &Generations) -> bool {
+        let unchanged = |&(at, then): &(u16, u32)| self.stripes[usize::from(at)].load(Ordering::Acquire) == then;
+        self.all.load(Ordering::Acquire) == generations.all && generations.stripes.iter().all(unchanged)
+    }
+
+    /// Invalidates what is cached of `key`, a name in Redis.
+    pub(crate) fn invalidate(&self, key: &[u8]) {
+        self.stripes[self.stripe(key)].fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Invalidates what is cached of every key.
+    pub(crate) fn invalidate_all(&self) {
+        self.all.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn stripe(&self, key: &[u8]) -> usize {
+        self.seed.hash_one(key) as usize % STRIPES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_are_current_until_one_of_their_keys_is_invalidated() {
+        let invalidations = Invalidations::default();
+        let read = || invalidations.generations([&b"a"[..], b"b"].into_iter());
+        let generations = read();
+        assert!(invalidations.is_current(&generations));
+        invalidations.invalidate(b"b");
+        assert!(!invalidations.is_current(&generations));
+        let generations = read();
+        assert!(invalidations.is_current(&generations));
+        invalidations.invalidate_all();
+        assert!(!invalidations.is_current(&generations));
+    }
+}

@@ -1,0 +1,150 @@
+//! Store that decides in Redis without scripts (`atomicity: lock`), for compatible servers that forbid `EVAL`, and for
+//! window algorithms.
+//!
+//! A decision locks the key (`SET key.lock <owner> NX PX`), reads the state and the server's time and decides here. Then
+//! it writes and unlocks in one `MULTI`/`EXEC`, which fails if the lock or the state changed meanwhile (`WATCH`): this
+//! is compare-and-delete without a script. After a failure nothing was taken, and the decision is retried after a pause.
+//! It costs two round trips instead of one and serializes the decisions of a key, so scripts are better where allowed.
+//!
+//! The state is that of the scripts, so gateways of both kinds may share the keys of a limiter's only rule. Scripts keep
+//! the rules of a list in one string, which this store does not read.
+//!
+//! [`RedisSettings::timeout`] bounds everything, pauses included: with the defaults of [`Retry`], a timeout of 100 ms
+//! leaves time for a single attempt. Past the deadline or the last attempt, the store's [`OnStoreFailure`] decides.
+//!
+//! [`RedisSettings::timeout`]: super::RedisSettings::timeout
+
+mod attempt;
+mod pool;
+mod retry;
+mod settings;
+mod shared;
+mod state;
+mod stats;
+
+use std::sync::Arc;
+
+use self::attempt::{LockedRule, Transaction};
+pub use self::retry::Retry;
+pub use self::settings::LockSettings;
+use self::shared::{LockError, Shared};
+use self::state::Operation;
+pub use self::stats::{LockStats, LockedStatus};
+use super::client::RedisClient;
+use super::command::short_name;
+use super::error::StoreError;
+use super::gateways::Gateways;
+use super::settings::RedisSettingsError;
+use crate::rule::Rule;
+use crate::store::fallback::{Fallback, RETRY_AFTER};
+use crate::store::memory::MemoryStore;
+use crate::store::{Check, Decision, OnStoreFailure, Store};
+use crate::verdict::{Outcome, Source, Verdict};
+
+/// Store that decides under a lock in Redis; clones share everything.
+#[derive(Clone)]
+pub struct LockedStore {
+    shared: Arc<Shared>,
+    local: Arc<MemoryStore>,
+    on_store_failure: OnStoreFailure,
+    hash_keys: bool,
+    gateways: Gateways,
+}
+
+impl LockedStore {
+    /// Creates a store in the Redis of `client`, with connections of its own, and in `local` where `on_store_failure` says
+    /// so. `hash_keys` sends hashes of key ids, for ids that are secrets. Connects on the first decision.
+    ///
+    /// # Errors
+    /// The client is connected to a cluster, or the pool cannot be created.
+    pub fn new(
+        client: Arc<RedisClient>,
+        lock: LockSettings,
+        local: Arc<MemoryStore>,
+        on_store_failure: OnStoreFailure,
+        hash_keys: bool,
+    ) -> Result<Self, RedisSettingsError> {
+        let shared = Arc::new(Shared::new(client, lock)?);
+        Ok(Self { shared, local, on_store_failure, hash_keys, gateways: Gateways::default() })
+    }
+
+    /// Counts in `stats`, which outlive the store. Must be called before the first decision.
+    #[must_use]
+    pub fn counting(mut self, stats: Arc<LockStats>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.set_stats(stats);
+        }
+        self
+    }
+
+    /// Sets the number of gateways that share a limit. While Redis is unreachable, each admits its share in memory.
+    #[must_use]
+    pub fn gateways(mut self, gateways: impl Into<Gateways>) -> Self {
+        self.gateways = gateways.into();
+        self
+    }
+
+    /// True if the algorithm of `rule` can be decided under a lock. `on_store_failure` decides under other rules.
+    #[must_use]
+    pub fn supports(rule: &Rule) -> bool {
+        rule.algorithm().spec().lockable
+    }
+
+    /// Counters of the store.
+    #[must_use]
+    pub fn status(&self) -> LockedStatus {
+        self.shared.stats().status()
+    }
+
+    /// Transaction for `rules`; `None` if one of them needs scripts.
+    fn transaction(&self, rules: Vec<LockedRule>) -> Option<Transaction> {
+        let lock = [rules.first()?.key.as_slice(), b".lock"].concat();
+        let lock_ms = self.shared.lock_ms();
+        rules.iter().all(|rule| Self::supports(&rule.rule)).then_some(Transaction { rules, lock, lock_ms })
+    }
+
+    fn locked_rule(&self, check: &Check<'_>, operation: Operation) -> LockedRule {
+        let key = short_name(check.key, check.rule.algorithm(), self.hash_keys);
+        LockedRule { key, rule: check.rule.clone(), operation }
+    }
+}
+
+impl Store for LockedStore {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        let fallback = Fallback::new(self.on_store_failure, &self.local, checks, self.gateways.get());
+        let rules = checks.iter().map(|check| self.locked_rule(check, Operation::Decide { cost: check.cost }));
+        let Some(transaction) = self.transaction(rules.collect()) else { return Decision::Ready(fallback.decide()) };
+        if !self.shared.admits() {
+            self.shared.count(&LockError::Store(StoreError::BreakerOpen));
+            return Decision::Ready(fallback.decide());
+        }
+        let (shared, on_store_failure) = (Arc::clone(&self.shared), self.on_store_failure);
+        Decision::Pending(Box::pin(async move {
+            let answers = match shared.run(&transaction).await {
+                Ok(answers) => answers,
+                // Redis decides for other requests: counting in memory as well would admit more than the limit.
+                Err(LockError::Exhausted) if on_store_failure == OnStoreFailure::Local => {
+                    return Verdict::unseen(Outcome::StoreUnavailable { retry_after: RETRY_AFTER });
+                }
+                Err(_) => return fallback.decide(),
+            };
+            let capacities = transaction.rules.iter().map(|rule| rule.rule.capacity());
+            let verdict = Verdict::of_all(answers, capacities, Source::Redis);
+            verdict.unwrap_or_else(|| fallback.decide())
+        }))
+    }
+
+    /// A correction that finds no lock in time is lost.
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        let operation = Operation::Settle { more, counted_at_us };
+        let Some(transaction) = self.transaction(vec![self.locked_rule(&check, operation)]) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.shared.admits() {
+            let shared = Arc::clone(&self.shared);
+            runtime.spawn(async move {
+                // Lost corrections are counted with the failed decisions.
+                let _ = shared.run(&transaction).await;
+            });
+        }
+    }
+}

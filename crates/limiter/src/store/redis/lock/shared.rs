@@ -1,0 +1,168 @@
+//! Connections, breaker and retries that clones of a store share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use deadpool::managed::{Object, Pool, PoolError, TimeoutType, Timeouts};
+use deadpool_redis::Runtime;
+use tokio::time::{Instant, timeout_at};
+
+use super::attempt::{AttemptOutcome, Transaction, attempt};
+use super::pool::ConnectionFactory;
+use super::settings::LockSettings;
+use super::stats::LockStats;
+use crate::store::breaker::Breaker;
+use crate::store::redis::client::RedisClient;
+use crate::store::redis::error::StoreError;
+use crate::store::redis::random::random_id;
+use crate::store::redis::settings::RedisSettingsError;
+use crate::store::redis::stats::Operation;
+use crate::store::redis::topology::Node;
+use crate::verdict::Answer;
+
+/// Least time that another attempt needs.
+const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(4);
+
+/// State that clones of a store share.
+pub(super) struct Shared {
+    client: Arc<RedisClient>,
+    node: Arc<Node>,
+    pool: Pool<ConnectionFactory>,
+    lock: LockSettings,
+    breaker: Breaker,
+    /// Prefix of this store's lock owners.
+    owner: String,
+    attempts: AtomicU64,
+    stats: Arc<LockStats>,
+}
+
+/// Reason why Redis did not decide.
+pub(super) enum LockError {
+    /// No attempts, time or connections left.
+    Exhausted,
+    /// Redis failed.
+    Store(StoreError),
+}
+
+impl Shared {
+    pub(super) fn new(client: Arc<RedisClient>, lock: LockSettings) -> Result<Self, RedisSettingsError> {
+        let node = client.topology().single().cloned();
+        let unusable = || RedisSettingsError::Unusable("`atomicity: lock` does not support a cluster".into());
+        let node = node.ok_or_else(unusable)?;
+        let pool = Pool::builder(ConnectionFactory::new(&client, Arc::clone(&node)))
+            .max_size(lock.connections.get())
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| RedisSettingsError::Unusable(error.to_string()))?;
+        Ok(Self {
+            client,
+            node,
+            pool,
+            lock,
+            breaker: Breaker::default(),
+            owner: random_id(),
+            attempts: AtomicU64::new(0),
+            stats: Arc::default(),
+        })
+    }
+
+    pub(super) fn stats(&self) -> &LockStats {
+        &self.stats
+    }
+
+    pub(super) fn set_stats(&mut self, stats: Arc<LockStats>) {
+        self.stats = stats;
+    }
+
+    /// Lifetime of a lock in milliseconds.
+    pub(super) fn lock_ms(&self) -> u64 {
+        u64::try_from(self.lock.ttl.as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Returns true if the circuit breaker admits a decision.
+    pub(super) fn admits(&self) -> bool {
+        self.breaker.admits()
+    }
+
+    /// Runs `transaction` within the client's timeout, and counts its outcome.
+    pub(super) async fn run(&self, transaction: &Transaction) -> Result<Vec<Answer>, LockError> {
+        let result = self.run_attempts(transaction, self.client.deadline()).await;
+        match &result {
+            // Redis replies: contention is not its fault.
+            Ok(_) | Err(LockError::Exhausted) => self.breaker.record_success(),
+            Err(LockError::Store(kind)) => self.breaker.record_failure(*kind),
+        }
+        result.inspect_err(|error| self.count(error))
+    }
+
+    /// Counts a decision that failed.
+    pub(super) fn count(&self, error: &LockError) {
+        let counter = match error {
+            LockError::Exhausted => &self.stats.exhausted,
+            LockError::Store(kind) => {
+                self.client.context().record_failure(Operation::Decide, &self.node.name, *kind, None);
+                self.stats.failures(*kind)
+            }
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Attempts a decision until it is made, or until attempts or time run out.
+    async fn run_attempts(&self, transaction: &Transaction, deadline: Instant) -> Result<Vec<Answer>, LockError> {
+        for n in 0.. {
+            if let Some(answers) = self.run_attempt(transaction, deadline).await? {
+                return Ok(answers);
+            }
+            // A pause takes at most half of the time left, so that the rest is used for attempts.
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lock.retry.pause(n) {
+                Some(pause) if left > MIN_ATTEMPT_TIME => tokio::time::sleep(pause.min(left / 2)).await,
+                _ => break,
+            }
+        }
+        Err(LockError::Exhausted)
+    }
+
+    /// Makes one attempt; `None` after contention. The connection returns to the pool before any pause.
+    async fn run_attempt(
+        &self,
+        transaction: &Transaction,
+        deadline: Instant,
+    ) -> Result<Option<Vec<Answer>>, LockError> {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.stats.tries.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("{}-{number}", self.owner);
+        let mut pooled = self.connection(deadline).await?;
+        match timeout_at(deadline, attempt(&mut pooled.connection, transaction, &owner)).await {
+            Ok(Ok(AttemptOutcome::Decided(answers))) => Ok(Some(answers)),
+            Ok(Ok(AttemptOutcome::Contended)) => {
+                self.stats.contended.fetch_add(1, Ordering::Relaxed);
+                Ok(None)
+            }
+            Ok(Ok(AttemptOutcome::InvalidReply)) => Err(LockError::Store(StoreError::Other)),
+            Ok(Err(error)) => {
+                let kind = StoreError::classify(&error);
+                if matches!(kind, StoreError::Disconnected | StoreError::ReadOnly) {
+                    drop(Object::take(pooled));
+                    self.node.refresh_address();
+                }
+                Err(LockError::Store(kind))
+            }
+            // The decision may have been made, so it is not repeated.
+            Err(_) => Err(LockError::Store(StoreError::Timeout)),
+        }
+    }
+
+    async fn connection(&self, deadline: Instant) -> Result<Object<ConnectionFactory>, LockError> {
+        let left = Some(deadline.saturating_duration_since(Instant::now()));
+        match self.pool.timeout_get(&Timeouts { wait: left, create: left, recycle: left }).await {
+            Ok(connection) => Ok(connection),
+            // All connections are in use.
+            Err(PoolError::Timeout(TimeoutType::Wait)) => Err(LockError::Exhausted),
+            Err(PoolError::Timeout(_)) => Err(LockError::Store(StoreError::Timeout)),
+            Err(PoolError::Backend(error)) => Err(LockError::Store(StoreError::classify(&error))),
+            Err(_) => Err(LockError::Store(StoreError::Disconnected)),
+        }
+    }
+}

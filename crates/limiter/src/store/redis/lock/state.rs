@@ -1,0 +1,154 @@
+//! State of an algorithm, read and written without a script.
+
+use redis::{Cmd, Value};
+
+use crate::algorithm::fixed_window::Window;
+use crate::algorithm::sliding_window_counter::Counters;
+use crate::algorithm::{Algorithm, Moment, State};
+use crate::rule::{FixedWindow, MOST as MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
+use crate::verdict::Answer;
+
+/// Algorithm with a state that plain commands can read and write. The state is that of its script, so gateways with and
+/// without scripts may share keys.
+trait PlainState: Algorithm {
+    /// Command that reads the state under `key`.
+    fn read(&self, key: &[u8]) -> Cmd;
+
+    /// Decodes the reply; an invalid state counts as missing.
+    fn parse(&self, reply: &Value) -> Option<Self::State>;
+
+    /// Command that applies `change` to the state under `key`.
+    fn write(&self, key: &[u8], before: Option<Self::State>, change: Self::Change, now_us: u64) -> Cmd;
+}
+
+impl PlainState for FixedWindow {
+    fn read(&self, key: &[u8]) -> Cmd {
+        get(key)
+    }
+
+    fn parse(&self, reply: &Value) -> Option<Window> {
+        numbers(reply).map(|[used, ends_at_us]| Window { ends_at_us, used })
+    }
+
+    fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Cmd {
+        let Window { used, ends_at_us } = Self::apply(before, change);
+        set(key, &[used, ends_at_us], ends_at_us, now_us)
+    }
+}
+
+impl PlainState for SlidingWindowCounter {
+    fn read(&self, key: &[u8]) -> Cmd {
+        get(key)
+    }
+
+    fn parse(&self, reply: &Value) -> Option<Counters> {
+        numbers(reply).map(Counters::from_stored)
+    }
+
+    fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Cmd {
+        let counters = Self::apply(before, change);
+        set(key, &counters.to_stored(), counters.rests_at_us(), now_us)
+    }
+}
+
+fn get(key: &[u8]) -> Cmd {
+    let mut cmd = redis::cmd("GET");
+    cmd.arg(key);
+    cmd
+}
+
+/// Sets `key` to `numbers`, with an expiry one second after they matter.
+fn set(key: &[u8], numbers: &[u64], matter_until_us: u64, now_us: u64) -> Cmd {
+    let text: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    let expires_ms = matter_until_us.saturating_sub(now_us) / 1_000 + 1_000;
+    let mut cmd = redis::cmd("SET");
+    cmd.arg(key).arg(text.join(" ")).arg("PX").arg(expires_ms);
+    cmd
+}
+
+/// Decodes `N` numbers separated by spaces, each at most the largest that Lua counts exactly.
+fn numbers<const N: usize>(reply: &Value) -> Option<[u64; N]> {
+    let Value::BulkString(text) = reply else { return None };
+    let parts = std::str::from_utf8(text).ok()?.split(' ');
+    let numbers: Option<Vec<u64>> =
+        parts.map(|part| part.parse().ok().filter(|&number| number <= MAX_SAFE_INTEGER)).collect();
+    numbers?.try_into().ok()
+}
+
+/// Operation on a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Decide { cost: u64 },
+    Settle { more: i64, counted_at_us: u64 },
+}
+
+/// Evaluates `$body` with the rule's numbers, or `None` if the algorithm needs scripts.
+macro_rules! with_plain_state {
+    ($rule:expr, $inner:ident => $body:expr) => {
+        match $rule {
+            Rule::FixedWindow($inner) => Some($body),
+            Rule::SlidingWindowCounter($inner) => Some($body),
+            _ => None,
+        }
+    };
+}
+
+/// Command that reads a rule's state.
+pub(super) fn read(rule: &Rule, key: &[u8]) -> Option<Cmd> {
+    with_plain_state!(rule, rule => rule.read(key))
+}
+
+/// Decides by the stored state. The command is the write, if there is one.
+pub(super) fn decide(
+    rule: &Rule,
+    key: &[u8],
+    stored: &Value,
+    now: Moment,
+    operation: Operation,
+) -> Option<(Answer, Option<Cmd>)> {
+    with_plain_state!(rule, rule => decide_by(rule, key, stored, now, operation))
+}
+
+fn decide_by<A: PlainState>(
+    rule: &A,
+    key: &[u8],
+    stored: &Value,
+    now: Moment,
+    operation: Operation,
+) -> (Answer, Option<Cmd>) {
+    let state = rule.parse(stored);
+    let (answer, change) = match operation {
+        Operation::Decide { cost } => rule.decide(state.as_ref(), now, cost),
+        Operation::Settle { more, counted_at_us } => {
+            (Answer::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
+        }
+    };
+    (answer, change.map(|change| rule.write(key, state, change, now.now_us)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rule::{Align, LeakyBucket, Quota, SlidingWindowLog, TokenBucket};
+
+    #[test]
+    fn lockable_algorithms_have_a_plain_state() {
+        let second = Duration::from_secs(1);
+        let bucket = TokenBucket::per_second(1, 1).unwrap();
+        for rule in [
+            Rule::TokenBucket(bucket.clone()),
+            Rule::Gcra(bucket),
+            Rule::FixedWindow(FixedWindow::new(1, second, Align::First).unwrap()),
+            Rule::SlidingWindowLog(SlidingWindowLog::new(1, second).unwrap()),
+            Rule::SlidingWindowCounter(SlidingWindowCounter::new(1, second).unwrap()),
+            Rule::LeakyBucket(LeakyBucket::new(1, second, second, 0).unwrap()),
+            Rule::Quota(Quota::new(1).unwrap()),
+        ] {
+            assert_eq!(read(&rule, b"k").is_some(), rule.algorithm().spec().lockable, "{rule:?}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Composition of one script for several rules from the scripts for one rule.
+//!
+//! The decision of each rule is a block that encloses the blocks of the rules behind it. So the innermost line knows all
+//! decisions. On the way out each rule commits if all rules allow; its variables are in scope again there. A rule that
+//! denies may write too: it takes nothing then. The script reads the time once and does not validate arguments, since
+//! this crate writes them.
+//!
+//! Redis' cost is in commands, not in arithmetic. So all rules that count the same key id under the same limiter share one
+//! string, which is read and written once. Its format is
+//! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>=<state>`. Rules in the string that the call does
+//! not name (of another plan, or of an earlier configuration) stay as they are.
+//!
+//! A batch is many equal requests at one moment. Their total cost is taken if it fits. Otherwise as many requests pass as
+//! fit, in their order, as they would have one after the other. The batch's arguments are the number of requests and how
+//! many of those already wait; spare requests beyond them pass only if all do.
+
+use std::fmt::Write as _;
+
+use crate::rule::{Algorithm, MOST as MAX_SAFE_INTEGER};
+
+/// One rule within a script for several.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ListedRule {
+    pub(crate) algorithm: Algorithm,
+    /// Name of its state in a shared string; `None`: it has keys of its own.
+    pub(crate) packed_as: Option<Box<str>>,
+    /// Index of its first key among all keys.
+    pub(crate) key: usize,
+    /// Index of its first argument among all arguments.
+    pub(crate) arg: usize,
+    /// Number of its arguments; optional ones that it omits must not read the next rule's.
+    pub(crate) args: usize,
+}
+
+/// Operation of a script for several rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListMode {
+    /// Takes the cost of one request if all rules allow.
+    Take,
+    /// Reports the decision without taking anything.
+    Look,
+    /// Takes the cost of many equal requests, or of as many as all rules allow.
+    Batch,
+}
+
+/// Read and write of a packable script, verbatim.
+const READ: &str = "call('GET', KEYS[1])";
+const WRITE: &str = "call('SET', KEYS[1], text, 'PX', format('%d', ttl))";
+
+/// Declaration in scripts that compute the amount before the request otherwise than as `left + cost`.
+const UNTAKEN: &str = "local untaken";
+
+/// Sections of an algorithm's script, separated by its marker lines.
+struct Sections {
+    parse: &'static str,
+    time: &'static str,
+    decide: &'static str,
+    commit: &'static str,
+    reply: &'static str,
+}
+
+/// Rules that share one string: the index of its key, and the indices of the rules.
+type Pack = (usize, Vec<usize>);
+
+/// A script in the making.
+struct Composer<'r> {
+    rules: &'r [ListedRule],
+    packs: Vec<Pack>,
+    batch: bool,
+    script: String,
+}
+
+/// Returns the script that runs `mode` under `rules`.
+pub(super) fn compose(rules: &[ListedRule], mode: ListMode) -> String {
+    let mut composer =
+        Composer { rules, packs: packs(rules), batch: mode == ListMode::Batch, script: String::with_capacity(8_192) };
+    composer.open(mode != ListMode::Look);
+    (0..rules.len()).for_each(|at| composer.decide(at));
+    if composer.batch {
+        composer.script += "again = not all and batch > 1\n";
+    }
+    (0..rules.len()).rev().for_each(|at| composer.commit(at));
+    composer.close();
+    composer.script
+}
+
+impl Sections {
+    fn of(algorithm: Algorithm) -> Self {
+        let text = algorithm.spec().script;
+        let code = text.split_once("--]]\n").map_or(text, |(_, code)| code);
+        let (parse, rest) = code.split_once("-- [validate]\n").unwrap_or((code, ""));
+        let (_, rest) = rest.split_once("-- [time]\n").unwrap_or_default();
+        let (time, rest) = rest.split_once("-- [/time]\n").unwrap_or_default();
+        let (decide, rest) = rest.split_once("-- [commit]\n").unwrap_or_default();
+        let (commit, reply) = rest.split_once("-- [reply]\n").unwrap_or_default();
+        let reply = reply.trim().trim_start_matches("return {").trim_end_matches('}');
+        Self { parse, time, decide, commit, reply }
+    }
+}
+
+impl Composer<'_> {
+    /// Writes the declarations, the time and the reads of packs.
+    fn open(&mut self, takes: bool) {
+        self.script += &format!(
+            "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
+             local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
+             local all, out = {takes}, {{}}\n",
+        );
+        if self.batch {
+            self.script += "local batch, waiting, fits, again = tonumber(ARGV[1]), tonumber(ARGV[2]), 0, false\n";
+        }
+        if let Some(first) = self.rules.first() {
+            self.script += &first.relocate(Sections::of(first.algorithm).time);
+        }
+        for pack in &self.packs {
+            read_pack(&mut self.script, pack, self.rules);
+        }
+        if self.batch {
+            self.script += "repeat\nall, fits = true, batch\n";
+        }
+    }
+
+    /// Opens the block of the rule at `at` and writes its decision.
+    fn decide(&mut self, at: usize) {
+        let rule = &self.rules[at];
+        let sections = Sections::of(rule.algorithm);
+        self.script += "do\n";
+        // Lua allows 200 local variables at a time: shared declarations stand at the beginning once.
+        let own =
+            sections.parse.lines().filter(|line| !line.ends_with("redis.call") && !line.contains("9007199254740991"));
+        self.script += &rule.relocate(&own.collect::<Vec<_>>().join("\n"));
+        self.script += if self.batch { "\nlocal each = cost\ncost = each * batch\n" } else { "\n" };
+        let read = if rule.packed_as.is_some() { format!("was{at}") } else { READ.to_owned() };
+        self.script += &rule.relocate(&sections.decide.replace(READ, &read));
+        self.script += "all = all and allowed == 1\n";
+        if self.batch {
+            self.script += "if allowed ~= 1 and left < each * fits then fits = (left - left % each) / each end\n";
+        }
+    }
+
+    /// Writes the commit and the reply of the rule at `at` and closes its block.
+    fn commit(&mut self, at: usize) {
+        let rule = &self.rules[at];
+        let sections = Sections::of(rule.algorithm);
+        let commit = match rule.packed_as {
+            Some(_) => sections.commit.replace(
+                WRITE,
+                &format!(
+                    "is{at}, till{key} = text, math.max(till{key}, ttl and now + ttl * 1000 or {MAX_SAFE_INTEGER})",
+                    key = rule.key
+                ),
+            ),
+            None => sections.commit.to_owned(),
+        };
+        let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
+        let commit = rule.relocate(&commit);
+        let (condition, end) = if self.batch { ("if not again then\n", "end\n") } else { ("", "") };
+        let _ = write!(self.script, "{condition}if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
+        let replies: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
+        let _ = write!(self.script, "{} = {}\n{end}end\n", replies.join(", "), sections.reply);
+    }
+
+    /// Writes the retry of a batch, the writes of packs and the reply.
+    fn close(&mut self) {
+        if self.batch {
+            let n = 5 * self.rules.len() + 1;
+            let _ = write!(
+                self.script,
+                "if again then\n  batch = fits > waiting and waiting or fits\n  if batch < 1 then batch = 1 end\nend\n\
+                 until not again\nout[{n}] = all and batch or 0\n"
+            );
+        }
+        for pack in &self.packs {
+            write_pack(&mut self.script, pack, self.rules);
+        }
+        self.script += "return out\n";
+    }
+}
+
+impl ListedRule {
+    /// Rewrites `code` to use the rule's keys and arguments among all.
+    fn relocate(&self, code: &str) -> String {
+        let mut out = String::with_capacity(code.len());
+        let mut rest = code;
+        while let Some(at) = rest.find("KEYS[").into_iter().chain(rest.find("ARGV[")).min() {
+            let (name, index) = rest[at..].split_at(5);
+            let (digits, after) = index.split_once(']').unwrap_or((index, ""));
+            let number = digits.parse::<usize>().unwrap_or_default();
+            out += &rest[..at];
+            let _ = match name {
+                "KEYS[" => write!(out, "KEYS[{}]", number + self.key),
+                _ if number > self.args => write!(out, "nil"),
+                _ => write!(out, "ARGV[{}]", number + self.arg),
+            };
+            rest = after;
+        }
+        out + rest
+    }
+}
+
+/// Packed rules by key, in order.
+fn packs(rules: &[ListedRule]) -> Vec<Pack> {
+    let mut packs: Vec<Pack> = Vec::new();
+    for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.packed_as.is_some()) {
+        match packs.iter_mut().find(|(key, _)| *key == rule.key) {
+            Some((_, members)) => members.push(at),
+            None => packs.push((rule.key, vec![at])),
+        }
+    }
+    packs
+}
+
+fn name(rules: &[ListedRule], at: usize) -> &str {
+    rules[at].packed_as.as_deref().unwrap_or_default()
+}
+
+/// Writes the read of a pack: with one pattern if it holds just these rules in this order, otherwise rule by rule.
+fn read_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
+    let states: Vec<String> = members.iter().map(|at| format!("was{at}")).collect();
+    let written: Vec<String> = members.iter().map(|at| format!("is{at}")).collect();
+    let pattern: Vec<String> =
+        members.iter().map(|at| format!("|{}=([^|]*)", name(rules, *at).replace('-', "%-"))).collect();
+    let _ = write!(
+        script,
+        "local {states}\nlocal {written}\nlocal till{key}, others{key} = 0, ''\n\
+         do\nlocal pack = call('GET', KEYS[{n}])\n\
+         if pack then\n  local _, till\n  _, _, till, {states} = find(pack, '^(%d+){pattern}$')\n\
+         \x20 if not till then\n    till = string.match(pack, '^(%d+)|')\n\
+         \x20   for rule, state in string.gmatch(pack, '|([%w_-]+)=([^|]*)') do\n      if false then\n",
+        states = states.join(", "),
+        written = written.join(", "),
+        n = key + 1,
+        pattern = pattern.concat(),
+    );
+    for at in members {
+        let _ = writeln!(script, "      elseif rule == '{}' then was{at} = state", name(rules, *at));
+    }
+    let _ = write!(
+        script,
+        "      else others{key} = others{key} .. '|' .. rule .. '=' .. state end\n    end\n  end\n  till{key} = tonumber(till) or 0\n"
+    );
+    for at in members {
+        let _ = writeln!(script, "  if was{at} == '' then was{at} = nil end");
+    }
+    *script += "end\nend\n";
+}
+
+/// Writes the write of a pack, which runs if any of its rules changed.
+fn write_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
+    let any: Vec<String> = members.iter().map(|at| format!("is{at}")).collect();
+    let format: Vec<String> = members.iter().map(|at| format!("|{}=%s", name(rules, *at))).collect();
+    let values: Vec<String> = members.iter().map(|at| format!("is{at} or was{at} or ''")).collect();
+    let _ = write!(
+        script,
+        "if {any} then\n  local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
+         \x20 if till{key} >= {MAX_SAFE_INTEGER} then\n    call('SET', KEYS[{n}], text)\n\
+         \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\nend\n",
+        any = any.join(" or "),
+        format = format.concat(),
+        values = values.join(", "),
+        n = key + 1,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn every_script_has_its_sections_in_order() {
+        for algorithm in Algorithm::ALL {
+            let sections = Sections::of(algorithm);
+            assert!(sections.parse.contains("cost = tonumber") || sections.parse.contains("cost"), "{algorithm:?}");
+            assert!(sections.time.contains("call('TIME')"), "{algorithm:?}");
+            assert!(sections.decide.contains("allowed"), "{algorithm:?}");
+            assert!(sections.commit.trim_end().ends_with("end"), "{algorithm:?}");
+            assert_eq!(sections.reply.split(',').count(), 5, "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn keys_and_arguments_are_relocated_together() {
+        let rule = ListedRule { algorithm: Algorithm::Gcra, packed_as: None, key: 3, arg: 10, args: 4 };
+        assert_eq!(rule.relocate("a(KEYS[1], ARGV[4]) KEYS[2]"), "a(KEYS[4], ARGV[14]) KEYS[5]");
+        assert_eq!(rule.relocate("tonumber(ARGV[5] or 1)"), "tonumber(nil or 1)", "the next rule's");
+        assert_eq!(rule.relocate("nothing"), "nothing");
+    }
+
+    #[test]
+    fn scripts_that_keep_one_string_are_packable() {
+        for algorithm in Algorithm::ALL {
+            let text = algorithm.spec().script;
+            let uses = [READ, WRITE].map(|line| text.matches(line).count());
+            let only_these = text.matches("KEYS[").count() == 1 + uses[0] + uses[1] && !uses.contains(&0);
+            assert_eq!(only_these, algorithm.spec().packable, "{algorithm:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Lua scripts: those of `lua/`, one for each algorithm, and those composed of them for several rules or callers.
+
+mod batch;
+mod compose;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use parking_lot::RwLock;
+use redis::Cmd;
+
+use self::compose::compose;
+pub(crate) use self::compose::{ListMode, ListedRule};
+use crate::rule::Algorithm;
+
+/// A Lua script and its SHA-1, by which Redis knows it.
+#[derive(Debug)]
+pub(crate) struct Script {
+    text: Cow<'static, str>,
+    sha1: String,
+    keeps_strings: bool,
+    batched: OnceLock<Arc<Self>>,
+}
+
+/// Scripts for one rule, in the order of [`Algorithm::ALL`].
+static SINGLE: LazyLock<Vec<Arc<Script>>> = LazyLock::new(|| {
+    Algorithm::ALL
+        .iter()
+        .map(|algorithm| Arc::new(Script::for_algorithms(algorithm.spec().script, [*algorithm])))
+        .collect()
+});
+
+/// Scripts for several rules composed so far, by mode.
+static LISTS: LazyLock<[RwLock<Lists>; 3]> = LazyLock::new(Default::default);
+
+type Lists = HashMap<Box<[ListedRule]>, Arc<Script>>;
+
+// === impl Script ===
+
+impl Script {
+    /// Creates a script from its text.
+    pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        let sha1 = redis::Script::new(&text).get_hash().to_owned();
+        Self { text, sha1, keeps_strings: false, batched: OnceLock::new() }
+    }
+
+    /// Creates a script that reads the states of `algorithms`.
+    fn for_algorithms(text: impl Into<Cow<'static, str>>, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        let keeps_strings = algorithms.into_iter().all(|algorithm| algorithm.spec().keeps_strings);
+        Self { keeps_strings, ..Self::new(text) }
+    }
+
+    /// Script that decides under one rule.
+    pub(crate) fn single(algorithm: Algorithm) -> Arc<Self> {
+        Arc::clone(&SINGLE[algorithm as usize])
+    }
+
+    /// Scripts of all algorithms, for one rule each.
+    pub(crate) fn all_single() -> impl Iterator<Item = &'static Self> {
+        SINGLE.iter().map(|script| &**script)
+    }
+
+    /// True if all keys are strings, and an empty string counts as a missing key.
+    pub(crate) fn keeps_strings(&self) -> bool {
+        self.keeps_strings
+    }
+
+    /// Script that runs `mode` under several rules. Composed once for each combination.
+    pub(crate) fn list(rules: &[ListedRule], mode: ListMode) -> Arc<Self> {
+        let lists = &LISTS[mode as usize];
+        if let Some(known) = lists.read().get(rules) {
+            return Arc::clone(known);
+        }
+        let algorithms = rules.iter().map(|rule| rule.algorithm);
+        let script = Arc::new(Self::for_algorithms(compose(rules, mode), algorithms));
+        Arc::clone(lists.write().entry(rules.into()).or_insert(script))
+    }
+
+    /// Script that runs this one for many callers.
+    pub(crate) fn batched(&self) -> &Arc<Self> {
+        self.batched.get_or_init(|| Arc::new(Self::new(batch::batched(&self.text))))
+    }
+
+    /// SHA-1 in hexadecimal, for `EVALSHA`.
+    pub(crate) fn sha1(&self) -> &str {
+        &self.sha1
+    }
+
+    /// `SCRIPT LOAD` of the script.
+    pub(crate) fn load(&self) -> Cmd {
+        let mut cmd = redis::cmd("SCRIPT");
+        cmd.arg("LOAD").arg(&*self.text);
+        cmd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_composed_once() {
+        let part = |arg| ListedRule { algorithm: Algorithm::Gcra, packed_as: Some("a".into()), key: 0, arg, args: 4 };
+        let list = |rules: &[ListedRule]| Script::list(rules, ListMode::Take);
+        assert!(Arc::ptr_eq(&list(&[part(0), part(4)]), &list(&[part(0), part(4)])));
+        assert_ne!(list(&[part(0)]).sha1(), list(&[part(0), part(4)]).sha1());
+        for other in [ListMode::Look, ListMode::Batch] {
+            assert_ne!(list(&[part(0)]).sha1(), Script::list(&[part(0)], other).sha1());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Reply to `CLUSTER SLOTS`.
+
+use std::ops::RangeInclusive;
+
+use redis::Value;
+
+use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::settings::HostPort;
+
+/// Ranges of slots and their primaries, as one node knows them.
+pub(super) type SlotRanges = Vec<(RangeInclusive<u16>, HostPort)>;
+
+/// Parses the reply of a node that was reached as `asked`: `[first, last, [host, port, ..], replica..]` for each range.
+///
+/// An empty host means the node that was asked. The host `?` is a node without the preferred kind of name; nothing can be
+/// sent to it. `None`: the reply is invalid or has no slots.
+pub(super) fn parse_slots(reply: &Value, asked: &str) -> Option<SlotRanges> {
+    let Value::Array(ranges) = reply else { return None };
+    let known: SlotRanges = ranges.iter().map(|entry| range(entry, asked)).collect::<Option<Vec<_>>>()?.concat();
+    (!known.is_empty()).then_some(known)
+}
+
+fn range(entry: &Value, asked: &str) -> Option<SlotRanges> {
+    let Value::Array(entry) = entry else { return None };
+    let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = entry.as_slice() else { return None };
+    let [host, Value::Int(port), ..] = primary.as_slice() else { return None };
+    let (first, last) = (u16::try_from(*first).ok()?, u16::try_from(*last).ok()?);
+    if last >= HashSlot::COUNT {
+        return None;
+    }
+    let host = match host {
+        Value::Nil => asked,
+        Value::BulkString(host) => std::str::from_utf8(host).ok()?,
+        Value::SimpleString(host) => host,
+        _ => return None,
+    };
+    let host = match host {
+        "?" => return Some(SlotRanges::new()),
+        "" => asked,
+        host => host,
+    };
+    Some(vec![(first..=last, HostPort { host: host.to_owned(), port: u16::try_from(*port).ok()? })])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn entry(first: i64, last: i64, host: Value, port: i64) -> Value {
+        let node = |host, port| Value::Array(vec![host, Value::Int(port), Value::BulkString(b"id".to_vec())]);
+        let replica = node(Value::BulkString(b"replica".to_vec()), 1);
+        Value::Array(vec![Value::Int(first), Value::Int(last), node(host, port), replica])
+    }
+
+    fn text(host: &str) -> Value {
+        Value::BulkString(host.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn ranges_are_read_with_their_primaries() {
+        let reply = Value::Array(vec![
+            entry(0, 5460, text("10.0.0.1"), 6379),
+            entry(5461, 5461, text(""), 6380),
+            entry(5462, 10_000, Value::Nil, 6381),
+            entry(10_001, 16_382, text("redis-3.example"), 6382),
+            entry(16_383, 16_383, text("?"), 6383),
+        ]);
+        let at = |host: &str, port| HostPort { host: host.into(), port };
+        let known = vec![
+            (0..=5460, at("10.0.0.1", 6379)),
+            (5461..=5461, at("asked", 6380)),
+            (5462..=10_000, at("asked", 6381)),
+            (10_001..=16_382, at("redis-3.example", 6382)),
+        ];
+        assert_eq!(parse_slots(&reply, "asked").unwrap(), known);
+    }
+
+    #[test]
+    fn an_invalid_reply_is_none() {
+        let of = |entries: Vec<Value>| parse_slots(&Value::Array(entries), "asked");
+        assert_eq!(parse_slots(&Value::Okay, "asked"), None);
+        assert_eq!(of(Vec::new()), None, "a reply without slots");
+        assert_eq!(of(vec![entry(0, 5, text("?"), 1)]), None);
+        for bad in [
+            entry(0, 16_384, text("h"), 1),
+            entry(-1, 5, text("h"), 1),
+            entry(0, 5, text("h"), 70_000),
+            entry(0, 5, Value::Okay, 1),
+            Value::Array(vec![Value::Int(0), Value::Int(5)]),
+            Value::Int(3),
+        ] {
+            assert_eq!(of(vec![entry(0, 5, text("h"), 1), bad.clone()]), None, "{bad:?}");
+        }
+    }
+}

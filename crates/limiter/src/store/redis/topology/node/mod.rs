@@ -1,0 +1,179 @@
+//! One server: its connections, and whether calls may be sent to it.
+
+mod address;
+mod status;
+mod supervisor;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use redis::{ConnectionAddr, RedisError};
+use tokio::task::AbortHandle;
+
+pub(crate) use self::address::{Address, AddressWatch, PublishedAddress};
+pub use self::status::NodeStatus;
+pub(crate) use self::supervisor::start;
+use crate::store::breaker::Breaker;
+use crate::store::redis::connection::{ConnectionContext, ConnectionSlot, LiveConnection};
+use crate::store::redis::error::{StoreError, describe};
+
+/// A server that keeps keys: a fixed one, or the current primary.
+pub(crate) struct Node {
+    /// Name in logs and metrics: `host:port`, or the primary's name in the Sentinels' configuration.
+    pub(crate) name: String,
+    pub(crate) address: Address,
+    pub(crate) slots: Box<[ConnectionSlot]>,
+    /// Shared with the clients of other workers.
+    pub(crate) breaker: Arc<Breaker>,
+    context: Arc<ConnectionContext>,
+    /// True if the server runs no scripts, as far as known.
+    no_scripts: AtomicBool,
+    /// True if an attempt to connect has succeeded or failed.
+    attempted: AtomicBool,
+    last_error: Mutex<Option<(StoreError, String)>>,
+    /// Reasons logged since a connection was live, one bit each.
+    logged: AtomicU32,
+    next_slot: AtomicUsize,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        name: String,
+        address: Address,
+        connections: usize,
+        breaker: Arc<Breaker>,
+        context: Arc<ConnectionContext>,
+    ) -> Self {
+        Self {
+            name,
+            address,
+            slots: (0..connections).map(|_| ConnectionSlot::default()).collect(),
+            breaker,
+            context,
+            no_scripts: AtomicBool::new(false),
+            attempted: AtomicBool::new(false),
+            last_error: Mutex::default(),
+            logged: AtomicU32::new(0),
+            next_slot: AtomicUsize::new(0),
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// True if the first attempt to connect has succeeded or failed.
+    pub(crate) fn was_attempted(&self) -> bool {
+        self.attempted.load(Ordering::Relaxed)
+    }
+
+    /// True if the server runs no scripts, as far as known.
+    pub(crate) fn lacks_scripts(&self) -> bool {
+        self.no_scripts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_lacks_scripts(&self, lacks_scripts: bool) {
+        self.no_scripts.store(lacks_scripts, Ordering::Relaxed);
+    }
+
+    /// Host of a fixed TCP address.
+    pub(crate) fn host(&self) -> Option<&str> {
+        let Address::Fixed(info) = &self.address else { return None };
+        match info.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Index of a slot with a live connection, chosen in turn, and the connection.
+    pub(crate) fn live_connection(&self) -> Option<(usize, LiveConnection)> {
+        let slots = self.slots.len();
+        let first = if slots == 1 { 0 } else { self.next_slot.fetch_add(1, Ordering::Relaxed) };
+        (0..slots).map(|n| first.wrapping_add(n) % slots).find_map(|slot| Some((slot, self.slots[slot].get()?)))
+    }
+
+    pub(crate) fn live_connections(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_live()).count()
+    }
+
+    /// Reason why no connection is live: that of the last attempt if waiting does not help.
+    pub(crate) fn connect_error(&self) -> StoreError {
+        match *self.last_error.lock() {
+            Some((kind @ (StoreError::Auth | StoreError::NoPerm | StoreError::Tls), _)) => kind,
+            _ => StoreError::Disconnected,
+        }
+    }
+
+    /// Requests that Sentinels are asked again: the server may no longer be the primary.
+    pub(crate) fn refresh_address(&self) {
+        if let Address::Published(address) = &self.address {
+            address.request_refresh();
+        }
+    }
+
+    /// Removes the connection `id` from its slot. Without any connection the breaker opens at once.
+    pub(crate) fn drop_connection(&self, slot: usize, id: u64) {
+        if self.slots[slot].remove(id) {
+            // Notices of returned tokens may have been missed.
+            self.context.invalidations.invalidate_all();
+            self.context.notify_change();
+            if self.live_connections() == 0 {
+                self.breaker.open(StoreError::Disconnected);
+                self.context.refresh_slots();
+            }
+        }
+    }
+
+    /// Records a new connection. `refused` is the server's error in place of loading the scripts.
+    fn record_connected(&self, refused: Option<&RedisError>) {
+        self.attempted.store(true, Ordering::Relaxed);
+        let kind = refused.map(StoreError::classify);
+        self.set_lacks_scripts(kind == Some(StoreError::NoScripts));
+        if let (Some(kind @ StoreError::NoPerm), Some(refused)) = (kind, refused) {
+            // Permissions may change while connected, so calls are sent nevertheless.
+            let (reason, detail) = (kind.as_str(), describe(refused));
+            tracing::error!(node = %self.name, reason, error = %kind, detail, "redis scripts not loaded");
+        }
+        self.context.stats.connects.fetch_add(1, Ordering::Relaxed);
+        self.context.notify_change();
+        self.breaker.probe_now();
+        self.logged.store(0, Ordering::Relaxed);
+        if self.last_error.lock().take().is_some() {
+            tracing::info!(node = %self.name, "reconnected to redis");
+        }
+    }
+
+    /// Records a failed attempt to connect. Each reason is logged once in an outage: Sentinels and the server may fail in
+    /// turn for different reasons.
+    pub(crate) fn record_connect_error(&self, kind: StoreError, detail: &str) {
+        *self.last_error.lock() = Some((kind, detail.to_owned()));
+        let bit = 1 << kind.index();
+        let is_new = self.logged.fetch_or(bit, Ordering::Relaxed) & bit == 0;
+        self.attempted.store(true, Ordering::Relaxed);
+        self.context.notify_change();
+        if self.live_connections() == 0 {
+            self.breaker.open(kind);
+        }
+        if is_new {
+            let hint = matches!(kind, StoreError::Auth | StoreError::NoPerm | StoreError::Tls);
+            let hint = hint.then(|| kind.to_string());
+            tracing::warn!(
+                node = %self.name, reason = kind.as_str(), error = detail, hint, "cannot connect to redis, retrying"
+            );
+        }
+    }
+
+    /// Keeps the handle of a background task until [`shutdown`](Self::shutdown).
+    pub(crate) fn add_task(&self, task: AbortHandle) {
+        self.tasks.lock().push(task);
+    }
+
+    /// Closes the connections for good. The breaker stays as it is: the client's successor may share it.
+    pub(crate) fn shutdown(&self) {
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
+        for slot in &self.slots {
+            if let Some(live) = slot.get() {
+                slot.remove(live.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Supervisor of one connection: connects, and reconnects when the connection is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{AddressWatch, Node};
+use crate::store::redis::connection::{Batcher, CONNECT_TIMEOUT, LiveConnection, PushEvent, connect};
+use crate::store::redis::error::{StoreError, describe};
+use crate::store::redis::random::jittered;
+
+/// Shortest and longest time between the starts of two attempts. The longest keeps recovery within a second of Redis'
+/// return. An attempt that took longer than the pause is repeated at once.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// A connection that lived this long was healthy: reconnecting starts without a pause.
+const HEALTHY_AFTER: Duration = Duration::from_secs(1);
+
+/// Starts supervisors of all connections to `node`.
+pub(crate) fn start(node: &Arc<Node>, runtime: &Handle) {
+    for slot in 0..node.slots.len() {
+        let task = runtime.spawn(run(Arc::clone(node), slot));
+        node.add_task(task.abort_handle());
+    }
+}
+
+/// Connects, waits until the connection is lost, and connects again.
+async fn run(node: Arc<Node>, slot: usize) {
+    let mut address = node.address.watch();
+    let mut pause = BACKOFF.0;
+    for id in 1.. {
+        let started = Instant::now();
+        let Some(attempt) = attempt(&node, slot, id, &mut address).await else { continue };
+        match attempt {
+            Ok(Ok((connection, refused))) => {
+                let since = Instant::now();
+                set_live(&node, slot, id, connection, refused.as_ref());
+                if !wait_lost(&node, slot, id, &mut address).await {
+                    continue;
+                }
+                node.refresh_address();
+                if since.elapsed() >= HEALTHY_AFTER {
+                    pause = BACKOFF.0;
+                    continue;
+                }
+            }
+            Ok(Err(error)) => node.record_connect_error(StoreError::classify(&error), &describe(&error)),
+            Err(_) if node.context.connector.uses_tls() => node.record_connect_error(
+                StoreError::Timeout,
+                "no reply while connecting: check that the server's port expects TLS",
+            ),
+            Err(_) => node.record_connect_error(StoreError::Timeout, "no reply while connecting"),
+        }
+        node.refresh_address();
+        tokio::select! {
+            () = sleep_until(started + jittered(pause)) => {}
+            () = address.changed() => {}
+        }
+        pause = (pause * 2).min(BACKOFF.1);
+    }
+}
+
+type Connected = RedisResult<(MultiplexedConnection, Option<RedisError>)>;
+
+/// Tries to connect once, within [`CONNECT_TIMEOUT`]. `None`: the address changed meanwhile.
+async fn attempt(
+    node: &Arc<Node>,
+    slot: usize,
+    id: u64,
+    address: &mut AddressWatch,
+) -> Option<Result<Connected, tokio::time::error::Elapsed>> {
+    let on_event = {
+        let node = Arc::downgrade(node);
+        move |event: PushEvent<'_>| {
+            let Some(node) = node.upgrade() else { return };
+            match event {
+                PushEvent::Disconnected => node.drop_connection(slot, id),
+                PushEvent::Invalidated(key) => node.context.invalidations.invalidate(key),
+            }
+        }
+    };
+    let only_primary = address.requires_primary();
+    let info = address.connection_info(&node.context.connector).await;
+    tokio::select! {
+        attempt = timeout(CONNECT_TIMEOUT, async { connect(&info?, only_primary, on_event).await }) => Some(attempt),
+        () = address.changed() => None,
+    }
+}
+
+fn set_live(node: &Node, slot: usize, id: u64, connection: MultiplexedConnection, refused: Option<&RedisError>) {
+    let context = &node.context;
+    let batcher = context.batch.then(|| Batcher::start(connection.clone(), Arc::clone(&context.stats)));
+    node.slots[slot].set(LiveConnection { connection, id, batcher });
+    node.record_connected(refused);
+}
+
+/// Waits until the connection is lost. Returns false if it was closed here because the address changed.
+async fn wait_lost(node: &Node, slot: usize, id: u64, address: &mut AddressWatch) -> bool {
+    tokio::select! {
+        () = node.slots[slot].wait_removed() => true,
+        () = address.changed() => {
+            node.drop_connection(slot, id);
+            false
+        }
+    }
+}

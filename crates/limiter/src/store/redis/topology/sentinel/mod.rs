@@ -1,0 +1,160 @@
+//! Discovery of the primary through Sentinels.
+//!
+//! One task for each client asks all Sentinels: once a second, five times a second while there is no connection, and at
+//! once when a connection was lost. Polling finds a new primary as soon as any reachable Sentinel knows it. A
+//! subscription would stay silent while its own Sentinel is cut off together with the old primary. So an old primary that
+//! still takes writes is left within [`WATCH_INTERVAL`] and the time of two replies (1.6 s at most with the default
+//! timeout). If the gateway reaches only Sentinels with outdated information, `min-replicas-to-write` protects the data.
+//!
+//! Replies of Sentinels are verified: [`candidates`] ranks the servers, and a server that does not report that it is a
+//! primary (`ROLE`) is not used. Without reachable Sentinels the current primary stays in use.
+//!
+//! Only the configured Sentinels are asked: addresses that they report may not be reachable from here.
+
+mod candidates;
+mod client;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisError;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use self::candidates::{NamedPrimary, candidates};
+use self::client::SentinelClient;
+use super::node::{Node, PublishedAddress};
+use crate::store::redis::connection::{
+    CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config,
+};
+use crate::store::redis::error::{StoreError, describe};
+use crate::store::redis::random::jittered;
+use crate::store::redis::settings::{HostPort, RedisSettings, RedisSettingsError, Sentinel};
+
+/// Time between two rounds while a connection is live, and while none is.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Least deadline for a reply of a Sentinel or of a named server. It is longer if decisions may take longer, up to a
+/// second.
+const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Watches the Sentinels and publishes the primary's address.
+pub(crate) struct SentinelMonitor {
+    master: String,
+    sentinels: Vec<HostPort>,
+    sentinel_connector: Connector,
+    reply_timeout: Duration,
+    address: Arc<PublishedAddress>,
+}
+
+/// An error with a message that names its origin.
+type Reason = (StoreError, String);
+
+impl SentinelMonitor {
+    pub(crate) fn new(settings: &RedisSettings, sentinel: &Sentinel) -> Result<Self, RedisSettingsError> {
+        if sentinel.nodes.is_empty() || sentinel.master.is_empty() {
+            let text = "`redis.sentinel` needs the name of a `master`, and `nodes` to ask for it";
+            return Err(RedisSettingsError::Unusable(text.into()));
+        }
+        Ok(Self {
+            master: sentinel.master.clone(),
+            sentinels: sentinel.nodes.clone(),
+            sentinel_connector: Connector::for_sentinels(settings, sentinel),
+            reply_timeout: settings.timeout.clamp(MIN_REPLY_TIMEOUT, CONNECT_TIMEOUT),
+            address: Arc::default(),
+        })
+    }
+
+    /// Address that the monitor publishes.
+    pub(crate) fn address(&self) -> Arc<PublishedAddress> {
+        Arc::clone(&self.address)
+    }
+
+    /// Watches the Sentinels on behalf of `node`.
+    pub(crate) async fn run(self: Arc<Self>, context: Arc<ConnectionContext>, node: Arc<Node>) {
+        let mut clients: Vec<_> = self.sentinels.iter().map(|at| SentinelClient::new(at.clone())).collect();
+        let mut known = None;
+        loop {
+            let (replies, reasons) = self.ask_all(&mut clients).await;
+            let in_use = node.live_connections() > 0;
+            if let Err((kind, reason)) = self.update(&context.connector, &mut known, &replies, reasons, in_use).await
+                && !in_use
+            {
+                node.record_connect_error(kind, &reason);
+            }
+            let pause = if in_use { WATCH_INTERVAL } else { SEARCH_INTERVAL };
+            let _ = timeout(jittered(pause), self.address.refresh_requested()).await;
+        }
+    }
+
+    /// Asks all Sentinels at once.
+    async fn ask_all(self: &Arc<Self>, clients: &mut Vec<SentinelClient>) -> (Vec<NamedPrimary>, Vec<Reason>) {
+        let mut asked = JoinSet::new();
+        for mut client in clients.drain(..) {
+            let monitor = Arc::clone(self);
+            asked.spawn(async move {
+                let query = client.primary(&monitor.sentinel_connector, &monitor.master);
+                let reply = timeout(monitor.reply_timeout, query).await;
+                if !matches!(reply, Ok(Ok(_))) {
+                    client.disconnect();
+                }
+                (client, reply)
+            });
+        }
+        let (mut replies, mut reasons) = (Vec::new(), Vec::new());
+        while let Some(Ok((client, reply))) = asked.join_next().await {
+            match reply {
+                Ok(Ok(named)) => replies.push(named),
+                Ok(Err(error)) => reasons.push(reason("sentinel", &client.at, &error)),
+                Err(_) => reasons.push((StoreError::Timeout, format!("sentinel {} does not reply", client.at))),
+            }
+            clients.push(client);
+        }
+        (replies, reasons)
+    }
+
+    /// Finds the primary and publishes it if it changed. A server `in_use` reported its role when it was connected to.
+    async fn update(
+        &self,
+        connector: &Connector,
+        known: &mut Option<NamedPrimary>,
+        replies: &[NamedPrimary],
+        mut reasons: Vec<Reason>,
+        in_use: bool,
+    ) -> Result<(), Reason> {
+        for named in candidates(replies, self.sentinels.len(), known.as_ref()) {
+            let is_known = known.as_ref().is_some_and(|known| known.server == named.server);
+            if !(is_known && in_use)
+                && let Err(reason) = self.verify(connector, &named.server).await
+            {
+                reasons.insert(0, reason);
+                continue;
+            }
+            if !is_known {
+                tracing::info!(node = self.master, server = %named.server, "redis primary found");
+                self.address.publish(named.server.clone());
+            }
+            *known = Some(named);
+            return Ok(());
+        }
+        // An error reply says more than a timeout.
+        reasons.sort_by_key(|(kind, _)| matches!(kind, StoreError::Timeout | StoreError::Disconnected));
+        Err(reasons.into_iter().next().unwrap_or((StoreError::Disconnected, "no sentinel replies".into())))
+    }
+
+    async fn verify(&self, connector: &Connector, server: &HostPort) -> Result<(), Reason> {
+        let role = async {
+            let mut connection = open(&connector.connection_info(server)?, pipelined_config()).await?;
+            check_primary(&mut connection).await
+        };
+        match timeout(self.reply_timeout, role).await {
+            Ok(role) => role.map_err(|error| reason("server", server, &error)),
+            Err(_) => Err((StoreError::Timeout, format!("server {server} does not reply"))),
+        }
+    }
+}
+
+fn reason(origin: &str, at: &HostPort, error: &RedisError) -> Reason {
+    (StoreError::classify(error), format!("{origin} {at}: {}", describe(error)))
+}
