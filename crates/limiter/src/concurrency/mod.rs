@@ -84,13 +84,13 @@ impl std::fmt::Debug for Lease {
 impl Acquired {
     /// A slot was granted by `source`, and `remaining` are left.
     fn granted(remaining: u64, source: Source, lease: Lease) -> Self {
-        let verdict = Verdict { remaining: Some(remaining), source, ..Verdict::unseen(Outcome::Allowed) };
+        let verdict = Verdict { remaining: Some(remaining), source, ..Verdict::uncounted(Outcome::Allowed) };
         Self { verdict, lease: Some(lease) }
     }
 
     /// `source` said that every slot is held.
     fn denied(source: Source) -> Self {
         let denied = Outcome::Denied { retry_after: RETRY_AFTER };
-        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::unseen(denied) }, lease: None }
+        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::uncounted(denied) }, lease: None }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::rule::MOST;
+use crate::rule::MAX_SAFE_INTEGER;
 
 /// How many requests of a key may be under way at once, and for how long a slot is held without a sign of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum ConcurrencyError {
     #[error("`limit` must be at least 1, got 0")]
     ZeroLimit,
     /// More slots than can be counted exactly.
-    #[error("`limit` is more than {MOST}, the most that is counted exactly")]
+    #[error("`limit` is more than {MAX_SAFE_INTEGER}, the most that is counted exactly")]
     TooMany,
     /// Too short for a renewal to come in time, or too long to be given up after a crash.
     #[error("`lease` must be between 100 milliseconds and 1 day")]
@@ -46,7 +46,7 @@ impl Concurrency {
         if limit == 0 {
             return Err(ConcurrencyError::ZeroLimit);
         }
-        if limit > MOST {
+        if limit > MAX_SAFE_INTEGER {
             return Err(ConcurrencyError::TooMany);
         }
         if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&lease) {
@@ -101,7 +101,7 @@ mod tests {
         let second = Duration::from_secs(1);
         for (limit, lease, renew_every, error) in [
             (0, second, None, ConcurrencyError::ZeroLimit),
-            (MOST + 1, second, None, ConcurrencyError::TooMany),
+            (MAX_SAFE_INTEGER + 1, second, None, ConcurrencyError::TooMany),
             (1, Duration::from_millis(99), None, ConcurrencyError::BadLease),
             (1, Duration::from_secs(86_401), None, ConcurrencyError::BadLease),
             (1, second, Some(Duration::ZERO), ConcurrencyError::RenewedTooLate),

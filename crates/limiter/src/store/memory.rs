@@ -11,9 +11,9 @@
 
 mod clock;
 mod hash;
-mod list;
+mod multi;
+mod quotas;
 mod shard;
-mod stocks;
 mod table;
 
 use std::num::NonZeroUsize;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
-use self::shard::{Kept, Shard, States};
-use self::table::Place;
+use self::shard::{Shard, States, Stored};
+use self::table::KeyHash;
 use super::{Check, Decision, Store};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::key::BucketKey;
 use crate::rule::{Rule, by_algorithm};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, random_key};
-use crate::verdict::{Answer, Source};
+use crate::verdict::{RuleVerdict, Source};
 
 /// Keys that a shard should hold at most, so that sweeping or growing one stalls nobody for long (tens of µs).
 const KEYS_PER_SHARD: usize = 16_384;
@@ -58,9 +58,9 @@ impl std::fmt::Debug for MemoryStore {
 
 /// Where a key's state is, without the key: two hashes. For a store that decides here later, if at all.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Located {
-    key: Place,
-    scope: Place,
+pub(crate) struct KeyLocation {
+    key: KeyHash,
+    scope: KeyHash,
 }
 
 impl MemoryStore {
@@ -146,8 +146,11 @@ impl MemoryStore {
 
     /// Finds where the state of `key` is.
     #[inline]
-    pub(crate) fn locate(&self, key: BucketKey<'_>) -> Located {
-        Located { key: self.hasher.key(key.scope.as_bytes(), key.id), scope: self.hasher.scope(key.scope.as_bytes()) }
+    pub(crate) fn locate(&self, key: BucketKey<'_>) -> KeyLocation {
+        KeyLocation {
+            key: self.hasher.key(key.scope.as_bytes(), key.id),
+            scope: self.hasher.scope(key.scope.as_bytes()),
+        }
     }
 
     /// The present, on this store's clock. The wall clock, as dear as the other, is read only for rules that ask for it.
@@ -159,24 +162,31 @@ impl MemoryStore {
     }
 
     #[inline]
-    fn shard_of(&self, place: Place) -> &Shard {
+    fn shard_of(&self, place: KeyHash) -> &Shard {
         &self.shards[place.shard(self.shards.len())]
     }
 
     /// Decides under one rule. Inlined, with the algorithm and the hash, into the one place where requests come from:
     /// 14 ns of 58 otherwise.
     #[inline(always)]
-    fn decide_one<A>(&self, now: Moment, place: Place, scope: impl Fn() -> Place, rule: &A, cost: u64) -> Answer
+    fn decide_one<A>(
+        &self,
+        now: Moment,
+        place: KeyHash,
+        scope: impl Fn() -> KeyHash,
+        rule: &A,
+        cost: u64,
+    ) -> RuleVerdict
     where
         A: Algorithm,
-        A::State: Kept,
+        A::State: Stored,
     {
         let mut shard = self.shard_of(place).lock();
         let now = Moment { now_us: shard.time(now.now_us), ..now };
         if let Some(state) = shard.table().get_mut(place) {
             let (answer, change) = rule.decide(Some(&*state), now, cost);
             if let Some(change) = change {
-                *state = A::apply(Some(std::mem::replace(state, A::State::VACANT)), change);
+                *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
             }
             return answer;
         }
@@ -196,36 +206,36 @@ impl MemoryStore {
 
     /// Decides a request of a key for which there is no room.
     #[cold]
-    fn decide_in_overflow<A>(&self, scope: Place, rule: &A, now: Moment, cost: u64) -> Answer
+    fn decide_in_overflow<A>(&self, scope: KeyHash, rule: &A, now: Moment, cost: u64) -> RuleVerdict
     where
         A: Algorithm,
-        A::State: Kept,
+        A::State: Stored,
     {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         let mut shared = self.overflow.lock();
         let now = Moment { now_us: shared.time(now.now_us), ..now };
         let (answer, change) = rule.decide(shared.table().get(scope), now, cost);
         if let Some(change) = change {
-            self.change_overflow::<A>(&mut shared, scope, now, change);
+            self.write_to_overflow_state::<A>(&mut shared, scope, now, change);
         }
         answer
     }
 
-    fn change_overflow<A>(&self, shared: &mut States, scope: Place, now: Moment, change: A::Change)
+    fn write_to_overflow_state<A>(&self, shared: &mut States, scope: KeyHash, now: Moment, change: A::Change)
     where
         A: Algorithm,
-        A::State: Kept,
+        A::State: Stored,
     {
         let state = A::apply(shared.table().get(scope).cloned(), change);
-        self.overflow_until_us.fetch_max(state.rests_at_us(), Ordering::Release);
+        self.overflow_until_us.fetch_max(state.expires_at_us(), Ordering::Release);
         shared.table().set(scope, state, now.now_us);
     }
 }
 
-fn forget_one<A>(_: &A, states: &mut States, place: Place) -> bool
+fn forget_one<A>(_: &A, states: &mut States, place: KeyHash) -> bool
 where
     A: Algorithm,
-    A::State: Kept,
+    A::State: Stored,
 {
     states.table::<A::State>().forget(place)
 }
@@ -235,14 +245,14 @@ impl Store for MemoryStore {
         let [Check { key, rule, cost }] = *checks else {
             let now = self.moment(checks.iter().map(|check| check.rule));
             let checks: Vec<_> = checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect();
-            return Decision::Ready(self.decide_list(&checks, now));
+            return Decision::Ready(self.decide_all(&checks, now));
         };
         // The clock first: reading it takes as long as hashing, and the processor does both at once.
         let now = self.moment(std::iter::once(rule));
         let scope = key.scope.as_bytes();
         let place = self.hasher.key(scope, key.id);
         let answer = by_algorithm!(rule, rule => self.decide_one(now, place, || self.hasher.scope(scope), rule, cost));
-        Decision::Ready(answer.by(Source::Memory))
+        Decision::Ready(answer.into_verdict(Source::Memory))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {

@@ -51,7 +51,7 @@ impl Limiter {
 
 /// What a client is told, but for the reset: that of a batch is the last one's.
 fn told(verdict: &Verdict) -> (Outcome, Vec<(Outcome, u64)>, Option<u64>) {
-    let standings = verdict.standings.iter().map(|answer| (answer.outcome, answer.remaining)).collect();
+    let standings = verdict.per_rule.iter().map(|answer| (answer.outcome, answer.remaining)).collect();
     (verdict.outcome, standings, verdict.remaining)
 }
 

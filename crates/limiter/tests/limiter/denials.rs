@@ -130,7 +130,7 @@ async fn what_another_gateway_gives_back_is_noticed_when_it_says_so() {
         let start = tokio::time::Instant::now();
         match rule {
             Rule::LeakyBucket(_) => continue,
-            Rule::Quota(_) => assert_eq!(there.grant_stock(KEY, &stock, 1).await, Ok(1)),
+            Rule::Quota(_) => assert_eq!(there.grant_quota(KEY, &stock, 1).await, Ok(1)),
             _ => assert!(there.settled(check, -1, taken.counted_at_us).await),
         }
         // The notice was sent before the answer to whoever published it.

@@ -166,7 +166,7 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
         let third = decided(&store, &six).await;
         let look = Check { cost: 0, ..six[0] };
         let before = decided(&store, &[look]).await.remaining.unwrap();
-        store.settle(six[0], -1, third.standings[0].counted_at_us);
+        store.settle(six[0], -1, third.per_rule[0].counted_at_us);
         eventually("its turn is free", async || decided(&store, &[look]).await.remaining == Some(before + 1)).await;
     }
     let bucket = Rule::TokenBucket(TokenBucket::per_second(1, 1).unwrap());
@@ -175,7 +175,7 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
     assert!(decided(&store, &both).await.is_allowed());
     let denied = decided(&store, &both).await;
     assert!(!denied.is_allowed());
-    assert_eq!(denied.standings[1].remaining, 3, "no turn was taken");
+    assert_eq!(denied.per_rule[1].remaining, 3, "no turn was taken");
 }
 
 async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {

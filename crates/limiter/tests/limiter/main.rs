@@ -22,7 +22,6 @@ mod metering;
 mod metering_script;
 mod model;
 mod outages;
-mod pictures;
 mod quota;
 mod round_trips;
 mod script;

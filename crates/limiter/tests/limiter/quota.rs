@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use redis::{Connection, RedisResult};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::quota::{NotTaken, Taken};
-use tollgate_limiter::rule::{Calendar, CalendarUnit, MOST, Quota, Rule};
+use tollgate_limiter::quota::{Withdrawal, WithdrawalError};
+use tollgate_limiter::rule::{Calendar, CalendarUnit, MAX_SAFE_INTEGER, Quota, Rule};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 use crate::support::{RedisServer, memory, run_line, seconds, store};
@@ -37,7 +37,7 @@ fn quota(allowance: u64, reset: Option<CalendarUnit>) -> Quota {
 }
 
 fn quotas() -> impl Strategy<Value = Quota> {
-    let allowances = prop_oneof![4 => 0u64..30, 1 => MOST / 2 - 9..=MOST / 2];
+    let allowances = prop_oneof![4 => 0u64..30, 1 => MAX_SAFE_INTEGER / 2 - 9..=MAX_SAFE_INTEGER / 2];
     let resets = prop::sample::select(vec![None, Some(CalendarUnit::Day), Some(CalendarUnit::Week)]);
     (allowances, resets).prop_map(|(allowance, reset)| quota(allowance, reset))
 }
@@ -93,9 +93,13 @@ fn a_stock_for_ever_never_expires_and_is_granted_to_and_set() {
     assert_eq!(left("grant", "-5"), (1, 15, "-5".to_owned()));
     assert_eq!(left("set", "3"), (1, 3, "7".to_owned()));
     assert_eq!(left("set", "10"), (1, 10, String::new()), "as new");
-    let most = MOST.to_string();
+    let most = MAX_SAFE_INTEGER.to_string();
     for _ in 0..3 {
-        assert_eq!(left("grant", &most), (1, MOST as i64, format!("-{most}")), "as much as is counted exactly");
+        assert_eq!(
+            left("grant", &most),
+            (1, MAX_SAFE_INTEGER as i64, format!("-{most}")),
+            "as much as is counted exactly"
+        );
     }
 }
 
@@ -139,30 +143,40 @@ async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_al
     let (in_memory, _clock) = memory();
     for rule in [quota(10, None), quota(10, Some(CalendarUnit::Month))] {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
-        in_memory.set_stock(key("a"), &rule, 10);
-        assert_eq!((in_memory.stock_left(key("a"), &rule), in_redis.stock_left(key("a"), &rule).await), (10, Ok(10)));
+        in_memory.set_quota(key("a"), &rule, 10);
         assert_eq!(
-            (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_stock(key("a"), &rule, 5).await),
+            (in_memory.quota_remaining(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await),
+            (10, Ok(10))
+        );
+        assert_eq!(
+            (in_memory.grant_quota(key("a"), &rule, 5), in_redis.grant_quota(key("a"), &rule, 5).await),
             (15, Ok(15))
         );
-        assert_eq!((in_memory.set_stock(key("b"), &rule, 2), in_redis.set_stock(key("b"), &rule, 2).await), (2, Ok(2)));
-        let wanted = [(key("a"), 12), (key("b"), 3), (key(""), 1), (key("b"), 0), (key("b"), MOST + 1), (key("b"), 2)];
-        let expected = vec![
-            Ok(Taken { taken: 12, left: 3 }),
-            Err(NotTaken::Short { left: 2 }),
-            Err(NotTaken::BadKey),
-            Err(NotTaken::BadAmount),
-            Err(NotTaken::BadAmount),
-            Ok(Taken { taken: 2, left: 0 }),
+        assert_eq!((in_memory.set_quota(key("b"), &rule, 2), in_redis.set_quota(key("b"), &rule, 2).await), (2, Ok(2)));
+        let wanted = [
+            (key("a"), 12),
+            (key("b"), 3),
+            (key(""), 1),
+            (key("b"), 0),
+            (key("b"), MAX_SAFE_INTEGER + 1),
+            (key("b"), 2),
         ];
-        assert_eq!(in_memory.take_stocks(&rule, &wanted), expected);
+        let expected = vec![
+            Ok(Withdrawal { taken: 12, remaining: 3 }),
+            Err(WithdrawalError::Insufficient { remaining: 2 }),
+            Err(WithdrawalError::EmptyKey),
+            Err(WithdrawalError::InvalidAmount),
+            Err(WithdrawalError::InvalidAmount),
+            Ok(Withdrawal { taken: 2, remaining: 0 }),
+        ];
+        assert_eq!(in_memory.withdraw_quotas(&rule, &wanted), expected);
         redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connection()).unwrap();
-        assert_eq!(in_redis.take_stocks(&rule, &wanted).await.unwrap(), expected);
+        assert_eq!(in_redis.withdraw_quotas(&rule, &wanted).await.unwrap(), expected);
         // A request gives back no more than it took, whatever was granted.
         let rule = Rule::Quota(rule);
         in_memory.settle(Check { key: key("b"), rule: &rule, cost: 2 }, -9, u64::MAX);
         let Rule::Quota(rule) = rule else { unreachable!() };
-        assert_eq!(in_memory.stock_left(key("b"), &rule), 2);
+        assert_eq!(in_memory.quota_remaining(key("b"), &rule), 2);
     }
 }
 
@@ -180,8 +194,8 @@ async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
     };
     assert!(decide().await.is_allowed());
     assert!(!decide().await.is_allowed());
-    assert_eq!(store.stock_left(key, &quota).await.unwrap(), 0);
-    assert_eq!(store.grant_stock(key, &quota, 3).await.unwrap(), 3);
+    assert_eq!(store.quota_remaining(key, &quota).await.unwrap(), 0);
+    assert_eq!(store.grant_quota(key, &quota, 3).await.unwrap(), 3);
     assert!(decide().await.is_allowed());
 }
 
@@ -189,7 +203,10 @@ async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
 async fn a_stock_that_redis_cannot_be_asked_for_is_an_error() {
     let server = RedisServer::stopped(&[]);
     let in_redis = store(&server.client(), OnStoreFailure::Local);
-    assert!(in_redis.stock_left(key("a"), &quota(10, None)).await.is_err());
-    assert!(in_redis.take_stocks(&quota(10, None), &[(key("a"), 1)]).await.is_err());
-    assert_eq!(in_redis.take_stocks(&quota(10, None), &[(key(""), 1)]).await.unwrap(), [Err(NotTaken::BadKey)]);
+    assert!(in_redis.quota_remaining(key("a"), &quota(10, None)).await.is_err());
+    assert!(in_redis.withdraw_quotas(&quota(10, None), &[(key("a"), 1)]).await.is_err());
+    assert_eq!(
+        in_redis.withdraw_quotas(&quota(10, None), &[(key(""), 1)]).await.unwrap(),
+        [Err(WithdrawalError::EmptyKey)]
+    );
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use redis::Connection;
 use tollgate_limiter::algorithm::{Algorithm, Moment};
-use tollgate_limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 use crate::support::{RedisServer, seconds};
 
@@ -154,7 +154,7 @@ fn clone_change<A: Scripted>(rule: &A, state: Option<&A::State>, now: Moment, co
 }
 
 /// A lone client that waits as it was told passes, and not a microsecond sooner; after the reset all is there again.
-fn hold_to_its_word<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64, cost: u64, answer: &Answer) {
+fn hold_to_its_word<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64, cost: u64, answer: &RuleVerdict) {
     let at = |us: u128, cost| rule.decide(state, Moment::at(now_us + u64::try_from(us).unwrap()), cost).0;
     if let Outcome::Denied { retry_after } = answer.outcome {
         let wait_us = retry_after.as_micros();
@@ -169,7 +169,7 @@ fn hold_to_its_word<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64
     }
 }
 
-pub(crate) fn as_reply(answer: &Answer, now_us: u64) -> Reply {
+pub(crate) fn as_reply(answer: &RuleVerdict, now_us: u64) -> Reply {
     let (allowed, wait) = match answer.outcome {
         Outcome::Allowed => (1, 0),
         Outcome::Denied { retry_after } => (0, retry_after.as_micros() as i64),

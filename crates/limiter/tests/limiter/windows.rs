@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use redis::{Connection, RedisResult};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{MOST, Rule, SlidingWindowCounter, SlidingWindowLog};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, SlidingWindowCounter, SlidingWindowLog};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 use crate::support::{RedisServer, memory, run_line, seconds, store};
@@ -123,15 +123,17 @@ fn the_log_is_what_its_definition_says_in_memory_and_in_redis() {
 
 #[test]
 fn the_counter_is_what_its_definition_says_in_memory_and_in_redis() {
-    let limits = prop_oneof![0u64..12, Just(1_000_000_000_000), Just(MOST)];
+    let limits = prop_oneof![0u64..12, Just(1_000_000_000_000), Just(MAX_SAFE_INTEGER)];
     let rules = one((limits, 1u64..3).prop_map(|(limit, secs)| counter(limit, secs * SECOND)));
     trace::run(2_000, rules, steps(SECOND, 5, false), || Some(EveryWindow::default()));
 }
 
 #[test]
 fn the_counter_is_exact_where_the_numbers_are_huge() {
-    let rules = one((MOST / 4_000_000..=MOST, 1u64..2_000_000).prop_map(|(limit, us)| counter(limit, us)));
-    trace::run(500, rules, steps(SECOND, MOST / 3, false), || Some(EveryWindow::default()));
+    let rules =
+        one((MAX_SAFE_INTEGER / 4_000_000..=MAX_SAFE_INTEGER, 1u64..2_000_000)
+            .prop_map(|(limit, us)| counter(limit, us)));
+    trace::run(500, rules, steps(SECOND, MAX_SAFE_INTEGER / 3, false), || Some(EveryWindow::default()));
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn the_log_agrees_through_changed_rules_and_clocks_set_back() {
 
 #[test]
 fn the_counter_agrees_through_changed_rules_and_clocks_set_back() {
-    let limits = prop_oneof![4 => 0u64..12, 1 => 1u64..MOST];
+    let limits = prop_oneof![4 => 0u64..12, 1 => 1u64..MAX_SAFE_INTEGER];
     let rules = prop::collection::vec((limits, 1u64..3_000_000).prop_map(|(limit, us)| counter(limit, us)), 1..4);
     trace::run(2_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
 }
@@ -277,7 +279,7 @@ async fn several_windows_take_all_or_nothing_in_one_call() {
                 Decision::Ready(verdict) => verdict,
                 Decision::Pending(verdict) => verdict.await,
             };
-            let remaining: Vec<u64> = verdict.standings.iter().map(|answer| answer.remaining).collect();
+            let remaining: Vec<u64> = verdict.per_rule.iter().map(|answer| answer.remaining).collect();
             assert_eq!(remaining, left, "a cost of {cost}: {verdict:?}");
         }
     }

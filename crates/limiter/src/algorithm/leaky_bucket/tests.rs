@@ -9,31 +9,31 @@ use crate::verdict::Outcome;
 
 const MS: u64 = 1_000;
 
-/// `rate` a second, waiting at most so many ms, at most so many at a time.
+/// `rate` per second, at most `max_wait_ms` and `max_queue` requests.
 fn pace(rate: u64, max_wait_ms: u64, max_queue: u64) -> LeakyBucket {
     LeakyBucket::new(rate, Duration::from_secs(1), Duration::from_millis(max_wait_ms), max_queue).unwrap()
 }
 
-/// One line, as a store would keep it. It starts at 1 s.
+/// One queue with its stored state. It starts at 1 s.
 #[derive(Default)]
 struct Kept {
-    state: Option<Line>,
+    state: Option<QueueState>,
 }
 
 impl Kept {
-    fn ask(&mut self, rule: &LeakyBucket, at_ms: u64, cost: u64) -> Answer {
-        let (answer, change) = rule.decide(self.state.as_ref(), Moment::at(1_000_000 + at_ms * MS), cost);
+    fn ask(&mut self, rule: &LeakyBucket, at_ms: u64, cost: u64) -> RuleVerdict {
+        let (verdict, change) = rule.decide(self.state.as_ref(), Moment::at(1_000_000 + at_ms * MS), cost);
         self.state = change.or(self.state.take());
-        answer
+        verdict
     }
 
     /// The wait in ms, if admitted.
     fn wait(&mut self, rule: &LeakyBucket, at_ms: u64) -> Option<u64> {
-        let answer = self.ask(rule, at_ms, 1);
-        (answer.outcome == Outcome::Allowed).then_some(answer.delay.as_micros() as u64 / MS)
+        let verdict = self.ask(rule, at_ms, 1);
+        (verdict.outcome == Outcome::Allowed).then_some(verdict.delay.as_micros() as u64 / MS)
     }
 
-    /// Gives back the turn at `turn_ms`.
+    /// Returns the turn at `turn_ms`.
     fn leave(&mut self, rule: &LeakyBucket, at_ms: u64, cost: i64, turn_ms: u64) -> bool {
         let change =
             rule.settle(self.state.as_ref(), Moment::at(1_000_000 + at_ms * MS), -cost, 1_000_000 + turn_ms * MS);
@@ -52,8 +52,8 @@ fn a_burst_is_spread_out_and_its_end_denied() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     let waits: Vec<_> = (0..8).map(|_| kept.wait(&rule, 0)).collect();
     assert_eq!(waits, [Some(0), Some(100), Some(200), Some(300), Some(400), Some(500), None, None]);
-    let answer = kept.ask(&rule, 30, 1);
-    assert_eq!((answer.outcome, answer.remaining, answer.reset_after), (denied(70), 0, Duration::from_millis(570)));
+    let verdict = kept.ask(&rule, 30, 1);
+    assert_eq!((verdict.outcome, verdict.remaining, verdict.reset_after), (denied(70), 0, Duration::from_millis(570)));
     assert_eq!(kept.wait(&rule, 100), Some(500));
 }
 
@@ -75,7 +75,7 @@ fn max_wait_denies_before_the_queue_is_full() {
 }
 
 #[test]
-fn nobody_waits_without_a_queue_and_idle_time_is_not_banked() {
+fn no_request_waits_without_a_queue_and_idle_time_is_not_stored() {
     let (rule, mut kept) = (pace(10, 1_000, 0), Kept::default());
     assert_eq!(kept.wait(&rule, 0), Some(0));
     assert_eq!(kept.ask(&rule, 99, 1).outcome, denied(1));
@@ -83,7 +83,7 @@ fn nobody_waits_without_a_queue_and_idle_time_is_not_banked() {
 }
 
 #[test]
-fn a_cost_makes_those_behind_wait() {
+fn a_cost_delays_later_requests() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     assert_eq!(kept.ask(&rule, 0, 3).delay, Duration::ZERO);
     assert_eq!(kept.wait(&rule, 0), Some(300));
@@ -93,20 +93,20 @@ fn a_cost_makes_those_behind_wait() {
 }
 
 #[test]
-fn a_turn_given_back_goes_to_the_next_request() {
+fn a_returned_turn_goes_to_the_next_request() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     (0..5).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
     assert!(kept.leave(&rule, 10, 1, 200));
     assert_eq!(kept.ask(&rule, 10, 0).remaining, 2);
     assert_eq!(kept.wait(&rule, 10), Some(190), "the gap");
-    assert_eq!(kept.wait(&rule, 10), Some(490), "the end of the line");
+    assert_eq!(kept.wait(&rule, 10), Some(490), "the end of the queue");
     assert!(kept.leave(&rule, 10, 1, 500));
     assert_eq!(kept.state.as_ref().unwrap().gaps(), []);
-    assert_eq!(kept.wait(&rule, 10), Some(490), "the end of the line is shorter again");
+    assert_eq!(kept.wait(&rule, 10), Some(490), "the queue is shorter again");
 }
 
 #[test]
-fn gaps_next_to_each_other_are_one() {
+fn adjacent_gaps_are_merged() {
     let (rule, mut kept) = (pace(10, 1_000, 9), Kept::default());
     (0..6).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
     for turn in [200, 400, 300] {
@@ -119,7 +119,7 @@ fn gaps_next_to_each_other_are_one() {
 }
 
 #[test]
-fn a_gap_that_is_partly_past_does_not_bring_turns_together() {
+fn a_gap_partly_in_the_past_keeps_turns_an_interval_apart() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     (0..3).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
     assert!(kept.leave(&rule, 0, 1, 100));
@@ -127,7 +127,7 @@ fn a_gap_that_is_partly_past_does_not_bring_turns_together() {
 }
 
 #[test]
-fn what_was_not_given_or_has_begun_is_not_given_back() {
+fn unassigned_or_begun_turns_are_not_returned() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     (0..4).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
     for (at, cost, turn) in [(0, 1, 0), (100, 1, 100), (0, 1, 301), (0, 2, 300), (0, 1, 400), (0, i64::MAX, 200)] {
@@ -140,7 +140,7 @@ fn what_was_not_given_or_has_begun_is_not_given_back() {
 }
 
 #[test]
-fn turns_that_were_given_outlive_a_changed_rule() {
+fn assigned_turns_survive_a_changed_rule() {
     let (slow, fast, mut kept) = (pace(1, 10_000, 5), pace(100, 10_000, 5), Kept::default());
     (0..3).for_each(|_| assert!(kept.wait(&slow, 0).is_some()));
     assert_eq!(kept.ask(&fast, 0, 1).outcome, denied(2_950));
@@ -150,13 +150,13 @@ fn turns_that_were_given_outlive_a_changed_rule() {
 }
 
 #[test]
-fn a_clock_set_back_moves_the_line_along() {
+fn a_clock_set_back_moves_the_queue_along() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     (0..6).for_each(|_| assert!(kept.wait(&rule, 60_000).is_some()));
     assert!(kept.leave(&rule, 60_000, 1, 60_200));
-    assert_eq!(kept.wait(&rule, 5), Some(200), "the gap went along");
+    assert_eq!(kept.wait(&rule, 5), Some(200), "the gap moved along");
     assert_eq!(kept.ask(&rule, 5, 1).outcome, denied(100));
-    assert_eq!(kept.wait(&rule, 105), Some(500), "time goes on from there");
+    assert_eq!(kept.wait(&rule, 105), Some(500), "time continues from there");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_denial_writes_nothing_unless_the_clock_was_set_back() {
 }
 
 #[test]
-fn more_than_it_cost_moves_the_end_of_the_line_within_the_queue() {
+fn a_higher_cost_moves_the_end_of_the_queue_within_its_bound() {
     let (rule, mut kept) = (pace(10, 1_000, 5), Kept::default());
     let more = |kept: &mut Kept, more| {
         kept.state = rule.settle(kept.state.as_ref(), Moment::at(1_000_000), more, 1_000_000).or(kept.state.take());
@@ -179,15 +179,15 @@ fn more_than_it_cost_moves_the_end_of_the_line_within_the_queue() {
 }
 
 #[test]
-fn gaps_beyond_the_bound_pass_unused() {
+fn gaps_beyond_the_bound_expire_unused() {
     let (rule, mut kept) = (pace(10, 60_000, 100), Kept::default());
     (0..100).for_each(|_| assert!(kept.wait(&rule, 0).is_some()));
     let given = (1..50).filter(|n| kept.leave(&rule, 0, 1, n * 200)).count();
-    assert_eq!(given, MOST_GAPS);
-    assert!(kept.state.as_ref().unwrap().owned_bytes() < 700);
+    assert_eq!(given, MAX_GAPS);
+    assert!(kept.state.as_ref().unwrap().heap_bytes() < 700);
 }
 
-/// `SmoothRateLimiterTest.testWarmUp` of Guava: 2 a second, 4 s of warm-up.
+/// `SmoothRateLimiterTest.testWarmUp` of Guava: 2 per second, 4 s of warm-up.
 #[test]
 fn warms_up_as_guava_does() {
     let rule = pace(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
@@ -198,21 +198,21 @@ fn warms_up_as_guava_does() {
     };
     let warming = [1_375, 1_125, 875, 625, 500, 500, 500, 500];
     assert_eq!(spacing(0), warming);
-    // The last turn is over at 6.5 s; half of the warm-up later there are 4 permits, all below the threshold.
+    // The last turn ends at 6.5 s. Half of the warm-up later, 4 permits are stored, all below the threshold.
     assert_eq!(spacing(6_500 + 2_000), [500; 8]);
     assert_eq!(spacing(13_000 + 4_000), warming, "cold again");
 }
 
 #[test]
-fn a_warm_line_rests_when_it_is_cold() {
+fn a_warm_queue_expires_when_it_is_idle_for_the_cool_down() {
     let rule = pace(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
     let mut kept = Kept::default();
     kept.wait(&rule, 0);
-    // 1.375 s for the turn, and the time in which one of 8 permits comes back.
-    assert_eq!(kept.state.unwrap().rests_at_us(), 1_000_000 + 1_375_000 + 500_000);
+    // 1.375 s for the turn, and the time in which one of 8 permits is stored.
+    assert_eq!(kept.state.unwrap().expires_at_us(), 1_000_000 + 1_375_000 + 500_000);
 }
 
-/// The plain definition: all turns ever given, and the first stretch of time that none of them touches.
+/// Reference model: all assigned turns, and the first free interval between them.
 #[derive(Default)]
 struct Model {
     turns: Vec<(u64, u64)>,
@@ -225,12 +225,12 @@ impl Model {
         ends.chain([now_us]).filter(free).min().unwrap()
     }
 
-    fn places(&self, rule: &LeakyBucket, now_us: u64) -> u64 {
+    fn free_places(&self, rule: &LeakyBucket, now_us: u64) -> u64 {
         let mut line = Self { turns: self.turns.clone() };
         (0..).find(|_| line.take(rule, now_us, 1).is_err()).unwrap()
     }
 
-    /// When the turn is, or how long to wait until it would be near enough.
+    /// Returns the time of the turn, or the time until it is within the longest delay.
     fn take(&mut self, rule: &LeakyBucket, now_us: u64, cost: u64) -> Result<u64, u64> {
         let at = self.first_free(now_us, cost * rule.interval_us());
         let last = now_us + (rule.max_queue() * rule.interval_us()).min(rule.max_wait_us());
@@ -245,7 +245,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Ask(u64),
-    /// One of those that wait leaves.
+    /// A waiting request leaves.
     Leave(prop::sample::Index),
     Rule(u64, u64, u64),
 }
@@ -265,8 +265,8 @@ proptest! {
 
     #[test]
     fn gives_the_turns_of_the_plain_definition(steps in steps()) {
-        let (mut rule, mut state, mut model, mut now_us) = (pace(10, 1_000, 8), None::<Line>, Model::default(), 1u64);
-        // Turn, cost and rule of those that have not left.
+        let (mut rule, mut state, mut model, mut now_us) = (pace(10, 1_000, 8), None::<QueueState>, Model::default(), 1u64);
+        // Turn, cost and rule of requests that have not left.
         let mut given: Vec<(u64, u64, LeakyBucket)> = Vec::new();
         for (gap, step) in steps {
             now_us += gap;
@@ -282,15 +282,15 @@ proptest! {
                     state = change;
                 }
                 Step::Ask(cost) => {
-                    let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+                    let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
                     state = change.or(state);
                     let expected = model.take(&rule, now_us, cost);
-                    match (answer.outcome, expected) {
+                    match (verdict.outcome, expected) {
                         (Outcome::NeverAdmitted, _) if cost > rule.capacity() => {
                             model.turns.truncate(given.len());
                         }
                         (Outcome::Allowed, Ok(turn)) => {
-                            prop_assert_eq!((answer.counted_at_us, answer.delay.as_micros() as u64), (turn, turn - now_us));
+                            prop_assert_eq!((verdict.counted_at_us, verdict.delay.as_micros() as u64), (turn, turn - now_us));
                             given.push((turn, cost, rule.clone()));
                         }
                         (Outcome::Denied { retry_after }, Err(wait_us)) => {
@@ -298,10 +298,10 @@ proptest! {
                         }
                         (outcome, expected) => prop_assert!(false, "{outcome:?}, not {expected:?}"),
                     }
-                    prop_assert_eq!(answer.remaining, model.places(&rule, now_us));
+                    prop_assert_eq!(verdict.remaining, model.free_places(&rule, now_us));
                 }
             }
-            // No two turns of those that stay are closer than what the first of them takes.
+            // No two remaining turns are closer than the duration of the first.
             let mut turns: Vec<_> = given.iter().map(|(turn, cost, rule)| (*turn, turn + cost * rule.interval_us())).collect();
             turns.sort_unstable();
             prop_assert!(turns.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{turns:?}");
@@ -311,13 +311,13 @@ proptest! {
     #[test]
     fn admits_again_after_exactly_the_promised_wait(steps in steps(), warm_up_ms in prop_oneof![Just(0), 1u64..20_000]) {
         let rule = pace(7, 1_300, 5).warm_up(Duration::from_millis(warm_up_ms)).unwrap();
-        let (mut state, mut now_us) = (None::<Line>, 1u64);
+        let (mut state, mut now_us) = (None::<QueueState>, 1u64);
         for (gap, step) in steps {
             now_us += gap;
             let Step::Ask(cost) = step else { continue };
-            let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+            let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
             state = change.or(state);
-            let Outcome::Denied { retry_after } = answer.outcome else { continue };
+            let Outcome::Denied { retry_after } = verdict.outcome else { continue };
             let then_us = now_us + retry_after.as_micros() as u64;
             prop_assert_eq!(rule.decide(state.as_ref(), Moment::at(then_us), cost).0.outcome, Outcome::Allowed);
             let early = rule.decide(state.as_ref(), Moment::at(then_us - 1), cost).0.outcome;

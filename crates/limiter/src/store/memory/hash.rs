@@ -4,7 +4,7 @@
 //! somebody else's bucket. A streaming hasher spends half of its time on gathering bytes into words across calls; here
 //! each text is padded to whole words, and the last word holds both lengths, so that no two pairs look alike.
 
-use super::table::Place;
+use super::table::KeyHash;
 
 /// A key of 128 secret bits.
 #[derive(Clone, Copy)]
@@ -28,17 +28,17 @@ impl Hasher {
 
     /// The place of a key id within a scope.
     #[inline]
-    pub(super) fn key(&self, scope: &[u8], id: &[u8]) -> Place {
+    pub(super) fn key(&self, scope: &[u8], id: &[u8]) -> KeyHash {
         self.hash(scope, id, (scope.len() as u64 & LENGTH_MASK) << LENGTH_BITS | (id.len() as u64 & LENGTH_MASK))
     }
 
     /// The place of a scope itself: no id is so long that a key could be there.
-    pub(super) fn scope(&self, scope: &[u8]) -> Place {
+    pub(super) fn scope(&self, scope: &[u8]) -> KeyHash {
         self.hash(scope, &[], (scope.len() as u64 & LENGTH_MASK) << LENGTH_BITS | LENGTH_MASK)
     }
 
     #[inline(always)]
-    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> Place {
+    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> KeyHash {
         let mut state = State(
             self.k0 ^ 0x736f_6d65_7073_6575,
             self.k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
@@ -53,7 +53,7 @@ impl Hasher {
         state.2 ^= 0xee;
         let first = state.finish();
         state.1 ^= 0xdd;
-        Place::new(first, state.finish())
+        KeyHash::new(first, state.finish())
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
             let mut expected = SipHasher13::new_with_key(&key);
             expected.write(&padded);
             let expected = expected.finish128();
-            prop_assert_eq!(Hasher::new(key).key(&scope, &id), Place::new(expected.h1, expected.h2));
+            prop_assert_eq!(Hasher::new(key).key(&scope, &id), KeyHash::new(expected.h1, expected.h2));
         }
 
         #[test]

@@ -1,10 +1,10 @@
 //! One lock's worth of states.
 
-use super::table::{Place, Table};
+use super::table::{KeyHash, Table};
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::Window;
-use crate::algorithm::leaky_bucket::Line;
-use crate::algorithm::quota::Stock;
+use crate::algorithm::leaky_bucket::QueueState;
+use crate::algorithm::quota::QuotaState;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::sliding_window_log::Log;
 use crate::algorithm::token_bucket::Bucket;
@@ -30,57 +30,57 @@ pub(super) struct States {
     windows: Table<Window>,
     logs: Table<Log>,
     counters: Table<Counters>,
-    stocks: Table<Stock>,
-    lines: Table<Line>,
+    quotas: Table<QuotaState>,
+    queues: Table<QueueState>,
     swept_at_us: Option<u64>,
     /// The latest time at which anything was decided here.
     latest_us: u64,
 }
 
 /// A kind of state that has a table.
-pub(super) trait Kept: State {
+pub(super) trait Stored: State {
     fn table(states: &mut States) -> &mut Table<Self>;
 }
 
-impl Kept for Bucket {
+impl Stored for Bucket {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.buckets
     }
 }
 
-impl Kept for Window {
+impl Stored for Window {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.windows
     }
 }
 
-impl Kept for Log {
+impl Stored for Log {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.logs
     }
 }
 
-impl Kept for Counters {
+impl Stored for Counters {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
         &mut states.counters
     }
 }
 
-impl Kept for Stock {
+impl Stored for QuotaState {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.stocks
+        &mut states.quotas
     }
 }
 
-impl Kept for Line {
+impl Stored for QueueState {
     #[inline]
     fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.lines
+        &mut states.queues
     }
 }
 
@@ -103,15 +103,15 @@ impl States {
     }
 
     #[inline]
-    pub(super) fn table<S: Kept>(&mut self) -> &mut Table<S> {
+    pub(super) fn table<S: Stored>(&mut self) -> &mut Table<S> {
         S::table(self)
     }
 
     /// Puts in the state of a key that is not there. `len` counts the keys of all shards; hands the state back, and
     /// leaves everything as it is, when that has reached `max_keys` and nothing that rests can make room.
-    pub(super) fn insert<S: Kept>(
+    pub(super) fn insert<S: Stored>(
         &mut self,
-        place: Place,
+        place: KeyHash,
         state: S,
         now_us: u64,
         len: &AtomicUsize,
@@ -143,8 +143,8 @@ impl States {
             + self.windows.sweep(now_us)
             + self.logs.sweep(now_us)
             + self.counters.sweep(now_us)
-            + self.lines.sweep(now_us)
-            + self.stocks.sweep(now_us);
+            + self.queues.sweep(now_us)
+            + self.quotas.sweep(now_us);
         len.fetch_sub(dropped, Ordering::Relaxed);
     }
 
@@ -154,8 +154,8 @@ impl States {
             + self.windows.allocated_bytes()
             + self.logs.allocated_bytes()
             + self.counters.allocated_bytes()
-            + self.lines.allocated_bytes()
-            + self.stocks.allocated_bytes()
+            + self.queues.allocated_bytes()
+            + self.quotas.allocated_bytes()
     }
 }
 

@@ -12,7 +12,7 @@ const LEAST_SLOTS: usize = 16;
 /// Where a key belongs: the half of its hash that chooses the shard, and the half that chooses the slot and is kept
 /// there to recognise the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct KeyHash {
     shard: u64,
     fingerprint: u64,
 }
@@ -28,9 +28,9 @@ pub(super) struct Table<S> {
     used: usize,
 }
 
-// === impl Place ===
+// === impl KeyHash ===
 
-impl Place {
+impl KeyHash {
     #[inline]
     pub(super) fn new(shard: u64, fingerprint: u64) -> Self {
         Self { shard, fingerprint }
@@ -55,12 +55,12 @@ fn home(fingerprint: u64, slots: usize) -> usize {
 impl<S: State> Slot<S> {
     #[inline]
     fn is_empty(&self) -> bool {
-        self.state.rests_at_us() == 0
+        self.state.expires_at_us() == 0
     }
 
     #[inline]
     fn rests(&self, now_us: u64) -> bool {
-        self.state.rests_at_us() <= now_us
+        self.state.expires_at_us() <= now_us
     }
 }
 
@@ -74,21 +74,21 @@ impl<S> Default for Table<S> {
 
 impl<S: State> Table<S> {
     pub(super) fn allocated_bytes(&self) -> usize {
-        size_of_val(&*self.slots) + self.slots.iter().map(|slot| slot.state.owned_bytes()).sum::<usize>()
+        size_of_val(&*self.slots) + self.slots.iter().map(|slot| slot.state.heap_bytes()).sum::<usize>()
     }
 
     #[inline]
-    pub(super) fn get(&self, place: Place) -> Option<&S> {
+    pub(super) fn get(&self, place: KeyHash) -> Option<&S> {
         self.find(place).map(|index| &self.slots[index].state)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut S> {
+    pub(super) fn get_mut(&mut self, place: KeyHash) -> Option<&mut S> {
         self.find(place).map(|index| &mut self.slots[index].state)
     }
 
     /// Sets the state of `place`, known or not; grows if it must.
-    pub(super) fn set(&mut self, place: Place, state: S, now_us: u64) {
+    pub(super) fn set(&mut self, place: KeyHash, state: S, now_us: u64) {
         if let Some(known) = self.get_mut(place) {
             *known = state;
         } else if let Err(state) = self.replace_resting(place, state, now_us) {
@@ -98,7 +98,7 @@ impl<S: State> Table<S> {
     }
 
     /// Puts the state of an unknown place over one that rests, if one is on the way; otherwise hands it back.
-    pub(super) fn replace_resting(&mut self, place: Place, state: S, now_us: u64) -> Result<(), S> {
+    pub(super) fn replace_resting(&mut self, place: KeyHash, state: S, now_us: u64) -> Result<(), S> {
         let reusable = self.probe(place).take_while(|&index| !self.slots[index].is_empty());
         match { reusable }.find(|&index| self.slots[index].rests(now_us)) {
             Some(index) => {
@@ -122,7 +122,7 @@ impl<S: State> Table<S> {
     }
 
     /// Puts in the state of an unknown place. There must be room.
-    pub(super) fn insert_new(&mut self, place: Place, state: S) {
+    pub(super) fn insert_new(&mut self, place: KeyHash, state: S) {
         let free = self.probe(place).find(|&index| self.slots[index].is_empty());
         debug_assert!(free.is_some(), "room was made before");
         if let Some(index) = free {
@@ -132,9 +132,9 @@ impl<S: State> Table<S> {
     }
 
     /// Forgets the state of `place`; returns whether there was one. As dear as a sweep.
-    pub(super) fn forget(&mut self, place: Place) -> bool {
+    pub(super) fn forget(&mut self, place: KeyHash) -> bool {
         let Some(index) = self.find(place) else { return false };
-        self.slots[index].state = S::VACANT;
+        self.slots[index].state = S::EMPTY;
         self.rebuild(0);
         true
     }
@@ -152,16 +152,16 @@ impl<S: State> Table<S> {
     fn rebuild(&mut self, now_us: u64) {
         let live = self.slots.iter().filter(|slot| !slot.rests(now_us)).count();
         let slots = if live == 0 && now_us > 0 { 0 } else { (live * 25 / 16 + 1).max(LEAST_SLOTS) };
-        let empty = || Slot { fingerprint: 0, state: S::VACANT };
+        let empty = || Slot { fingerprint: 0, state: S::EMPTY };
         let old = std::mem::replace(&mut self.slots, std::iter::repeat_with(empty).take(slots).collect());
         self.used = 0;
         for slot in old.into_iter().filter(|slot| !slot.rests(now_us)) {
-            self.insert_new(Place { shard: 0, fingerprint: slot.fingerprint }, slot.state);
+            self.insert_new(KeyHash { shard: 0, fingerprint: slot.fingerprint }, slot.state);
         }
     }
 
     #[inline]
-    fn find(&self, place: Place) -> Option<usize> {
+    fn find(&self, place: KeyHash) -> Option<usize> {
         // Written out for both parts of the way: this is every decision's loop, and chained iterators are slower.
         let start = home(place.fingerprint, self.slots.len());
         let (before, from) = self.slots.split_at_checked(start)?;
@@ -180,7 +180,7 @@ impl<S: State> Table<S> {
 
     /// All slots, from the home of `place` on and around.
     #[inline]
-    fn probe(&self, place: Place) -> impl Iterator<Item = usize> + use<S> {
+    fn probe(&self, place: KeyHash) -> impl Iterator<Item = usize> + use<S> {
         let start = home(place.fingerprint, self.slots.len());
         (start..self.slots.len()).chain(0..start)
     }
@@ -201,8 +201,8 @@ mod tests {
         Bucket { full_at_us, flow: 0, rem: 0 }
     }
 
-    fn place(fingerprint: u64) -> Place {
-        Place { shard: 0, fingerprint }
+    fn place(fingerprint: u64) -> KeyHash {
+        KeyHash { shard: 0, fingerprint }
     }
 
     #[test]

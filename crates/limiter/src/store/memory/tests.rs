@@ -180,7 +180,7 @@ fn ask_both(store: &MemoryStore, id: &[u8], rules: &[Rule; 2]) -> Verdict {
 #[test]
 fn several_rules_take_all_or_nothing() {
     let ((store, clock), rules) = (store(10_000), two_rules());
-    let left = |verdict: &Verdict| verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>();
+    let left = |verdict: &Verdict| verdict.per_rule.iter().map(|answer| answer.remaining).collect::<Vec<_>>();
     let first = ask_both(&store, b"a", &rules);
     assert_eq!((first.rule, left(&first)), (0, vec![1, 2]));
     assert_eq!(left(&ask_both(&store, b"a", &rules)), [0, 1]);
@@ -276,7 +276,7 @@ proptest! {
             let (expected, new) = rule.decide(state.as_ref(), Moment::at(clock.now_us()), step.cost);
             *state = new.or(*state);
             let check = Check { key: BucketKey { scope: "r", id: &[step.key] }, rule: &Rule::Gcra(rule), cost: step.cost };
-            prop_assert_eq!(ask_all(&store, &[check]), expected.by(Source::Memory));
+            prop_assert_eq!(ask_all(&store, &[check]), expected.into_verdict(Source::Memory));
             if n % sweep_every == 0 {
                 store.sweep_shard(n);
             }

@@ -22,7 +22,7 @@ use super::ticket::Ticket;
 use crate::key::BucketKey;
 use crate::rule::Rule;
 use crate::store::{Check, Decision, Store};
-use crate::verdict::{Answer, Outcome, Source, Verdict};
+use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// The places of checks by the slots of their keys.
 type Slots = BTreeMap<HashSlot, Vec<usize>>;
@@ -73,7 +73,7 @@ impl RedisStore {
     }
 
     async fn ask_apart(&self, checks: &[Kept], tickets: Vec<(Ticket, Vec<usize>)>) -> Option<Verdict> {
-        let mut answers: Vec<Option<Answer>> = vec![None; checks.len()];
+        let mut answers: Vec<Option<RuleVerdict>> = vec![None; checks.len()];
         let mut taken = Taken { store: self, checks, at: Vec::new() };
         let mut admitted = true;
         for (ticket, places) in tickets {
@@ -99,7 +99,7 @@ impl RedisStore {
             }
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        Verdict::of_all(answers.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
+        Verdict::combine(answers.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
     }
 }
 

@@ -12,9 +12,9 @@ use super::place::{Place, packed, slot_of};
 use super::script::Script;
 use super::words::Words;
 use crate::key::BucketKey;
-use crate::rule::{Algorithm, MOST, Quota};
+use crate::rule::{Algorithm, MAX_SAFE_INTEGER, Quota};
 use crate::store::Check;
-use crate::verdict::{Answer, Outcome};
+use crate::verdict::{Outcome, RuleVerdict};
 
 /// A script call that was not sent yet.
 pub(super) struct Call {
@@ -79,7 +79,7 @@ pub(super) fn goes_in_batches(checks: &[Check<'_>]) -> bool {
 
 /// The call that corrects what a request took.
 pub(super) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, style: &Style) -> Call {
-    let cost = format!("{:+}", more.clamp(-(MOST as i64), MOST as i64));
+    let cost = format!("{:+}", more.clamp(-(MAX_SAFE_INTEGER as i64), MAX_SAFE_INTEGER as i64));
     let algorithm = check.rule.algorithm();
     let place = Place::of(check.key, algorithm);
     if place.packs {
@@ -133,7 +133,7 @@ pub(super) fn stock_name(key: BucketKey<'_>, style: &Style) -> Vec<u8> {
 
 /// What a request costs, in a number that scripts can count with: a client may have named it.
 fn cost_of(check: &Check<'_>) -> String {
-    check.cost.min(MOST).to_string()
+    check.cost.min(MAX_SAFE_INTEGER).to_string()
 }
 
 /// The call for several rules: each with its cost and, for a correction, when it was counted.
@@ -170,12 +170,12 @@ fn list<'a>(
 }
 
 /// What a script answered for so many checks; `None` when that makes no sense.
-pub(super) fn answers(reply: &Value, checks: usize) -> Option<Vec<Answer>> {
+pub(super) fn answers(reply: &Value, checks: usize) -> Option<Vec<RuleVerdict>> {
     let Value::Array(items) = reply else { return None };
     answers_of(items, checks)
 }
 
-fn answers_of(items: &[Value], checks: usize) -> Option<Vec<Answer>> {
+fn answers_of(items: &[Value], checks: usize) -> Option<Vec<RuleVerdict>> {
     let (answers, rest) = items.as_chunks::<5>();
     let fits = answers.len() == checks && rest.is_empty();
     fits.then(|| answers.iter().map(answer).collect()).flatten()
@@ -183,13 +183,13 @@ fn answers_of(items: &[Value], checks: usize) -> Option<Vec<Answer>> {
 
 /// The same for a batch: how many requests pass, and what the script answered when those had passed, or to the first if
 /// none does.
-pub(super) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<Answer>)> {
+pub(super) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<RuleVerdict>)> {
     let Value::Array(items) = reply else { return None };
     let (Value::Int(admitted), rest) = items.split_last()? else { return None };
     Some((u64::try_from(*admitted).ok()?, answers_of(rest, checks)?))
 }
 
-fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<Answer> {
+fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<RuleVerdict> {
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number),
         _ => None,
@@ -201,7 +201,7 @@ fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) ->
         (0, None) if number(wait_us)? == -1 => (Outcome::NeverAdmitted, Duration::ZERO),
         _ => return None,
     };
-    Some(Answer {
+    Some(RuleVerdict {
         outcome,
         remaining: micros(remaining)?,
         reset_after: Duration::from_micros(micros(reset_after_us)?),
@@ -224,7 +224,7 @@ mod tests {
         text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect()
     }
 
-    fn reply(items: &[i64]) -> Option<Answer> {
+    fn reply(items: &[i64]) -> Option<RuleVerdict> {
         answers(&Value::Array(items.iter().copied().map(Value::Int).collect()), 1).map(|answers| answers[0])
     }
 
@@ -243,8 +243,8 @@ mod tests {
     fn a_number_beyond_counting_is_no_error() {
         let rule = Rule::Gcra(TokenBucket::per_second(10, 20).unwrap());
         let check = Check { key: KEY, rule: &rule, cost: u64::MAX };
-        assert_eq!(words(&decide(&[check], &Style::default()))[7], MOST.to_string());
-        let most = i64::try_from(MOST).unwrap();
+        assert_eq!(words(&decide(&[check], &Style::default()))[7], MAX_SAFE_INTEGER.to_string());
+        let most = i64::try_from(MAX_SAFE_INTEGER).unwrap();
         for (more, says) in [(i64::MAX, most), (i64::MIN, -most)] {
             assert_eq!(words(&settle(&check, more, 0, &Style::default()))[7], format!("{says:+}"));
         }

@@ -15,7 +15,7 @@
 
 use std::fmt::Write as _;
 
-use crate::rule::{Algorithm, MOST};
+use crate::rule::{Algorithm, MAX_SAFE_INTEGER};
 
 /// One rule within a script for several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -126,7 +126,7 @@ pub(super) fn compose(parts: &[Part], mode: Mode, text: impl Fn(Algorithm) -> &'
             Some(_) => sections.commit.replace(
                 WRITES,
                 &format!(
-                    "is{at}, till{key} = text, math.max(till{key}, ttl and now + ttl * 1000 or {MOST})",
+                    "is{at}, till{key} = text, math.max(till{key}, ttl and now + ttl * 1000 or {MAX_SAFE_INTEGER})",
                     key = part.key
                 ),
             ),
@@ -230,7 +230,7 @@ fn write_pack(script: &mut String, key: usize, members: &[usize], parts: &[Part]
     let _ = write!(
         script,
         "if {any} then\n  local text = format('%d{format}%s', till{key}, {values}, others{key})\n\
-         \x20 if till{key} >= {MOST} then\n    call('SET', KEYS[{n}], text)\n\
+         \x20 if till{key} >= {MAX_SAFE_INTEGER} then\n    call('SET', KEYS[{n}], text)\n\
          \x20 else\n    call('SET', KEYS[{n}], text, 'PX', format('%d', (till{key} - now) / 1000 + 1))\n  end\nend\n",
         any = any.join(" or "),
         format = format.concat(),

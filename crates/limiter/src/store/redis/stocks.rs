@@ -8,16 +8,16 @@ use super::many::Unanswered;
 use super::stats::Operation;
 use super::store::RedisStore;
 use crate::key::BucketKey;
-use crate::quota::{self, NotTaken, Taken};
-use crate::rule::{MOST, Quota};
-use crate::verdict::{Answer, Outcome};
+use crate::quota::{self, Withdrawal, WithdrawalError};
+use crate::rule::{MAX_SAFE_INTEGER, Quota};
+use crate::verdict::{Outcome, RuleVerdict};
 
 impl RedisStore {
     /// What is left in a stock.
     ///
     /// # Errors
     /// Redis did not answer in time.
-    pub async fn stock_left(&self, key: BucketKey<'_>, rule: &Quota) -> Result<u64, StoreError> {
+    pub async fn quota_remaining(&self, key: BucketKey<'_>, rule: &Quota) -> Result<u64, StoreError> {
         self.one_stock(key, rule, StockAction::Take, 0).await
     }
 
@@ -25,16 +25,16 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis did not answer in time; it may have been set.
-    pub async fn set_stock(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> Result<u64, StoreError> {
-        self.one_stock(key, rule, StockAction::Set, left.min(MOST) as i64).await
+    pub async fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> Result<u64, StoreError> {
+        self.one_stock(key, rule, StockAction::Set, left.min(MAX_SAFE_INTEGER) as i64).await
     }
 
     /// Puts `more` into a stock, or takes out what a negative one says, into debt if it must; returns what is left.
     ///
     /// # Errors
     /// Redis did not answer in time; it may have been granted.
-    pub async fn grant_stock(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> Result<u64, StoreError> {
-        let most = MOST as i64;
+    pub async fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> Result<u64, StoreError> {
+        let most = MAX_SAFE_INTEGER as i64;
         self.one_stock(key, rule, StockAction::Grant, more.clamp(-most, most)).await
     }
 
@@ -43,17 +43,17 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis did not answer in time; some or all of it may have been taken.
-    pub async fn take_stocks(
+    pub async fn withdraw_quotas(
         &self,
         rule: &Quota,
         wanted: &[(BucketKey<'_>, u64)],
-    ) -> Result<Vec<Result<Taken, NotTaken>>, StoreError> {
+    ) -> Result<Vec<Result<Withdrawal, WithdrawalError>>, StoreError> {
         let valid: Vec<_> = wanted.iter().filter(|(key, amount)| quota::validate(*key, *amount).is_ok()).collect();
         let operations: Vec<_> = valid.iter().map(|(key, amount)| (*key, StockAction::Take, *amount as i64)).collect();
         let mut answers = self.stocks(rule, &operations).await?.into_iter();
         let outcome = |&(key, amount): &(BucketKey<'_>, u64)| {
             quota::validate(key, amount)?;
-            let answer = answers.next().ok_or(NotTaken::Short { left: 0 })?;
+            let answer = answers.next().ok_or(WithdrawalError::Insufficient { remaining: 0 })?;
             quota::outcome(answer.outcome == Outcome::Allowed, amount, answer.remaining)
         };
         Ok(wanted.iter().map(outcome).collect())
@@ -74,7 +74,7 @@ impl RedisStore {
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, StockAction, i64)],
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<RuleVerdict>, StoreError> {
         let given = operations.iter().filter(|(_, action, _)| !matches!(action, StockAction::Take));
         let given: Vec<_> = given.map(|(key, ..)| call::stock_name(*key, &self.style)).collect();
         let hot = self.client.hot();

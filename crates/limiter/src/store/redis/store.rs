@@ -178,7 +178,7 @@ impl Store for RedisStore {
             match hot.spend(identity, terms, sent_us) {
                 Spending::Paid(answers) => {
                     let capacities = checks.iter().map(|check| check.rule.capacity());
-                    if let Some(verdict) = Verdict::of_all(answers, capacities, Source::Redis) {
+                    if let Some(verdict) = Verdict::combine(answers, capacities, Source::Redis) {
                         return Decision::Ready(verdict);
                     }
                 }
@@ -219,7 +219,7 @@ impl Store for RedisStore {
         Decision::Pending(Box::pin(async move {
             let read = |reply: &_| {
                 let answers = call::answers(reply, capacities.len())?;
-                Verdict::of_all(answers, capacities.iter().copied(), Source::Redis)
+                Verdict::combine(answers, capacities.iter().copied(), Source::Redis)
             };
             let verdict = ticket.decide(call, read).await;
             drop(alone);

@@ -11,7 +11,7 @@ use tollgate_limiter::concurrency::{
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
-use tollgate_limiter::quota::NotTaken;
+use tollgate_limiter::quota::WithdrawalError;
 use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::{RedisClient, RedisPlans, RedisSettings, Servers};
@@ -140,18 +140,18 @@ async fn many_stocks_are_taken_from_on_every_node() {
     let store = store(&client);
     let rule = Quota::new(5).unwrap();
     let ids = ids(&cluster);
-    assert_eq!(store.grant_stock(key(&ids[3]), &rule, 10).await.unwrap(), 15);
+    assert_eq!(store.grant_quota(key(&ids[3]), &rule, 10).await.unwrap(), 15);
     cluster.move_slot(slot(&cluster, &ids[3]), 0);
     let wanted: Vec<_> = ids.iter().map(|id| (key(id), 6)).collect();
-    let taken = store.take_stocks(&rule, &wanted).await.unwrap();
+    let taken = store.withdraw_quotas(&rule, &wanted).await.unwrap();
     for (place, outcome) in taken.iter().enumerate() {
         match outcome {
-            Ok(taken) => assert_eq!((place, taken.left), (3, 9)),
-            Err(NotTaken::Short { left }) => assert_eq!(*left, 5),
+            Ok(taken) => assert_eq!((place, taken.remaining), (3, 9)),
+            Err(WithdrawalError::Insufficient { remaining: left }) => assert_eq!(*left, 5),
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(store.stock_left(key(&ids[3]), &rule).await.unwrap(), 9);
+    assert_eq!(store.quota_remaining(key(&ids[3]), &rule).await.unwrap(), 9);
     assert_eq!(all_failures(&client), 0);
 }
 

@@ -56,7 +56,7 @@ async fn a_slot_that_is_being_moved_is_asked_for_at_both_ends() {
         let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
         let verdict = answer(store.decide(&checks)).await;
         assert_eq!(verdict.source, Source::Redis);
-        verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
+        verdict.per_rule.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
     };
     assert_eq!([ask_list().await, ask_list().await], [[8, 8], [7, 7]]);
     moving.finish();

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 use super::rng::Rng;
 
@@ -94,7 +94,7 @@ impl Trial {
         now: u64,
         cost: u64,
         admitted: bool,
-        answer: &Answer,
+        answer: &RuleVerdict,
     ) -> Result<(), String> {
         let never = !self.fits && self.found.never(rule, cost);
         match answer.outcome {
@@ -142,14 +142,14 @@ impl Trial {
 }
 
 /// Which of the answers stands nearest to denying: see `Verdict`.
-pub(crate) fn nearest(answers: &[(Answer, u64)]) -> usize {
-    let nearer = |(a, of_a): &(Answer, u64), (b, of_b): &(Answer, u64)| {
+pub(crate) fn nearest(answers: &[(RuleVerdict, u64)]) -> usize {
+    let nearer = |(a, of_a): &(RuleVerdict, u64), (b, of_b): &(RuleVerdict, u64)| {
         let rank = |outcome: Outcome| match outcome {
             Outcome::Allowed => (0, Duration::ZERO),
             Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } => (1, retry_after),
             Outcome::NeverAdmitted => (2, Duration::ZERO),
         };
-        let part = |answer: &Answer, of: u64| match answer.outcome {
+        let part = |answer: &RuleVerdict, of: u64| match answer.outcome {
             Outcome::Allowed => (u128::from(of.saturating_sub(answer.remaining)), u128::from(of.max(1))),
             _ => (0, 1),
         };

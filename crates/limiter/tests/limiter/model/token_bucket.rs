@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{MOST, Rule, TokenBucket};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, TokenBucket};
 
 use super::definition::Model;
 use super::rng::Rng;
@@ -56,9 +56,9 @@ impl Numbers {
         let (rate, period) = (u128::from(bucket.replenish_rate()), bucket.period().as_micros());
         let burst = u128::from(bucket.burst_capacity());
         // Counted in parts of the period, or, where a burst has too many of these, in the largest that come out even.
-        let parts = if burst * period <= MOST.into() { 1 } else { divisor(rate, period) };
+        let parts = if burst * period <= MAX_SAFE_INTEGER.into() { 1 } else { divisor(rate, period) };
         let (flow, part) = (rate / parts, period / parts);
-        assert!(burst * part <= MOST.into(), "{rule:?} is not counted exactly");
+        assert!(burst * part <= MAX_SAFE_INTEGER.into(), "{rule:?} is not counted exactly");
         Self { flow, part, burst }
     }
 }

@@ -8,7 +8,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::RedisClient;
 use tollgate_limiter::store::{Check, MAX_CHECKS};
-use tollgate_limiter::verdict::{Answer, Outcome, Verdict};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Verdict};
 
 use super::KINDS;
 use super::definition::{Kind, Model, Trial, micros, nearest};
@@ -215,11 +215,11 @@ impl Slot {
 }
 
 /// What each rule says.
-pub(crate) fn standings(verdict: &Verdict) -> Vec<Answer> {
-    if !verdict.standings.is_empty() {
-        return verdict.standings.to_vec();
+pub(crate) fn standings(verdict: &Verdict) -> Vec<RuleVerdict> {
+    if !verdict.per_rule.is_empty() {
+        return verdict.per_rule.to_vec();
     }
-    vec![Answer {
+    vec![RuleVerdict {
         outcome: verdict.outcome,
         remaining: verdict.remaining.unwrap(),
         reset_after: verdict.reset_after,

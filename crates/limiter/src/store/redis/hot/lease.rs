@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::rule::{Flow, Rule};
-use crate::verdict::Answer;
+use crate::verdict::RuleVerdict;
 
 /// What one call brought more than there were requests.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct Term {
     /// When nothing is taken any more: the bucket is full, the window over.
     over_at_us: u64,
     cost: u64,
-    answer: Answer,
+    answer: RuleVerdict,
 }
 
 /// Whether a rule's tokens can be held outside of Redis.
@@ -42,12 +42,12 @@ impl Lease {
     /// `lasts_us` from then on.
     pub(super) fn new<'r>(
         rules: impl Iterator<Item = (&'r Rule, u64)>,
-        answers: &[Answer],
+        answers: &[RuleVerdict],
         spare: u64,
         sent_us: u64,
         lasts_us: u64,
     ) -> Self {
-        let term = |((rule, cost), answer): ((&Rule, u64), &Answer)| Term {
+        let term = |((rule, cost), answer): ((&Rule, u64), &RuleVerdict)| Term {
             flow: match rule {
                 Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Some(*bucket.flow()),
                 _ => None,
@@ -72,7 +72,7 @@ impl Lease {
 
     /// Makes one of them. The answers say how many are left here: of what is left in Redis others may have taken any
     /// part meanwhile, so that is the least that is left.
-    pub(super) fn spend(&mut self, now_us: u64) -> Option<Vec<Answer>> {
+    pub(super) fn spend(&mut self, now_us: u64) -> Option<Vec<RuleVerdict>> {
         // A time before it: a test's clock was set back.
         if !(self.since_us..self.until_us).contains(&now_us) {
             return None;
@@ -80,7 +80,7 @@ impl Lease {
         let left = self.left(now_us).checked_sub(1)?;
         // What flowed over until now is lost.
         self.spare = left;
-        let answer = |term: &Term| Answer {
+        let answer = |term: &Term| RuleVerdict {
             remaining: left.saturating_mul(term.cost),
             reset_after: Duration::from_micros(term.over_at_us.saturating_sub(now_us)),
             ..term.answer

@@ -13,7 +13,7 @@ use super::Hot;
 use super::heat::Heat;
 use super::lease::Lease;
 use super::question::Question;
-use crate::verdict::Answer;
+use crate::verdict::RuleVerdict;
 
 /// Questions whose requests are counted at most: those beyond are asked one by one.
 const MOST: usize = 10_000;
@@ -61,7 +61,7 @@ pub(super) struct Leases {
 /// What becomes of a request.
 pub(in super::super) enum Spending {
     /// It was paid for.
-    Paid(Vec<Answer>),
+    Paid(Vec<RuleVerdict>),
     /// Redis must be asked, and it may be worth while to ask for more.
     Ask {
         /// Whether many ask the same.

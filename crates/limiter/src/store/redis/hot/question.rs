@@ -6,9 +6,9 @@ use super::identity::Identity;
 use super::lease::Lease;
 use super::leases::Terms;
 use crate::key::BucketKey;
-use crate::rule::{MOST, Rule};
+use crate::rule::{MAX_SAFE_INTEGER, Rule};
 use crate::store::Check;
-use crate::verdict::{Answer, Source, Verdict};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// What many requests ask alike.
 pub(in super::super) struct Question {
@@ -59,7 +59,7 @@ impl Question {
     /// As many requests as one call can count, `most` at most.
     pub(super) fn countable(&self, most: usize) -> usize {
         let dearest = self.checks.iter().map(|check| check.cost).max().unwrap_or(1);
-        most.min(usize::try_from(MOST / dearest.max(1)).unwrap_or(most)).max(1)
+        most.min(usize::try_from(MAX_SAFE_INTEGER / dearest.max(1)).unwrap_or(most)).max(1)
     }
 
     /// The call that asks for many.
@@ -69,13 +69,13 @@ impl Question {
     }
 
     /// How many requests there is room for.
-    pub(super) fn room(&self, answers: &[Answer]) -> u64 {
-        let room = |(check, answer): (&Owned, &Answer)| answer.remaining / check.cost.max(1);
+    pub(super) fn room(&self, answers: &[RuleVerdict]) -> u64 {
+        let room = |(check, answer): (&Owned, &RuleVerdict)| answer.remaining / check.cost.max(1);
         self.checks.iter().zip(answers).map(room).min().unwrap_or(0)
     }
 
     /// `spare` requests in advance, as `answers` say to a call that was sent then.
-    pub(super) fn lease(&self, terms: Terms, answers: &[Answer], spare: u64, sent_us: u64) -> Lease {
+    pub(super) fn lease(&self, terms: Terms, answers: &[RuleVerdict], spare: u64, sent_us: u64) -> Lease {
         let rules = self.checks.iter().map(|check| (&check.rule, check.cost));
         Lease::new(rules, answers, spare, sent_us, terms.lasts_us)
     }
@@ -92,13 +92,13 @@ impl Question {
     }
 
     /// What a request is told behind whom `others` were admitted by the same call: what they took was still there.
-    pub(super) fn verdict(&self, answers: &[Answer], others: u64) -> Option<Verdict> {
-        let answer = |(answer, check): (&Answer, &Owned)| Answer {
+    pub(super) fn verdict(&self, answers: &[RuleVerdict], others: u64) -> Option<Verdict> {
+        let answer = |(answer, check): (&RuleVerdict, &Owned)| RuleVerdict {
             remaining: answer.remaining.saturating_add(others.saturating_mul(check.cost)),
             ..*answer
         };
         let answers = answers.iter().zip(&self.checks).map(answer).collect();
-        Verdict::of_all(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
+        Verdict::combine(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
     }
 }
 

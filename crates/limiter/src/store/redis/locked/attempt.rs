@@ -6,7 +6,7 @@ use redis::{Pipeline, RedisError, Value};
 use super::window::{self, Ask};
 use crate::algorithm::Moment;
 use crate::rule::Rule;
-use crate::verdict::{Answer, Outcome};
+use crate::verdict::{Outcome, RuleVerdict};
 
 /// What is to be decided: all of it, or nothing is taken.
 pub(super) struct Job {
@@ -25,7 +25,7 @@ pub(super) struct Part {
 
 /// What came of a try.
 pub(super) enum Outcomes {
-    Decided(Vec<Answer>),
+    Decided(Vec<RuleVerdict>),
     /// Somebody else has the lock, or had it before everything was written. Nothing was taken.
     Contended,
     /// The answers make no sense.
@@ -84,7 +84,7 @@ fn reading(job: &Job, owner: &str) -> Pipeline {
 }
 
 /// The answers, and the transaction that makes them true and unlocks.
-fn conclude(job: &Job, decided: Vec<(Answer, Option<redis::Cmd>)>) -> (Vec<Answer>, Pipeline) {
+fn conclude(job: &Job, decided: Vec<(RuleVerdict, Option<redis::Cmd>)>) -> (Vec<RuleVerdict>, Pipeline) {
     let admitted = decided.iter().all(|(answer, _)| answer.outcome == Outcome::Allowed);
     let mut writing = redis::pipe();
     writing.atomic();

@@ -43,7 +43,7 @@ use super::stats::Operation;
 use crate::rule::Rule;
 use crate::store::memory::MemoryStore;
 use crate::store::{Check, Decision, OnStoreFailure, Store};
-use crate::verdict::{Answer, Outcome, Source, Verdict};
+use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// With less time left than this, another try would come too late.
 const LEAST_LEFT: Duration = Duration::from_millis(4);
@@ -193,12 +193,12 @@ impl Store for LockedStore {
                 Ok(answers) => answers,
                 // Redis counts, and others were faster: to count here as well would admit more than the limit.
                 Err(Failure::Exhausted) if shared.on_store_failure == OnStoreFailure::Local => {
-                    return Verdict::unseen(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER });
+                    return Verdict::uncounted(Outcome::StoreUnavailable { retry_after: ASK_AGAIN_AFTER });
                 }
                 Err(_) => return fallback.decide(),
             };
             let capacities = job.parts.iter().map(|part| part.rule.capacity());
-            let verdict = Verdict::of_all(answers, capacities, Source::Redis);
+            let verdict = Verdict::combine(answers, capacities, Source::Redis);
             verdict.unwrap_or_else(|| fallback.decide())
         }))
     }
@@ -221,7 +221,7 @@ impl Store for LockedStore {
 // === impl Shared ===
 
 impl Shared {
-    async fn run(&self, job: &Job) -> Result<Vec<Answer>, Failure> {
+    async fn run(&self, job: &Job) -> Result<Vec<RuleVerdict>, Failure> {
         let result = self.tries(job, self.client.deadline()).await;
         match &result {
             // Redis answers: that others are faster is not its fault.
@@ -232,7 +232,7 @@ impl Shared {
     }
 
     /// Tries until it is decided, the tries are used up, or the next one would come too late.
-    async fn tries(&self, job: &Job, deadline: Instant) -> Result<Vec<Answer>, Failure> {
+    async fn tries(&self, job: &Job, deadline: Instant) -> Result<Vec<RuleVerdict>, Failure> {
         for n in 0.. {
             let number = self.tries.fetch_add(1, Ordering::Relaxed);
             self.stats.tries.fetch_add(1, Ordering::Relaxed);

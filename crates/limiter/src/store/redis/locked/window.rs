@@ -5,8 +5,8 @@ use redis::{Cmd, Value};
 use crate::algorithm::fixed_window::Window;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::{Algorithm, Moment, State};
-use crate::rule::{FixedWindow, MOST, Rule, SlidingWindowCounter};
-use crate::verdict::Answer;
+use crate::rule::{FixedWindow, MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
+use crate::verdict::RuleVerdict;
 
 /// An algorithm whose state plain commands can read and write: the same state that its script keeps, so that gateways
 /// with and without scripts may share keys.
@@ -47,7 +47,7 @@ impl Plain for SlidingWindowCounter {
 
     fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Cmd {
         let counters = Self::apply(before, change);
-        set(key, &counters.to_stored(), counters.rests_at_us(), now_us)
+        set(key, &counters.to_stored(), counters.expires_at_us(), now_us)
     }
 }
 
@@ -70,7 +70,8 @@ fn set(key: &[u8], numbers: &[u64], matter_until_us: u64, now_us: u64) -> Cmd {
 fn numbers<const N: usize>(reply: &Value) -> Option<[u64; N]> {
     let Value::BulkString(text) = reply else { return None };
     let words = std::str::from_utf8(text).ok()?.split(' ');
-    let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok().filter(|&number| number <= MOST)).collect();
+    let numbers: Option<Vec<u64>> =
+        words.map(|word| word.parse().ok().filter(|&number| number <= MAX_SAFE_INTEGER)).collect();
     numbers?.try_into().ok()
 }
 
@@ -103,16 +104,22 @@ pub(super) fn read(rule: &Rule, key: &[u8]) -> Option<Cmd> {
 }
 
 /// Decides with what was read. The command is what is to be written, if anything.
-pub(super) fn decide(rule: &Rule, key: &[u8], reply: &Value, now: Moment, ask: Ask) -> Option<(Answer, Option<Cmd>)> {
+pub(super) fn decide(
+    rule: &Rule,
+    key: &[u8],
+    reply: &Value,
+    now: Moment,
+    ask: Ask,
+) -> Option<(RuleVerdict, Option<Cmd>)> {
     by_plain!(rule, rule => decide_by(rule, key, reply, now, ask))
 }
 
-fn decide_by<A: Plain>(rule: &A, key: &[u8], reply: &Value, now: Moment, ask: Ask) -> (Answer, Option<Cmd>) {
+fn decide_by<A: Plain>(rule: &A, key: &[u8], reply: &Value, now: Moment, ask: Ask) -> (RuleVerdict, Option<Cmd>) {
     let state = rule.parse(reply);
     let (answer, change) = match ask {
         Ask::Decide { cost } => rule.decide(state.as_ref(), now, cost),
         Ask::Settle { more, counted_at_us } => {
-            (Answer::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
+            (RuleVerdict::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
         }
     };
     (answer, change.map(|change| rule.write(key, state, change, now.now_us)))

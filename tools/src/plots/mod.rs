@@ -10,15 +10,15 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// Where the pictures stand.
-pub(crate) fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limiters"))
+pub fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/limiters"))
 }
 
 /// Every picture, by its file's name.
 ///
 /// # Errors
 /// A rule that cannot be.
-pub(crate) fn all() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+pub fn all() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     Ok(vec![
         ("token-bucket.svg", pictures::token_bucket()?),
         ("gcra.svg", pictures::gcra()?),

@@ -13,8 +13,8 @@ use tollgate_limiter::store::{Check, Decision, Store};
 /// Requests that one batch takes at most.
 const BATCH: usize = 64;
 
-pub(crate) const TOKEN_BUCKET: &str = include_str!("../../lua/token_bucket.lua");
-pub(crate) const GCRA: &str = include_str!("../../lua/gcra.lua");
+pub(crate) const TOKEN_BUCKET: &str = include_str!("../../../../lua/token_bucket.lua");
+pub(crate) const GCRA: &str = include_str!("../../../../lua/gcra.lua");
 
 /// A library with `lua/gcra.lua` as the function `gcra`.
 pub(crate) static GCRA_FUNCTION: LazyLock<String> = LazyLock::new(|| {

@@ -79,7 +79,7 @@ pub(crate) fn run_with(
             events.push(Event { at_ms: came_ms, is_allowed: verdict.is_allowed(), starts_ms });
         }
         if let (Rule::Quota(quota), Some((_, more))) = (rule, grant.take_if(|(grant_ms, _)| *grant_ms <= at_ms)) {
-            store.grant_stock(KEY, quota, more);
+            store.grant_quota(KEY, quota, more);
         }
         let verdict = ask(at_ms.max(events.last().map_or(0, |event| event.at_ms)), 0)?;
         left.push(at_ms, verdict.remaining.unwrap_or_default() as f64);
