@@ -1,4 +1,4 @@
-//! Several rules at once, and corrections.
+//! Decisions under several rules, and corrections.
 
 use super::shard::{States, Stored};
 use super::{KeyLocation, MemoryStore};
@@ -8,72 +8,72 @@ use crate::store::MAX_CHECKS;
 use crate::sync::{MutexGuard, Ordering};
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
-/// The locks of all shards that a decision touches, taken in the order of the shards, so that two decisions never wait
-/// for each other.
+/// Locks of all shards of a decision. They are taken in the order of the shards, which prevents deadlocks.
 pub(super) struct ShardGuards<'a> {
     shards: [Option<(usize, MutexGuard<'a, States>)>; MAX_CHECKS],
-    /// Taken last, and only if keys may be counted in there.
+    /// Lock of the shared states. Taken last, and only if a key may need it.
     overflow: Option<MutexGuard<'a, States>>,
 }
 
-/// How many keys other threads may add while a decision is made: nearer to `max_keys` than this it locks what all keys
-/// without room share before it looks whether it needs that.
+/// Number of keys that other threads may add during a decision. Closer to `max_keys` than this, a decision always locks
+/// the shared states.
 const RESERVE: usize = 1024;
 
 impl MemoryStore {
-    /// Decides under all rules, each a place, a rule and a cost: takes from each, or from none.
+    /// Decides under all rules, each given as location, rule and cost. Consumes under every rule or under none.
     pub(super) fn decide_all(&self, checks: &[(KeyLocation, &Rule, u64)], now: Moment) -> Verdict {
-        let (mut locked, now) = self.lock_all(checks.iter().map(|(located, ..)| *located), now);
-        let decide = |&(located, rule, cost): &(KeyLocation, &Rule, u64)| by_algorithm!(rule, rule => self.peek(&mut locked, located, rule, now, cost));
-        let mut answers: Vec<RuleVerdict> = checks.iter().map(decide).collect();
-        let admitted = answers.iter().all(|answer| answer.outcome == Outcome::Allowed);
-        for (&(located, rule, cost), answer) in checks.iter().zip(&mut answers) {
-            let takes = admitted || answer.outcome != Outcome::Allowed;
-            if takes {
-                by_algorithm!(rule, rule => self.commit(&mut locked, located, rule, now, cost));
+        let (mut guards, now) = self.lock_all(checks.iter().map(|(location, ..)| *location), now);
+        let decide = |&(location, rule, cost): &(KeyLocation, &Rule, u64)| by_algorithm!(rule, rule => self.peek(&mut guards, location, rule, now, cost));
+        let mut verdicts: Vec<RuleVerdict> = checks.iter().map(decide).collect();
+        let admitted = verdicts.iter().all(|verdict| verdict.outcome == Outcome::Allowed);
+        for (&(location, rule, cost), verdict) in checks.iter().zip(&mut verdicts) {
+            let writes = admitted || verdict.outcome != Outcome::Allowed;
+            if writes {
+                by_algorithm!(rule, rule => self.commit(&mut guards, location, rule, now, cost));
             } else {
-                let untaken = by_algorithm!(rule, rule => self.peek(&mut locked, located, rule, now, 0));
-                answer.remaining = untaken.remaining;
+                let unchanged = by_algorithm!(rule, rule => self.peek(&mut guards, location, rule, now, 0));
+                verdict.remaining = unchanged.remaining;
             }
         }
         let capacities = checks.iter().map(|(_, rule, _)| rule.capacity());
-        Verdict::combine(answers, capacities, Source::Memory).unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
+        Verdict::combine(verdicts, capacities, Source::Memory).unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
     }
 
-    /// Decides one located check, or several; for a store that stands in for another.
+    /// Decides checks with known locations, for the fallback of another store.
     #[cfg(feature = "redis")]
     pub(crate) fn decide_located(&self, checks: &[(KeyLocation, Rule, u64)]) -> Verdict {
         let now = self.moment(checks.iter().map(|(_, rule, _)| rule));
-        if let [(located, rule, cost)] = checks {
-            let answer = by_algorithm!(rule, rule => self.decide_one(now, located.key, || located.scope, rule, *cost));
-            return answer.into_verdict(Source::Memory);
+        if let [(location, rule, cost)] = checks {
+            let verdict =
+                by_algorithm!(rule, rule => self.decide_one(now, location.key, || location.scope, rule, *cost));
+            return verdict.into_verdict(Source::Memory);
         }
-        let checks: Vec<_> = checks.iter().map(|(located, rule, cost)| (*located, rule, *cost)).collect();
+        let checks: Vec<_> = checks.iter().map(|(location, rule, cost)| (*location, rule, *cost)).collect();
         self.decide_all(&checks, now)
     }
 
-    /// Corrects what one key took.
-    pub(super) fn settle_one<A>(&self, now: Moment, located: KeyLocation, rule: &A, more: i64, counted_at_us: u64)
+    /// Corrects the tokens consumed by one key.
+    pub(super) fn settle_one<A>(&self, now: Moment, location: KeyLocation, rule: &A, more: i64, counted_at_us: u64)
     where
         A: Algorithm,
         A::State: Stored,
     {
-        let (mut locked, now) = self.lock_all(std::iter::once(located), now);
-        let change = rule.settle(self.state::<A>(&mut locked, located), now, more, counted_at_us);
+        let (mut guards, now) = self.lock_all(std::iter::once(location), now);
+        let change = rule.settle(self.state::<A>(&mut guards, location), now, more, counted_at_us);
         if let Some(change) = change {
-            self.write::<A>(&mut locked, located, now, change);
+            self.write::<A>(&mut guards, location, now, change);
         }
     }
 
     pub(super) fn lock_all(
         &self,
-        located: impl Iterator<Item = KeyLocation>,
+        location: impl Iterator<Item = KeyLocation>,
         now: Moment,
     ) -> (ShardGuards<'_>, Moment) {
         let mut indexes = [usize::MAX; MAX_CHECKS];
         let mut keys = 0;
-        for (slot, located) in indexes.iter_mut().zip(located) {
-            *slot = located.key.shard(self.shards.len());
+        for (slot, location) in indexes.iter_mut().zip(location) {
+            *slot = location.key.shard(self.shards.len());
             keys += 1;
         }
         indexes.sort_unstable();
@@ -94,22 +94,22 @@ impl MemoryStore {
         (ShardGuards { shards, overflow }, now)
     }
 
-    /// What is known of a key: its own state, or the one that it shares with all for which there was no room.
-    pub(super) fn state<'l, A>(&self, locked: &'l mut ShardGuards<'_>, located: KeyLocation) -> Option<&'l A::State>
+    /// Returns the state of a key: its own, or the shared one of its scope.
+    pub(super) fn state<'l, A>(&self, guards: &'l mut ShardGuards<'_>, location: KeyLocation) -> Option<&'l A::State>
     where
         A: Algorithm,
         A::State: Stored,
     {
-        let ShardGuards { shards, overflow } = locked;
-        let own = states(shards, located.key.shard(self.shards.len()))?.table::<A::State>().get(located.key);
-        own.or_else(|| overflow.as_mut()?.table().get(located.scope))
+        let ShardGuards { shards, overflow } = guards;
+        let own = states(shards, location.key.shard(self.shards.len()))?.table::<A::State>().get(location.key);
+        own.or_else(|| overflow.as_mut()?.table().get(location.scope))
     }
 
-    /// Decides without taking.
+    /// Decides without consuming.
     fn peek<A>(
         &self,
-        locked: &mut ShardGuards<'_>,
-        located: KeyLocation,
+        guards: &mut ShardGuards<'_>,
+        location: KeyLocation,
         rule: &A,
         now: Moment,
         cost: u64,
@@ -118,60 +118,60 @@ impl MemoryStore {
         A: Algorithm,
         A::State: Stored,
     {
-        rule.decide(self.state::<A>(locked, located), now, cost).0
+        rule.decide(self.state::<A>(guards, location), now, cost).0
     }
 
-    /// Decides again, with the same outcome, and keeps what came of it.
-    fn commit<'l, A>(&'l self, locked: &mut ShardGuards<'l>, located: KeyLocation, rule: &A, now: Moment, cost: u64)
+    /// Decides again, with the same outcome, and stores the change.
+    fn commit<'l, A>(&'l self, guards: &mut ShardGuards<'l>, location: KeyLocation, rule: &A, now: Moment, cost: u64)
     where
         A: Algorithm,
         A::State: Stored,
     {
-        let own = states(&mut locked.shards, located.key.shard(self.shards.len()));
-        if let Some(state) = own.and_then(|own| own.table::<A::State>().get_mut(located.key)) {
+        let own = states(&mut guards.shards, location.key.shard(self.shards.len()));
+        if let Some(state) = own.and_then(|own| own.table::<A::State>().get_mut(location.key)) {
             if let (_, Some(change)) = rule.decide(Some(&*state), now, cost) {
                 *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
             }
-        } else if let (_, Some(change)) = rule.decide(self.state::<A>(locked, located), now, cost) {
-            self.write::<A>(locked, located, now, change);
+        } else if let (_, Some(change)) = rule.decide(self.state::<A>(guards, location), now, cost) {
+            self.write::<A>(guards, location, now, change);
         }
     }
 
     pub(super) fn write<'l, A>(
         &'l self,
-        locked: &mut ShardGuards<'l>,
-        located: KeyLocation,
+        guards: &mut ShardGuards<'l>,
+        location: KeyLocation,
         now: Moment,
         change: A::Change,
     ) where
         A: Algorithm,
         A::State: Stored,
     {
-        let inherited = self.state::<A>(locked, located).cloned();
-        let ShardGuards { shards, overflow } = locked;
-        let Some(own) = states(shards, located.key.shard(self.shards.len())) else { return };
+        let inherited = self.state::<A>(guards, location).cloned();
+        let ShardGuards { shards, overflow } = guards;
+        let Some(own) = states(shards, location.key.shard(self.shards.len())) else { return };
         let state = A::apply(inherited, change);
-        if let Some(known) = own.table::<A::State>().get_mut(located.key) {
+        if let Some(known) = own.table::<A::State>().get_mut(location.key) {
             *known = state;
-        } else if let Err(state) = own.insert(located.key, state, now.now_us, &self.len, self.max_keys) {
+        } else if let Err(state) = own.insert(location.key, state, now.now_us, &self.len, self.max_keys) {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
-            self.write_to_overflow(overflow, located, now, state);
+            self.write_to_overflow(overflow, location, now, state);
         }
     }
 
     fn write_to_overflow<'l, S: Stored>(
         &'l self,
         overflow: &mut Option<MutexGuard<'l, States>>,
-        located: KeyLocation,
+        location: KeyLocation,
         now: Moment,
         state: S,
     ) {
         self.overflow_until_us.fetch_max(state.expires_at_us(), Ordering::Release);
-        overflow.get_or_insert_with(|| self.overflow.lock()).table().set(located.scope, state, now.now_us);
+        overflow.get_or_insert_with(|| self.overflow.lock()).table().set(location.scope, state, now.now_us);
     }
 }
 
-/// The states of shard `index`, which is locked.
+/// Returns the states of the guards shard `index`.
 fn states<'l>(
     shards: &'l mut [Option<(usize, MutexGuard<'_, States>)>; MAX_CHECKS],
     index: usize,

@@ -1,4 +1,4 @@
-//! Prepaid stocks, beyond decisions.
+//! Operations on prepaid quotas besides decisions.
 
 use super::MemoryStore;
 use super::multi::ShardGuards;
@@ -10,31 +10,31 @@ use crate::rule::{Quota, Rule};
 use crate::store::{Check, Decision, Store};
 
 impl MemoryStore {
-    /// What is left in a stock.
+    /// Returns the remaining tokens of a quota.
     #[must_use]
     pub fn quota_remaining(&self, key: BucketKey<'_>, rule: &Quota) -> u64 {
-        let (mut locked, located, now) = self.lock_quota(key);
-        rule.remaining(self.state::<Quota>(&mut locked, located), now)
+        let (mut guards, location, now) = self.lock_quota(key);
+        rule.remaining(self.state::<Quota>(&mut guards, location), now)
     }
 
-    /// Leaves just `left` in a stock; returns what is left.
+    /// Sets the remaining tokens of a quota to `left` and returns them.
     pub fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> u64 {
-        self.change_quota(key, rule, |stock, now| rule.set(stock, now, left))
+        self.change_quota(key, rule, |state, now| rule.set(state, now, left))
     }
 
-    /// Puts `more` into a stock, or takes out what a negative one says, into debt if it must; returns what is left.
+    /// Grants `more` tokens to a quota and returns the remaining tokens. A negative grant may leave a debt.
     pub fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> u64 {
-        self.change_quota(key, rule, |stock, now| rule.grant(stock, now, more))
+        self.change_quota(key, rule, |state, now| rule.grant(state, now, more))
     }
 
-    /// Takes from each of many stocks what is asked of it, or nothing from that one; in their order, each on its own.
+    /// Withdraws from many quotas in order, each independently: the whole amount or nothing.
     pub fn withdraw_quotas(
         &self,
         rule: &Quota,
         wanted: &[(BucketKey<'_>, u64)],
     ) -> Vec<Result<Withdrawal, WithdrawalError>> {
         let rule = Rule::Quota(rule.clone());
-        let take = |&(key, cost): &(BucketKey<'_>, u64)| {
+        let withdraw = |&(key, cost): &(BucketKey<'_>, u64)| {
             quota::validate(key, cost)?;
             match self.decide(&[Check { key, rule: &rule, cost }]) {
                 Decision::Ready(verdict) => {
@@ -43,7 +43,7 @@ impl MemoryStore {
                 Decision::Pending(_) => Err(WithdrawalError::Insufficient { remaining: 0 }),
             }
         };
-        wanted.iter().map(take).collect()
+        wanted.iter().map(withdraw).collect()
     }
 
     fn change_quota(
@@ -52,16 +52,16 @@ impl MemoryStore {
         rule: &Quota,
         change: impl FnOnce(Option<&QuotaState>, Moment) -> QuotaState,
     ) -> u64 {
-        let (mut locked, located, now) = self.lock_quota(key);
-        let stock = change(self.state::<Quota>(&mut locked, located), now);
-        self.write::<Quota>(&mut locked, located, now, stock);
-        rule.remaining(Some(&stock), now)
+        let (mut guards, location, now) = self.lock_quota(key);
+        let state = change(self.state::<Quota>(&mut guards, location), now);
+        self.write::<Quota>(&mut guards, location, now, state);
+        rule.remaining(Some(&state), now)
     }
 
     fn lock_quota(&self, key: BucketKey<'_>) -> (ShardGuards<'_>, KeyLocation, Moment) {
         let now = Moment { now_us: self.clock.now_us(), wall_us: self.clock.wall_us() };
-        let located = self.locate(key);
-        let (locked, now) = self.lock_all(std::iter::once(located), now);
-        (locked, located, now)
+        let location = self.locate(key);
+        let (guards, now) = self.lock_all(std::iter::once(location), now);
+        (guards, location, now)
     }
 }

@@ -1,18 +1,30 @@
-//! In this process: states in sharded tables, of 24 bytes an entry for most algorithms.
+//! Store in the memory of this process.
 //!
-//! A decision costs one look at the clock, one keyed hash, one lock among many and no allocation; one under several
-//! rules takes the locks of all their keys, in order. A key takes 30 to 38 bytes whatever its length, since only 64 bits
-//! of its hash are kept, besides those that chose its shard. The hash is SipHash-1-3 under a random key, so no client can
-//! aim for somebody else's bucket; that any two of 10 million keys meet by accident has a probability of 1 in 20 million.
+//! # Cost
 //!
-//! States are forgotten only when they rest (the bucket is full, the window over), which loses nothing. At `max_keys` a
-//! new key shares one state with all other new keys of its scope, so a flood of made-up keys neither grows the memory nor
-//! forgives anyone's debt: the flood is denied, known keys are not.
+//! A decision reads the clock once, computes one keyed hash, takes one of many locks and allocates nothing. A decision
+//! under several rules takes the locks of all their keys in a fixed order.
+//!
+//! A key takes 30 to 38 bytes, independent of its length: 24 bytes per entry for most algorithms, at a table load of 0.64
+//! to 0.8. The table stores 64 bits of the key's hash; further bits select the shard. The hash is SipHash-1-3 under a
+//! random key, so clients cannot construct collisions. The probability that any two of 10 million keys collide is 1 in
+//! 20 million.
+//!
+//! # Expiry
+//!
+//! The store drops only expired states (a full bucket, a window that has ended), which loses nothing. It sweeps itself: a
+//! new key replaces an expired state that it finds in its slot, and each shard drops all expired states before it grows
+//! and at the latest after as many new keys as it has slots. The work per new key is therefore constant on average, and
+//! decisions about known keys never sweep. An idle store keeps its tables; call [`MemoryStore::sweep`] to release their
+//! memory earlier.
+//!
+//! At `max_keys`, all further new keys of a scope share one state. A flood of invented keys therefore neither grows the
+//! memory nor resets the limits of known keys: the flood is denied, known keys are not.
 
 mod clock;
 mod hash;
 mod multi;
-mod quotas;
+mod quota;
 mod shard;
 mod table;
 
@@ -30,15 +42,15 @@ use crate::rule::{Rule, by_algorithm};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, random_key};
 use crate::verdict::{RuleVerdict, Source};
 
-/// Keys that a shard should hold at most, so that sweeping or growing one stalls nobody for long (tens of µs).
+/// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
 const KEYS_PER_SHARD: usize = 16_384;
 
-/// What was spent, in the memory of this process.
+/// Store in the memory of this process. See the [module](self) for cost and expiry.
 pub struct MemoryStore {
     shards: Box<[Shard]>,
-    /// One state a scope, for keys that found no room.
+    /// One shared state per scope, for keys beyond `max_keys`.
     overflow: Shard,
-    /// Until when some state in there does not rest; lets new keys pass it by without its lock.
+    /// Expiry of the last state in `overflow`. From then on, new keys skip its lock.
     overflow_until_us: AtomicU64,
     hasher: Hasher,
     clock: Arc<dyn Clock>,
@@ -56,7 +68,7 @@ impl std::fmt::Debug for MemoryStore {
     }
 }
 
-/// Where a key's state is, without the key: two hashes. For a store that decides here later, if at all.
+/// Hashes of a key and its scope, for a decision that may follow later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLocation {
     key: KeyHash,
@@ -64,13 +76,13 @@ pub(crate) struct KeyLocation {
 }
 
 impl MemoryStore {
-    /// A store for at most `max_keys` keys that do not rest, on this machine's monotonic clock.
+    /// Creates a store for at most `max_keys` unexpired keys, on the monotonic clock of this machine.
     #[must_use]
     pub fn new(max_keys: NonZeroUsize) -> Self {
         Self::with_clock(max_keys, Arc::new(MonotonicClock::default()))
     }
 
-    /// The same on another clock.
+    /// Creates a store for at most `max_keys` unexpired keys, on `clock`.
     #[must_use]
     pub fn with_clock(max_keys: NonZeroUsize, clock: Arc<dyn Clock>) -> Self {
         let max_keys = max_keys.get();
@@ -87,43 +99,44 @@ impl MemoryStore {
         }
     }
 
-    /// Keys kept; some may have come to rest since they were last looked at.
+    /// Returns the number of stored keys, including expired ones that are not dropped yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether no key is kept.
+    /// True if no key is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Decisions made on a shared state since `max_keys` was reached.
+    /// Returns the number of decisions made on a shared state because `max_keys` was reached.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
     }
 
-    /// Memory that the tables hold, in bytes.
+    /// Returns the memory of the tables, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.shards.iter().map(|shard| size_of::<Shard>() + shard.lock().allocated_bytes()).sum()
     }
 
-    /// How many shards [`sweep_shard`](Self::sweep_shard) takes.
+    /// Returns the number of shards for [`sweep_shard`](Self::sweep_shard).
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
-    /// Forgets all that rests and gives its memory back. Locks a shard at a time.
+    /// Drops all expired states and releases their memory. Locks one shard at a time.
     pub fn sweep(&self) {
         (0..self.shards()).for_each(|index| self.sweep_shard(index));
     }
 
-    /// Forgets what rests in one shard, `index` taken modulo [`shards`](Self::shards): call it with a running
-    /// number from a background task, so that no sweep is longer than a shard.
+    /// Drops the expired states of one shard: `index` modulo [`shards`](Self::shards).
+    ///
+    /// A background task can call this with an increasing number to release memory without new keys, one shard at a time.
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
         let now_us = shard.time(self.clock.now_us());
@@ -134,17 +147,16 @@ impl MemoryStore {
         }
     }
 
-    /// Forgets what `key` has spent under `rule`: the operator's reset. What it shares with others, for which there was no
-    /// room, stays.
+    /// Resets `key` under `rule`. A state shared with other keys beyond `max_keys` stays.
     pub fn forget(&self, key: BucketKey<'_>, rule: &Rule) {
-        let place = self.locate(key).key;
-        let mut shard = self.shard_of(place).lock();
-        if by_algorithm!(rule, rule => forget_one(rule, &mut shard, place)) {
+        let hash = self.locate(key).key;
+        let mut shard = self.shard_of(hash).lock();
+        if by_algorithm!(rule, rule => forget_one(rule, &mut shard, hash)) {
             self.len.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Finds where the state of `key` is.
+    /// Computes the hashes of `key`.
     #[inline]
     pub(crate) fn locate(&self, key: BucketKey<'_>) -> KeyLocation {
         KeyLocation {
@@ -153,7 +165,7 @@ impl MemoryStore {
         }
     }
 
-    /// The present, on this store's clock. The wall clock, as dear as the other, is read only for rules that ask for it.
+    /// Reads the clock. The wall clock is read only if a rule needs it, since that doubles the cost.
     #[inline]
     fn moment<'a>(&self, mut rules: impl Iterator<Item = &'a Rule>) -> Moment {
         let now_us = self.clock.now_us();
@@ -162,49 +174,41 @@ impl MemoryStore {
     }
 
     #[inline]
-    fn shard_of(&self, place: KeyHash) -> &Shard {
-        &self.shards[place.shard(self.shards.len())]
+    fn shard_of(&self, hash: KeyHash) -> &Shard {
+        &self.shards[hash.shard(self.shards.len())]
     }
 
-    /// Decides under one rule. Inlined, with the algorithm and the hash, into the one place where requests come from:
-    /// 14 ns of 58 otherwise.
+    /// Decides under one rule. Inlined together with the algorithm and the hash, which saves 14 of 58 ns.
     #[inline(always)]
-    fn decide_one<A>(
-        &self,
-        now: Moment,
-        place: KeyHash,
-        scope: impl Fn() -> KeyHash,
-        rule: &A,
-        cost: u64,
-    ) -> RuleVerdict
+    fn decide_one<A>(&self, now: Moment, hash: KeyHash, scope: impl Fn() -> KeyHash, rule: &A, cost: u64) -> RuleVerdict
     where
         A: Algorithm,
         A::State: Stored,
     {
-        let mut shard = self.shard_of(place).lock();
+        let mut shard = self.shard_of(hash).lock();
         let now = Moment { now_us: shard.time(now.now_us), ..now };
-        if let Some(state) = shard.table().get_mut(place) {
-            let (answer, change) = rule.decide(Some(&*state), now, cost);
+        if let Some(state) = shard.table().get_mut(hash) {
+            let (verdict, change) = rule.decide(Some(&*state), now, cost);
             if let Some(change) = change {
                 *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
             }
-            return answer;
+            return verdict;
         }
-        // A new key may have been counted with the others for which there was no room. What they spent together it
-        // takes along, or it would be admitted twice.
+        // A new key may have been counted in the shared state of its scope. It inherits that state, or its tokens would
+        // be admitted twice.
         let overflowing = now.now_us < self.overflow_until_us.load(Ordering::Acquire);
         let inherited = if overflowing { self.overflow.lock().table().get(scope()).cloned() } else { None };
-        let (answer, change) = rule.decide(inherited.as_ref(), now, cost);
+        let (verdict, change) = rule.decide(inherited.as_ref(), now, cost);
         self.overflowed.fetch_add((change.is_none() && inherited.is_some()).into(), Ordering::Relaxed);
-        let Some(change) = change else { return answer };
+        let Some(change) = change else { return verdict };
         let state = A::apply(inherited, change);
-        match shard.insert(place, state, now.now_us, &self.len, self.max_keys) {
-            Ok(()) => answer,
+        match shard.insert(hash, state, now.now_us, &self.len, self.max_keys) {
+            Ok(()) => verdict,
             Err(_) => self.decide_in_overflow(scope(), rule, now, cost),
         }
     }
 
-    /// Decides a request of a key for which there is no room.
+    /// Decides a request of a key beyond `max_keys`, on the shared state of its scope.
     #[cold]
     fn decide_in_overflow<A>(&self, scope: KeyHash, rule: &A, now: Moment, cost: u64) -> RuleVerdict
     where
@@ -214,11 +218,11 @@ impl MemoryStore {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         let mut shared = self.overflow.lock();
         let now = Moment { now_us: shared.time(now.now_us), ..now };
-        let (answer, change) = rule.decide(shared.table().get(scope), now, cost);
+        let (verdict, change) = rule.decide(shared.table().get(scope), now, cost);
         if let Some(change) = change {
             self.write_to_overflow_state::<A>(&mut shared, scope, now, change);
         }
-        answer
+        verdict
     }
 
     fn write_to_overflow_state<A>(&self, shared: &mut States, scope: KeyHash, now: Moment, change: A::Change)
@@ -232,12 +236,12 @@ impl MemoryStore {
     }
 }
 
-fn forget_one<A>(_: &A, states: &mut States, place: KeyHash) -> bool
+fn forget_one<A>(_: &A, states: &mut States, hash: KeyHash) -> bool
 where
     A: Algorithm,
     A::State: Stored,
 {
-    states.table::<A::State>().forget(place)
+    states.table::<A::State>().forget(hash)
 }
 
 impl Store for MemoryStore {
@@ -247,17 +251,17 @@ impl Store for MemoryStore {
             let checks: Vec<_> = checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect();
             return Decision::Ready(self.decide_all(&checks, now));
         };
-        // The clock first: reading it takes as long as hashing, and the processor does both at once.
+        // The clock is read first: it takes as long as hashing, and the processor overlaps both.
         let now = self.moment(std::iter::once(rule));
         let scope = key.scope.as_bytes();
-        let place = self.hasher.key(scope, key.id);
-        let answer = by_algorithm!(rule, rule => self.decide_one(now, place, || self.hasher.scope(scope), rule, cost));
-        Decision::Ready(answer.into_verdict(Source::Memory))
+        let hash = self.hasher.key(scope, key.id);
+        let verdict = by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost));
+        Decision::Ready(verdict.into_verdict(Source::Memory))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
-        let (now, located) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
-        by_algorithm!(check.rule, rule => self.settle_one(now, located, rule, check.bounded(more), counted_at_us));
+        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        by_algorithm!(check.rule, rule => self.settle_one(now, location, rule, check.bounded(more), counted_at_us));
     }
 }
 
