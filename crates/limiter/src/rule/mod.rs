@@ -96,6 +96,18 @@ pub enum RuleError {
     TooLong(&'static str),
 }
 
+/// Implements `From<$settings> for Rule`.
+macro_rules! from_settings {
+    ($($settings:ident),*) => {$(
+        impl From<$settings> for Rule {
+            fn from(settings: $settings) -> Self {
+                Self::$settings(settings)
+            }
+        }
+    )*};
+}
+from_settings!(TokenBucket, FixedWindow, SlidingWindowLog, SlidingWindowCounter, LeakyBucket, Quota);
+
 impl Rule {
     /// Returns the algorithm of the rule.
     #[must_use]

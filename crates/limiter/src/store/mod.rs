@@ -6,6 +6,7 @@ pub mod redis;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use super::key::BucketKey;
 use super::rule::Rule;
@@ -28,6 +29,16 @@ pub trait Store: Send + Sync {
     /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens. `counted_at_us` is
     /// [`Verdict::counted_at_us`]. The correction is best effort and does not block.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64);
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        (**self).decide(checks)
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        (**self).settle(check, more, counted_at_us);
+    }
 }
 
 /// One rule of a decision, with the key and the cost of the request.

@@ -45,6 +45,9 @@ use crate::verdict::{RuleVerdict, Source};
 /// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
 const KEYS_PER_SHARD: usize = 16_384;
 
+/// Capacity of [`MemoryStore::default`].
+const DEFAULT_MAX_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999_999);
+
 /// Store in the memory of this process. See the [module](self) for cost and expiry.
 pub struct MemoryStore {
     shards: Box<[Shard]>,
@@ -73,6 +76,13 @@ impl std::fmt::Debug for MemoryStore {
 pub(crate) struct KeyLocation {
     key: KeyHash,
     scope: KeyHash,
+}
+
+impl Default for MemoryStore {
+    /// Creates a store for at most 1,000,000 unexpired keys: 38 MB when full.
+    fn default() -> Self {
+        Self::new(DEFAULT_MAX_KEYS)
+    }
 }
 
 impl MemoryStore {
