@@ -11,8 +11,8 @@ ARGV[4]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this s
 
 Returns  {live gateways, now us}
 Expiry   1 s after the last gateway stops counting
-Writes   the heartbeat; removes silent gateways, and heartbeats in the future (after a failover to a server whose clock
-         is behind), which those gateways repeat soon
+Writes   the heartbeat; removes silent gateways, and heartbeats in the future. These occur after a failover to a
+         server with a slow clock, and the gateways repeat them soon
 Errors   an invalid argument, or a value of another type, fails without a write
 
 redis-cli --eval lua/gateways.lua tollgate.gateways , beat gateway-1 5000000 ''

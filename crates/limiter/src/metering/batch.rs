@@ -58,7 +58,7 @@ impl Batch {
 }
 
 impl Delta {
-    /// Adds a cell whose field equals that of the last cell (from another shard) or follows it.
+    /// Adds a cell. Its field equals that of the last cell (from another shard) or follows it.
     fn add(&mut self, field: &[u8], cell: &Cell) {
         self.ttl_secs = self.ttl_secs.max(cell.ttl_secs);
         self.cells += 1;

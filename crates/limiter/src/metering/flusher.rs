@@ -1,8 +1,8 @@
 //! Sends counts from a ledger to Redis, each exactly once.
 //!
 //! Batches are sent one at a time, with increasing numbers. A late or failed batch is sent again with the same number
-//! until Redis confirms it; the script ignores a number that a hash has already seen. Later batches queue behind it. If
-//! the queue is full or needs room in the ledger, new counts stay in the ledger and are sent later.
+//! until Redis confirms it; the script ignores a number that a hash has already seen. Later batches queue behind it. If the
+//! queue is full or needs room in the ledger, new counts stay there until later.
 //!
 //! In a cluster, the deltas for reachable nodes are added; only those for the unreachable node wait, and all later
 //! batches wait behind them. An outage of any length therefore loses no count. It loses no attribution as long as half
@@ -163,8 +163,7 @@ impl Flusher {
         }
     }
 
-    /// Sends the remaining counts within `within`. Returns the number of requests whose counts did not reach Redis, or 0
-    /// if there is no Redis.
+    /// Sends the remaining counts within `within`. Returns the number of requests with lost counts; 0 without a Redis.
     pub async fn finish(mut self, within: Duration) -> u64 {
         if self.client.is_none() && self.queue.is_empty() {
             return 0;
@@ -187,9 +186,8 @@ impl Flusher {
         left
     }
 
-    /// Takes a batch from the ledger if there is room for one.
-    ///
-    /// While a batch is queued, its names need room in the ledger a second time, since new requests count under them.
+    /// Takes a batch from the ledger if there is room for one. Names of queued batches need room in the ledger a second
+    /// time, since new requests count under them.
     fn take_batch(&mut self) {
         let waiting: usize = self.queue.iter().map(Batch::cells).sum();
         let cells = self.ledger.cells();

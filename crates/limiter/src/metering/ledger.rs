@@ -14,7 +14,7 @@ const SHARDS: usize = 16;
 
 /// Counts of all meters of a process, in memory.
 ///
-/// With up to 16 threads, each thread counts into its own shard, whose lock is contended only while a batch is taken.
+/// With up to 16 threads, each thread has its own shard. The lock of a shard is contended only while a batch is taken.
 /// The size is bounded: names beyond `max_cells` are counted under one name per scope. Sums stay correct; only the
 /// attribution is lost.
 #[derive(Debug)]
@@ -65,11 +65,11 @@ pub struct LedgerStatus {
     pub counted: u64,
     /// Requests among them counted under `#` because the ledger was full.
     pub overflowed: u64,
-    /// Requests whose counts are in Redis.
+    /// Requests with counts in Redis.
     pub flushed: u64,
     /// Failed or late pipelines, which are sent again.
     pub failed_sends: u64,
-    /// Requests whose counts are lost.
+    /// Requests with lost counts.
     pub lost: u64,
     /// Queued batches, currently.
     pub waiting_batches: usize,

@@ -88,7 +88,7 @@ pub enum RuleError {
     /// A name that is not in the IANA time zone database.
     #[error("`time-zone`: unknown time zone `{0}`; write an IANA name such as `Europe/Berlin`, or `UTC`")]
     UnknownTimeZone(String),
-    /// A rate whose interval between turns is not close to a whole number of microseconds.
+    /// A rate with an interval between turns that is not close to a whole number of microseconds.
     #[error("`rate` is too high: rounding the interval to whole microseconds would slow it by more than 1 %")]
     RateTooHigh,
     /// A duration above the 10 years that a leaky bucket supports.

@@ -12,7 +12,7 @@ fn rule(limit: u64, secs: u64) -> SlidingWindowLog {
 }
 
 /// Decides a request and updates `state`.
-fn ask(rule: &SlidingWindowLog, state: &mut Option<Log>, now_us: u64, cost: u64) -> RuleVerdict {
+fn decide(rule: &SlidingWindowLog, state: &mut Option<Log>, now_us: u64, cost: u64) -> RuleVerdict {
     let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
     keep(state, change);
     verdict
@@ -36,20 +36,20 @@ fn denied(us: u64) -> Outcome {
 #[test]
 fn tokens_count_for_exactly_one_window() {
     let (rule, mut state) = (rule(3, 60), None);
-    assert_eq!(ask(&rule, &mut state, 0, 1).remaining, 2);
-    assert_eq!(ask(&rule, &mut state, 10 * SECOND, 2).remaining, 0);
-    assert_eq!(ask(&rule, &mut state, 20 * SECOND, 1).outcome, denied(40 * SECOND));
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND - 1, 1).outcome, denied(1));
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND, 1).outcome, Outcome::Allowed);
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND, 1).outcome, denied(10 * SECOND));
-    assert_eq!(ask(&rule, &mut state, 70 * SECOND, 0).remaining, 2, "two tokens of one microsecond expire together");
+    assert_eq!(decide(&rule, &mut state, 0, 1).remaining, 2);
+    assert_eq!(decide(&rule, &mut state, 10 * SECOND, 2).remaining, 0);
+    assert_eq!(decide(&rule, &mut state, 20 * SECOND, 1).outcome, denied(40 * SECOND));
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND - 1, 1).outcome, denied(1));
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND, 1).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND, 1).outcome, denied(10 * SECOND));
+    assert_eq!(decide(&rule, &mut state, 70 * SECOND, 0).remaining, 2, "two tokens of one microsecond expire together");
 }
 
 #[test]
 fn a_larger_cost_waits_until_enough_tokens_expire() {
     let (rule, mut state) = (rule(4, 60), None);
     for at in [1, 2, 3, 4] {
-        ask(&rule, &mut state, at * SECOND, 1);
+        decide(&rule, &mut state, at * SECOND, 1);
     }
     let wait = |cost| rule.decide(state.as_ref(), Moment::at(5 * SECOND), cost).0.outcome;
     assert_eq!([1, 2, 3, 4].map(wait), [56, 57, 58, 59].map(|secs| denied(secs * SECOND)));
@@ -60,17 +60,17 @@ fn a_larger_cost_waits_until_enough_tokens_expire() {
 #[test]
 fn resets_when_the_newest_token_expires() {
     let (rule, mut state) = (rule(4, 60), None);
-    assert_eq!(ask(&rule, &mut state, 5, 0).reset_after, Duration::ZERO);
+    assert_eq!(decide(&rule, &mut state, 5, 0).reset_after, Duration::ZERO);
     assert_eq!(state, None, "a cost of 0 only reads");
-    assert_eq!(ask(&rule, &mut state, 5, 1).reset_after, Duration::from_secs(60));
-    assert_eq!(ask(&rule, &mut state, 5 + SECOND, 0).reset_after, Duration::from_secs(59));
-    assert_eq!(ask(&rule, &mut state, 5 + 60 * SECOND, 0).reset_after, Duration::ZERO);
+    assert_eq!(decide(&rule, &mut state, 5, 1).reset_after, Duration::from_secs(60));
+    assert_eq!(decide(&rule, &mut state, 5 + SECOND, 0).reset_after, Duration::from_secs(59));
+    assert_eq!(decide(&rule, &mut state, 5 + 60 * SECOND, 0).reset_after, Duration::ZERO);
 }
 
 #[test]
 fn a_denial_changes_nothing() {
     let (rule, mut state) = (rule(1, 60), None);
-    ask(&rule, &mut state, 5, 1);
+    decide(&rule, &mut state, 5, 1);
     assert_eq!(rule.decide(state.as_ref(), Moment::at(6), 1).1, None);
     assert_eq!(rule.decide(state.as_ref(), Moment::at(6), 9).1, None);
 }
@@ -79,33 +79,33 @@ fn a_denial_changes_nothing() {
 fn a_changed_limit_or_window_keeps_the_consumed_tokens_within_the_window() {
     let mut state = None;
     for at in [0, 30, 50] {
-        ask(&rule(3, 60), &mut state, at * SECOND, 1);
+        decide(&rule(3, 60), &mut state, at * SECOND, 1);
     }
-    assert_eq!(ask(&rule(5, 60), &mut state, 55 * SECOND, 0).remaining, 2);
-    assert_eq!(ask(&rule(2, 60), &mut state, 55 * SECOND, 1).outcome, denied(35 * SECOND), "two must expire");
-    assert_eq!(ask(&rule(3, 10), &mut state, 55 * SECOND, 0).remaining, 2);
-    assert_eq!(ask(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 0, "reading drops nothing");
-    ask(&rule(3, 10), &mut state, 100 * SECOND, 1);
-    assert_eq!(ask(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "consuming does");
+    assert_eq!(decide(&rule(5, 60), &mut state, 55 * SECOND, 0).remaining, 2);
+    assert_eq!(decide(&rule(2, 60), &mut state, 55 * SECOND, 1).outcome, denied(35 * SECOND), "two must expire");
+    assert_eq!(decide(&rule(3, 10), &mut state, 55 * SECOND, 0).remaining, 2);
+    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 0, "reading drops nothing");
+    decide(&rule(3, 10), &mut state, 100 * SECOND, 1);
+    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "consuming does");
 }
 
 #[test]
 fn a_clock_set_back_blocks_a_key_for_at_most_one_window() {
     let (rule, mut state) = (rule(2, 60), None);
-    ask(&rule, &mut state, 1_000 * SECOND, 1);
-    ask(&rule, &mut state, 1_001 * SECOND, 1);
-    let verdict = ask(&rule, &mut state, 500 * SECOND, 1);
+    decide(&rule, &mut state, 1_000 * SECOND, 1);
+    decide(&rule, &mut state, 1_001 * SECOND, 1);
+    let verdict = decide(&rule, &mut state, 500 * SECOND, 1);
     assert_eq!((verdict.outcome, verdict.reset_after), (denied(60 * SECOND), Duration::from_secs(60)));
-    assert_eq!(ask(&rule, &mut state, 560 * SECOND - 1, 1).outcome, denied(1));
-    assert_eq!(ask(&rule, &mut state, 560 * SECOND, 2).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule, &mut state, 560 * SECOND - 1, 1).outcome, denied(1));
+    assert_eq!(decide(&rule, &mut state, 560 * SECOND, 2).outcome, Outcome::Allowed);
 }
 
 #[test]
 fn a_correction_returns_only_tokens_of_that_microsecond() {
     let (rule, mut state) = (rule(10, 60), None);
-    ask(&rule, &mut state, SECOND, 4);
-    ask(&rule, &mut state, 2 * SECOND, 3);
-    let left = |state: &mut Option<Log>, at| ask(&rule, state, at, 0).remaining;
+    decide(&rule, &mut state, SECOND, 4);
+    decide(&rule, &mut state, 2 * SECOND, 3);
+    let left = |state: &mut Option<Log>, at| decide(&rule, state, at, 0).remaining;
     settle(&rule, &mut state, 3 * SECOND, -3, SECOND);
     assert_eq!(left(&mut state, 3 * SECOND), 6);
     settle(&rule, &mut state, 3 * SECOND, -3, SECOND);
@@ -126,7 +126,7 @@ fn memory_follows_the_counted_tokens() {
     let (rule, mut state) = (rule(100, 1), None);
     assert_eq!(size_of::<Log>(), 16);
     for n in 0..10_000 {
-        assert_eq!(ask(&rule, &mut state, n * 10_000, 1).outcome, Outcome::Allowed);
+        assert_eq!(decide(&rule, &mut state, n * 10_000, 1).outcome, Outcome::Allowed);
     }
     let log = state.unwrap();
     assert!(log.heap_bytes() < 64 + 256 * 16, "{} bytes for 100 runs", log.heap_bytes());

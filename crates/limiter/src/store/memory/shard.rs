@@ -98,7 +98,7 @@ impl Shard {
 }
 
 impl States {
-    /// Returns the time of a decision whose clock was read before the lock was taken.
+    /// Returns the time of a decision that read the clock before it took the lock.
     ///
     /// If a thread with a later time took the lock first, that time is returned, so time never runs back for a key.
     #[inline]

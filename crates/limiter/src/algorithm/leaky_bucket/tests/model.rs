@@ -16,8 +16,8 @@ impl Model {
     }
 
     fn free_places(&self, rule: &LeakyBucket, now_us: u64) -> u64 {
-        let mut line = Self { turns: self.turns.clone() };
-        (0..).find(|_| line.take(rule, now_us, 1).is_err()).unwrap()
+        let mut queue = Self { turns: self.turns.clone() };
+        (0..).find(|_| queue.take(rule, now_us, 1).is_err()).unwrap()
     }
 
     /// Returns the time of the turn, or the time until it is within the longest delay.
@@ -34,7 +34,7 @@ impl Model {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Ask(u64),
+    Request(u64),
     /// A waiting request leaves.
     Leave(prop::sample::Index),
     Rule(u64, u64, u64),
@@ -43,7 +43,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let gap = prop_oneof![3 => Just(0), 2 => 1u64..200_000, 1 => 1u64..3_000_000];
     let step = prop_oneof![
-        5 => (1u64..5).prop_map(Step::Ask),
+        5 => (1u64..5).prop_map(Step::Request),
         3 => any::<prop::sample::Index>().prop_map(Step::Leave),
         1 => (1u64..50, 0u64..3_000, 0u64..30).prop_map(|(rate, wait, queue)| Step::Rule(rate, wait, queue)),
     ];
@@ -54,34 +54,34 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn gives_the_turns_of_the_plain_definition(steps in steps()) {
-        let (mut rule, mut state, mut model, mut now_us) = (pace(10, 1_000, 8), None::<QueueState>, Model::default(), 1u64);
+    fn assigns_the_turns_of_the_reference_model(steps in steps()) {
+        let (mut rule, mut state, mut model, mut now_us) = (leaky_bucket(10, 1_000, 8), None::<QueueState>, Model::default(), 1u64);
         // Turn, cost and rule of requests that have not left.
-        let mut given: Vec<(u64, u64, LeakyBucket)> = Vec::new();
+        let mut assigned: Vec<(u64, u64, LeakyBucket)> = Vec::new();
         for (gap, step) in steps {
             now_us += gap;
             match step {
-                Step::Rule(rate, wait, queue) => rule = pace(rate, wait, queue),
+                Step::Rule(rate, wait, queue) => rule = leaky_bucket(rate, wait, queue),
                 Step::Leave(index) => {
-                    let waiting: Vec<usize> = (0..given.len()).filter(|&n| given[n].0 > now_us).collect();
+                    let waiting: Vec<usize> = (0..assigned.len()).filter(|&n| assigned[n].0 > now_us).collect();
                     if waiting.is_empty() { continue; }
-                    let (turn, cost, rule) = given.remove(waiting[index.index(waiting.len())]);
+                    let (turn, cost, rule) = assigned.remove(waiting[index.index(waiting.len())]);
                     model.turns.retain(|&(from, _)| from != turn);
                     let change = rule.settle(state.as_ref(), Moment::at(now_us), -(cost as i64), turn);
                     prop_assert!(change.is_some());
                     state = change;
                 }
-                Step::Ask(cost) => {
+                Step::Request(cost) => {
                     let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
                     state = change.or(state);
                     let expected = model.take(&rule, now_us, cost);
                     match (verdict.outcome, expected) {
                         (Outcome::NeverAdmitted, _) if cost > rule.capacity() => {
-                            model.turns.truncate(given.len());
+                            model.turns.truncate(assigned.len());
                         }
                         (Outcome::Allowed, Ok(turn)) => {
                             prop_assert_eq!((verdict.counted_at_us, verdict.delay.as_micros() as u64), (turn, turn - now_us));
-                            given.push((turn, cost, rule.clone()));
+                            assigned.push((turn, cost, rule.clone()));
                         }
                         (Outcome::Denied { retry_after }, Err(wait_us)) => {
                             prop_assert_eq!(retry_after.as_micros() as u64, wait_us);
@@ -92,7 +92,7 @@ proptest! {
                 }
             }
             // No two remaining turns are closer than the duration of the first.
-            let mut turns: Vec<_> = given.iter().map(|(turn, cost, rule)| (*turn, turn + cost * rule.interval_us())).collect();
+            let mut turns: Vec<_> = assigned.iter().map(|(turn, cost, rule)| (*turn, turn + cost * rule.interval_us())).collect();
             turns.sort_unstable();
             prop_assert!(turns.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{turns:?}");
         }
@@ -100,11 +100,11 @@ proptest! {
 
     #[test]
     fn admits_again_after_exactly_the_promised_wait(steps in steps(), warm_up_ms in prop_oneof![Just(0), 1u64..20_000]) {
-        let rule = pace(7, 1_300, 5).warm_up(Duration::from_millis(warm_up_ms)).unwrap();
+        let rule = leaky_bucket(7, 1_300, 5).warm_up(Duration::from_millis(warm_up_ms)).unwrap();
         let (mut state, mut now_us) = (None::<QueueState>, 1u64);
         for (gap, step) in steps {
             now_us += gap;
-            let Step::Ask(cost) = step else { continue };
+            let Step::Request(cost) = step else { continue };
             let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
             state = change.or(state);
             let Outcome::Denied { retry_after } = verdict.outcome else { continue };
