@@ -1,24 +1,23 @@
 --[[
-Takes, renews or gives back one of a key's slots: at most `limit` are held at once.
+Acquires, renews or releases one of a key's slots. At most `limit` slots are held at once.
 
-Source: the lock with a lease that its owner renews and only its owner gives back (`limit` 1 is that lock), as in
-Redis' own "Distributed Locks with Redis", for any number of holders; the decisions of
-crates/limiter/src/concurrency/leases.rs.
+Source: the lock with a lease from Redis' "Distributed Locks with Redis", generalised to several holders; a `limit` of 1
+is that lock. The decisions are those of crates/limiter/src/concurrency/leases.rs.
 
-KEYS[1]  sorted set, owner -> when its lease ends, in us since 1970; a lease that has ended counts as none
+KEYS[1]  sorted set: owner -> end of its lease, unix time in us; an ended lease does not count
 ARGV[1]  acquire, renew or release
 ARGV[2]  owner: unique to the request, 1 to 128 bytes
-ARGV[3]  limit: slots of the key, whole
-ARGV[4]  lease: us from now for which the slot is held without a renewal, whole, a year at most
-ARGV[5]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
+ARGV[3]  limit: slots of the key, integer
+ARGV[4]  lease: duration in us of the lease without renewal, integer, at most a year
+ARGV[5]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
 
-Returns  {step, slots held, us until the first of their leases ends (0: none is held), now us}
-         acquire  1 the slot is the owner's, 0 all are held by others
-         renew    1 renewed; 2 the lease had ended, and a free slot was taken; 0 it had ended, and all are held
-         release  1 given back, 0 the owner held none
-Expiry   a second after the last lease has ended
-Writes   only what was granted or given back: a 0 takes nothing from anybody
-Errors   a bad argument, or a value of another type, is refused and nothing is written
+Returns  {step, slots held, us until the first lease ends (0: no slot is held), now us}
+         acquire  1 the owner holds a slot, 0 other owners hold all slots
+         renew    1 renewed; 2 the lease had ended, and a free slot was acquired; 0 it had ended, and all slots are held
+         release  1 released, 0 the owner held no slot
+Expiry   1 s after the last lease has ended
+Writes   only after a success: a step of 0 changes no other lease
+Errors   an invalid argument, or a value of another type, fails without a write
 
 redis-cli --eval lua/concurrency.lua 'concurrency_limiter.{demo.me}.leases' , acquire request-1 2 30000000 ''
 --]]
@@ -54,8 +53,8 @@ else
   now = (seconds - seconds % 1) * MILLION + micros - micros % 1
 end
 
--- Scores are doubles, which hold every microsecond until the year 2255. Numbers are written with %d: Lua itself would
--- round them to 14 digits.
+-- Scores are doubles, which represent every microsecond until the year 2255. Numbers are formatted with %d, since Lua's
+-- own conversion rounds to 14 digits.
 local later = format('(%d', now)
 local ends = tonumber(call('ZSCORE', KEYS[1], owner) or nil)
 local held = call('ZCOUNT', KEYS[1], later, '+inf')
@@ -69,7 +68,7 @@ elseif holds or held < limit then
   if not holds then held = held + 1 end
   call('ZREMRANGEBYSCORE', KEYS[1], '-inf', format('%d', now))
   call('ZADD', KEYS[1], format('%d', now + lease), owner)
-  -- Not always this one: another gateway may have a longer lease.
+  -- The last lease may be another one: another gateway can have longer leases.
   local last = call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
   call('PEXPIRE', KEYS[1], format('%d', (last[2] - now) / 1000 + 1001))
 end

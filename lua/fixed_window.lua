@@ -1,27 +1,26 @@
 --[[
 Decides one request under a fixed window.
 
-Source: the decisions of crates/limiter/src/algorithm/fixed_window.rs. A window keeps its end when the rule changes,
-unless one under the new rule would be over earlier. What is denied is not counted.
+Source: the decisions of crates/limiter/src/algorithm/fixed_window.rs. An open window keeps its end when the rule
+changes, unless it would end earlier under the new rule. Denied requests are not counted.
 
-KEYS[1]  "<taken in this window> <its end, unix time in us>"; missing = no window is open
-ARGV[1]  limit: how much passes in a window, whole
-ARGV[2]  window: its length in us, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
-         +n takes n more or what is left, -n gives n back
-ARGV[5]  align: `first` = a window opens with a request, `clock` = at multiples of its length since 1970, `calendar` = as
-         the following say, and ARGV[2] says nothing
-ARGV[6]  for -n: when it was taken, unix time in us; what was taken in an earlier window is not given back
+KEYS[1]  "<tokens consumed in this window> <its end, unix time in us>"; missing = no open window
+ARGV[1]  limit: tokens per window, integer
+ARGV[2]  window: length in us, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n
+ARGV[5]  align: `first` = a window opens with a request; `clock` = windows begin at multiples of their length since
+         1970; `calendar` = windows begin at the following times, and ARGV[2] is ignored
+ARGV[6]  for -n: time of the request, unix time in us; tokens of an earlier window are not returned
 or, with `calendar`
-ARGV[6]-[9]  when four windows begin that follow each other, unix time in us, the second being the one that the caller
-         thinks to be in
+ARGV[6]-[9]  starts of four consecutive windows, unix time in us; the second is the current one by the caller's clock
 ARGV[10] for -n: as above
 
-Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), window over after us, now us}
-Expiry   a second after the window is over
-Errors   a bad argument is refused before anything is read, and so is a time before the first or after the third window
-         of the calendar: clocks differ by more than a window then. A stored text of another kind counts as missing
+Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), end of the window after us, now us}
+Expiry   1 s after the end of the window
+Errors   an invalid argument fails before anything is read; so does a time before the first or after the third calendar
+         window, since the clocks differ by more than a window. A stored value in another format counts as missing
 
 redis-cli --eval lua/fixed_window.lua 'window.{demo.me}' , 20 10000000 '' 1 first
 --]]

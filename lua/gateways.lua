@@ -1,19 +1,19 @@
 --[[
-Notes that a gateway lives, or that it ends, and counts those that live.
+Records a heartbeat or the shutdown of a gateway, and counts the live gateways.
 
-Source: a set of members with the moment of their last word, as presence is kept in Redis.
+Source: presence as a sorted set of members with the time of their last heartbeat.
 
-KEYS[1]  sorted set, gateway -> when it spoke last, in us since 1970
+KEYS[1]  sorted set: gateway -> time of its last heartbeat, unix time in us
 ARGV[1]  beat or leave
 ARGV[2]  gateway: unique to the process, 1 to 128 bytes
-ARGV[3]  silence: us after which a gateway counts no more, whole, a year at most
-ARGV[4]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
+ARGV[3]  silence: time in us after which a gateway no longer counts, integer, at most a year
+ARGV[4]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
 
-Returns  {gateways that live, now us}
-Expiry   a second after the last gateway counts no more
-Writes   the gateway's own word; drops those that are silent, and those that spoke in what is the future here, as after a
-         failover to a server whose clock is behind: they speak again before long
-Errors   a bad argument, or a value of another type, is refused and nothing is written
+Returns  {live gateways, now us}
+Expiry   1 s after the last gateway stops counting
+Writes   the heartbeat; removes silent gateways, and heartbeats in the future. These occur after a failover to a
+         server with a slow clock, and the gateways repeat them soon
+Errors   an invalid argument, or a value of another type, fails without a write
 
 redis-cli --eval lua/gateways.lua tollgate.gateways , beat gateway-1 5000000 ''
 --]]
@@ -44,8 +44,8 @@ else
   now = (seconds - seconds % 1) * MILLION + micros - micros % 1
 end
 
--- Scores are doubles, which hold every microsecond until the year 2255. Numbers are written with %d: Lua itself would
--- round them to 14 digits.
+-- Scores are doubles, which represent every microsecond until the year 2255. Numbers are formatted with %d, since Lua's
+-- own conversion rounds to 14 digits.
 if op == 'beat' then
   call('ZREMRANGEBYSCORE', KEYS[1], '-inf', format('%d', now - silence))
   call('ZREMRANGEBYSCORE', KEYS[1], format('(%d', now), '+inf')

@@ -1,23 +1,23 @@
 --[[
-Decides one request as a token bucket does, from one moment per key: the Generic Cell Rate Algorithm.
+Decides one request under a token bucket that is stored as one timestamp (Generic Cell Rate Algorithm).
 
-Source: ITU-T I.371 (its theoretical arrival time is kept here as the moment at which the bucket is full again), with
-the decisions of crates/limiter/src/algorithm/token_bucket.rs. It gives the verdicts of lua/token_bucket.lua from a
-third of the memory, but Spring Cloud Gateway cannot read it.
+Source: ITU-T I.371; the stored time at which the bucket is full again is its theoretical arrival time. The decisions
+are those of crates/limiter/src/algorithm/token_bucket.rs. The script gives the verdicts of lua/token_bucket.lua from a
+third of the memory, but Spring Cloud Gateway cannot read its state.
 
-KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>][ +<units that rounding that up added>]", the rule as
-         it was when it was written; missing = a full bucket
-ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
-ARGV[2]  burst: tokens the bucket holds at most, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: tokens the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
-         +n takes n more or what is left, -n gives n back
-ARGV[5]  units: parts in a token, for rates that are not per second; 1000000 when missing
-ARGV[6]  tick: microseconds in which `rate` units flow; 1 when missing
+KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>][ +<units added by rounding that up>]", with the
+         rule of the last write; missing = a full bucket
+ARGV[1]  rate: tokens per second, integer; with units and tick: units per tick
+ARGV[2]  burst: largest number of tokens in the bucket, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n
+ARGV[5]  units: units per token, for rates that are not per second; default 1000000
+ARGV[6]  tick: microseconds in which `rate` units are added; default 1
 
-Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us, now us}
-Expiry   a second after the bucket is full
-Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+Returns  {allowed 1 or 0, whole tokens remaining, retry after us (-1: never), full again after us, now us}
+Expiry   1 s after the bucket is full
+Errors   an invalid argument fails before anything is read; a stored value in another format counts as missing
 
 redis-cli --eval lua/gcra.lua 'gcra.{demo.me}' , 10 20 '' 1
 --]]
@@ -64,7 +64,7 @@ local tag = ARGV[5] and ARGV[1] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] or ARGV[1]
 local owed, anchor = 0, false
 local stored = call('GET', KEYS[1])
 if stored then
-  -- The usual case is 16 digits, the same rule, and the rest.
+  -- Fast path: 16 digits, the same rule, and the optional rounding.
   local rest = sub(stored, 18)
   local rem = rest == tag and 0 or sub(rest, 1, #tag + 2) == tag .. ' +' and tonumber(sub(rest, #tag + 3))
   local full_at0 = rem and tonumber(sub(stored, 1, 16))
@@ -73,7 +73,7 @@ if stored then
   else
     local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$')
     if full_at then
-      -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
+      -- Consumed under another rule: convert, and write even if this request is denied.
       rate0, units0, tick0, anchor = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1, true
       owed = (full_at - (now - now % tick0) / tick0) * rate0 - (tonumber(rem0) or 0)
       if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
@@ -81,7 +81,7 @@ if stored then
   end
   if owed < 0 then owed = 0 end
   if owed > capacity then
-    -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
+    -- A smaller burst, or a clock that was set back: the bucket becomes empty, so the key does not starve.
     owed, anchor = capacity, true
   end
 end

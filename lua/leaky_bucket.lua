@@ -1,25 +1,25 @@
 --[[
-Gives one request its turn in a line in which turns are an interval apart.
+Assigns one request its turn in a queue in which turns are an interval apart.
 
-Source: the decisions of crates/limiter/src/algorithm/leaky_bucket.rs; the warm-up is Guava's SmoothWarmingUp. A
-request takes the first turn that was given back and is long enough, otherwise the one behind all others. Turns that
-were given stay as they are when the rule changes, and move along when the clock is set back.
+Source: the decisions of crates/limiter/src/algorithm/leaky_bucket.rs; the warm-up is Guava's SmoothWarmingUp. A request
+takes the first returned turn that is long enough, otherwise the turn at the end of the queue. A changed rule does not
+move assigned turns; a clock that was set back moves all of them along.
 
-KEYS[1]  "<next turn> <when this was written>[ <permits> <most permits> <cold at>][;<gap from> <gap to> ...]", unix times
-         in us; missing = nobody waits, and cold
-ARGV[1]  interval: from one turn to the next, in us, whole
-ARGV[2]  max wait: the longest wait for a turn, in us, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: intervals the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never
-         denies: +n takes n more or what is left, -n gives back a turn of n intervals that has not begun
-ARGV[5]  max queue: how many may wait
-ARGV[6]  warm up: us in which a cold line reaches the full rate, from a third of it; 0 = none
-ARGV[7]  for -n: when the turn is, unix time in us
+KEYS[1]  "<next free turn> <time of this write>[ <permits> <largest number of permits> <idle at>][;<gap from> <gap to>
+         ...]", unix times in us; missing = an empty, cold queue
+ARGV[1]  interval: from one turn to the next, in us, integer
+ARGV[2]  max wait: longest wait for a turn, in us, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: intervals of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more intervals, -n returns a turn of n intervals that has not begun
+ARGV[5]  max queue: largest number of waiting requests
+ARGV[6]  warm up: time in us in which a cold queue reaches the full rate from a third of it; 0 = none
+ARGV[7]  for -n: time of the turn, unix time in us
 
 Returns  {allowed 1 or 0, free places in the queue, allowed: wait for the turn, denied: retry after us (-1: never),
-         nobody waits after us, when the turn is}
-Expiry   a second after nobody waits and the line is cold
-Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+         queue empty after us, time of the turn}
+Expiry   1 s after the queue is empty and cold
+Errors   an invalid argument fails before anything is read; a stored value in another format counts as missing
 
 redis-cli --eval lua/leaky_bucket.lua 'leaky.{demo.me}' , 100000 1000000 '' 1 5 0
 --]]
@@ -61,9 +61,9 @@ else
 end
 -- [/time]
 
--- Turns are an interval apart: as many wait at most as intervals fit.
+-- Turns are an interval apart, so max queue bounds the wait as well.
 if ARGV[5] * interval < reach then reach = ARGV[5] * interval end
--- Fractions are computed in the order in which the gateway does: it decides the last bit.
+-- Fractions are computed in the same order as in Rust, since the order affects the last bit.
 local threshold, most, slope = 0, 0, 0
 if warm_up > 0 then
   local cold = interval * 3
@@ -101,7 +101,7 @@ if stored then
   end
 end
 
--- What is left if another rule of a list denies: not the cost more than behind it, where that was the last.
+-- Remaining places if another rule of the list denies. It can differ from `left + cost` at the end of the queue.
 local untaken = 0
 if free_at - now <= reach then
   untaken = (now + reach - free_at - (now + reach - free_at) % interval) / interval + 1
@@ -111,7 +111,7 @@ for n = 1, #gaps, 2 do
   if length > 0 then untaken = untaken + (length - length % interval) / interval end
 end
 
--- `takes` counts what is taken behind all others; `gap` is where else the turn is taken or given back.
+-- `takes` counts intervals taken at the end of the queue; `gap` is the gap of a turn taken or returned elsewhere.
 local allowed, wait, turn, takes, gap = 0, 0, now, 0, false
 if cost < 0 then
   allowed, turn = 1, tonumber(ARGV[7]) or now

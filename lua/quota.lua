@@ -1,25 +1,26 @@
 --[[
-Decides one request under a prepaid stock, or grants to it.
+Decides one request under a prepaid quota, or grants to it.
 
-Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a stock; a new one begins when its
-period is over, if it has one. A stock keeps its end when the rule changes, unless the period under the new rule is over
-earlier. What is denied takes nothing.
+Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a quota; a new one begins with the next
+period, if the rule has periods. An existing quota keeps its end when the rule changes, unless its period would end
+earlier under the new rule. A denied request consumes nothing.
 
-KEYS[1]  "<taken less granted> <its end, unix time in us>", without the second if it is for ever; missing = a new stock
-ARGV[1]  allowance: what a new stock holds, whole
-ARGV[2]  action: `take`; `grant` = ARGV[4] is put in, without any bound, and never denied; `set` = ARGV[4] is left
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign, to `take`, it corrects what was taken, and
-         never denies: +n takes n more or what is left, -n gives n back. To `grant`, -n takes n out
-ARGV[5]-[8]  when four periods begin that follow each other, unix time in us, the second being the one that the caller
-         thinks to be in; all empty = for ever
-ARGV[9]  for -n: when it was taken, unix time in us; what was taken in an earlier period is not given back
+KEYS[1]  "<tokens consumed minus granted> <end of the period, unix time in us>", without the second number if there is
+         no period; missing = a new quota
+ARGV[1]  allowance: tokens of a new quota, integer
+ARGV[2]  action: `take`; `grant` = add ARGV[4] tokens without a bound, never denied; `set` = leave ARGV[4] tokens
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. For `take`, a signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n. For `grant`, -n removes n tokens
+ARGV[5]-[8]  starts of four consecutive periods, unix time in us; the second is the current one by the caller's clock.
+         All empty = no period
+ARGV[9]  for -n: time of the request, unix time in us; tokens of an earlier period are not returned
 
-Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), new stock after us, now us}
-Tells    the channel `tollgate.returned` the name of the key, after a grant or a set
-Expiry   a second after the period is over; never without one, while anything is taken or granted
-Errors   a bad argument is refused before anything is read, and so is a time before the first or after the third period:
-         clocks differ by more than a period then. A stored text of another kind counts as missing
+Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
+Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set
+Expiry   1 s after the end of the period, never without one (while any token is consumed or granted)
+Errors   an invalid argument fails before anything is read; so does a time before the first or after the third period,
+         since the clocks differ by more than a period. A stored value in another format counts as missing
 
 redis-cli --eval lua/quota.lua 'quota.{demo.me}' , 20 take '' 1 '' '' '' ''
 --]]
@@ -86,7 +87,7 @@ if stored then
     if over > ends then
       anchor = true
     elseif over < ends then
-      -- A shorter period of another rule; as long as the one that it is now, as far as corrections are concerned.
+      -- A shorter period of another rule. For corrections it counts as long as the current one.
       began, ends = ARGV[5] ~= '' and over - (ends - began) or 0, over
     end
   end
@@ -126,7 +127,7 @@ if anchor or allowed == 1 and takes ~= 0 then
   end
 end
 if ARGV[2] ~= 'take' then
-  -- Gateways that remember a denial forget it. Whoever may not publish grants all the same.
+  -- Gateways drop a cached denial. Without the permission to publish, the grant still succeeds.
   redis.pcall('PUBLISH', 'tollgate.returned', KEYS[1])
 end
 -- [reply]

@@ -1,20 +1,20 @@
 --[[
-Adds one batch of counts to a hash, once, however often it is sent.
+Adds one batch of counts to a hash, exactly once even if it is sent several times.
 
-Source: idempotent receiver by sequence number, as TCP (RFC 9293 §3.4) and Kafka's producers have it. A sender numbers
-its batches upwards and sends one after the other, so the number of the last one that was applied tells all that were.
+Source: idempotent receiver by sequence number, as in TCP (RFC 9293 section 3.4) and Kafka producers. A sender numbers
+its batches in increasing order and sends one at a time, so the last applied number identifies all applied batches.
 
-KEYS[1]  the counts of one key id in one period: a hash of whole numbers
-KEYS[2]  the number of the sender's last batch that was added to that hash
-ARGV[1]  number of this batch: whole, 1 to 9007199254740991, above that of the sender's batch before
-ARGV[2]  expiry of the hash: whole seconds, 1 to 9007199254. Set when the hash has none: when it is made, or later
-         where somebody took it away. An expiry that is there stays
-ARGV[3]  expiry of KEYS[2]: whole seconds, 1 to 9007199254; longer than the batch may be sent again
-ARGV[4…] pairs of a field and what is added to it: whole, 0 to 999999999999999999
+KEYS[1]  hash of integers: the counts of one key id in one period
+KEYS[2]  number of the sender's last batch added to that hash
+ARGV[1]  number of this batch: integer from 1 to 9007199254740991, greater than that of the sender's previous batch
+ARGV[2]  expiry of the hash: whole seconds, 1 to 9007199254. Set if the hash has none: when it is created, or after the
+         expiry was removed. An existing expiry stays
+ARGV[3]  expiry of KEYS[2]: whole seconds, 1 to 9007199254; longer than the time within which a batch may be sent again
+ARGV[4...] pairs of a field and its increment: integer from 0 to 999999999999999999
 
-Returns  1 added; 0 was added before, nothing is written; -1 cannot be added, nothing is written: a key holds another
-         type, a field no whole number, or the sum would not fit into 64 bits
-Errors   a bad argument is refused before anything is read
+Returns  1 added; 0 already added before, nothing is written; -1 cannot be added, nothing is written: a key holds
+         another type, a field is not an integer, or the sum does not fit into 64 bits
+Errors   an invalid argument fails before anything is read
 
 redis-cli --eval lua/request_counter.lua 'request_counter.{demo.me}.2026-11-21' 'request_counter.{demo.me}.2026-11-21.gw1' , 1 3024000 86400 GET.2xx.requests 1 GET.2xx.bytes_out 512
 --]]
@@ -44,12 +44,12 @@ local last = pcall('GET', KEYS[2])
 if type(last) == 'table' then return -1 end
 if last and (tonumber(last) or 0) >= batch then return 0 end
 
--- All is looked at before the first write: a script that fails halfway keeps what it has written.
+-- Check all fields before the first write: a script that fails halfway keeps its writes.
 for i = 4, #ARGV, 2 do
   local stored = pcall('HGET', KEYS[1], ARGV[i])
   if type(stored) == 'table' then return -1 end
   if stored then
-    -- A double near 2^63 is off by up to 512, so the border lies a little below it.
+    -- A double near 2^63 is inexact by up to 512, so the bound is slightly below 2^63.
     if not string.find(stored, '^-?%d+$') or tonumber(stored) + tonumber(ARGV[i + 1]) > 9223372036854770000 then
       return -1
     end

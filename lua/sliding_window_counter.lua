@@ -1,25 +1,25 @@
 --[[
 Decides one request under a sliding window that is estimated from two counters.
 
-Source: the decisions of crates/limiter/src/algorithm/sliding_window_counter.rs, after Cloudflare's rate limiting. Of
-what was taken in the previous window, the part counts by which it still overlaps with the last `window`. Windows begin
-at multiples of their length since 1970. Windows of another length, or that have not begun because the clock was set
-back, count as taken in the current one. What is denied is not counted.
+Source: the decisions of crates/limiter/src/algorithm/sliding_window_counter.rs, after Cloudflare's rate limiting. The
+previous window counts by the fraction that still overlaps with the last `window`. Windows begin at multiples of their
+length since 1970. Tokens of windows of another length, or of windows in the future after a clock change, count as
+consumed in the current one. Denied requests are not counted.
 
-KEYS[1]  "<start of the current window, unix time in us> <taken in the one before> <taken in it> <its length in us>", as
-         when it was written; missing = nothing was taken
-ARGV[1]  limit: about how much passes in any stretch of a window, whole
-ARGV[2]  window: its length in us, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
-         +n takes n more or what is left, -n gives n back
-ARGV[5]  tick: us in which the previous window's part shrinks a step, at most a window; limit times steps must be below
-         2^53, or nothing would be exact
-ARGV[6]  for -n: when it was taken, unix time in us; what was taken before the previous window is not given back
+KEYS[1]  "<start of the current window, unix time in us> <tokens of the previous window> <tokens of the current one>
+         <length in us>", as of the last write; missing = no tokens consumed
+ARGV[1]  limit: approximate number of tokens within any window length, integer
+ARGV[2]  window: length in us, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n
+ARGV[5]  tick: step in us by which the share of the previous window shrinks, at most a window; limit times ticks per
+         window must be below 2^53 to be exact
+ARGV[6]  for -n: time of the request, unix time in us; tokens consumed before the previous window are not returned
 
-Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), nothing counts any more after us, now us}
-Expiry   a second after nothing of it counts any more
-Errors   a bad argument is refused before anything is read; a stored text of another kind counts as missing
+Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), no token counts any more after us, now us}
+Expiry   1 s after the last token stops counting
+Errors   an invalid argument fails before anything is read; a stored value in another format counts as missing
 
 redis-cli --eval lua/sliding_window_counter.lua 'counter.{demo.me}' , 20 10000000 '' 1 1
 --]]
@@ -96,8 +96,8 @@ elseif cost <= left then
 elseif cost > limit then
   retry_after = -1
 else
-  -- The first tick in which enough of the previous window has slid out: in this one, or in the next, where this one is
-  -- the previous. `spare` is what it may count then.
+  -- The first tick at which enough of the previous window no longer overlaps. It lies in this window, or in the next,
+  -- where this window is the previous. `spare` is the largest share that may still count then.
   local spare, slides = (limit - cost) * ticks, current
   retry_after = window - elapsed
   if spare >= current * ticks then

@@ -1,23 +1,22 @@
 --[[
-Decides one request under an exact sliding window, from a log of what was taken.
+Decides one request under an exact sliding window, from a log of consumed tokens.
 
-Source: the decisions of crates/limiter/src/algorithm/sliding_window_log.rs. What was taken at t counts until
-t + window. What is denied leaves no trace. What was taken in the future, since the clock was set back, counts as taken
-now. What is older than the window is dropped when something is taken, so a window that grows finds only what the
-shorter one had not dropped yet.
+Source: the decisions of crates/limiter/src/algorithm/sliding_window_log.rs. Tokens consumed at t count until t +
+window. A denial writes nothing. If the clock was set back, tokens with a time in the future count as consumed now. Each
+write drops tokens older than the window, so a longer window finds only tokens not dropped under the shorter one.
 
-KEYS[1]  a sorted set with a member for each token: its score is when it was taken, unix time in us; the member is that
-         too, and for the second one of a microsecond and further ones `.` and its number in six digits
-ARGV[1]  limit: how much passes in any stretch of a window, whole, up to 1000000
-ARGV[2]  window: its length in us, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: how much the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
-         +n takes n more or what is left, -n gives n back
-ARGV[5]  for -n: when it was taken, unix time in us; nothing else is given back
+KEYS[1]  sorted set with one member per token. The score is the time of consumption, unix time in us. The member is the
+         same number; further tokens of one microsecond append `.` and a number of six digits
+ARGV[1]  limit: tokens within any window length, integer, at most 1000000
+ARGV[2]  window: length in us, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n
+ARGV[5]  for -n: time of the request, unix time in us; only tokens of exactly that time are returned
 
-Returns  {allowed 1 or 0, how much is left, retry after us (-1: never), nothing counts any more after us, now us}
-Expiry   a second after the window of what was taken last
-Errors   a bad argument is refused before anything is read
+Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), no token counts any more after us, now us}
+Expiry   1 s after the end of the window of the last consumed token
+Errors   an invalid argument fails before anything is read
 
 redis-cli --eval lua/sliding_window_log.lua 'log.{demo.me}' , 20 10000000 '' 1
 --]]
@@ -76,7 +75,7 @@ elseif cost <= room then
 elseif cost > limit then
   retry_after = -1
 else
-  -- Of what counts, all but the newest `limit - cost` must go.
+  -- All counted tokens except the newest `limit - cost` must expire first.
   local at = tonumber(call('ZREVRANGE', key, limit - cost, limit - cost, 'WITHSCORES')[2])
   retry_after = (at < now and at or now) + window - now
 end
@@ -88,7 +87,7 @@ if allowed == 1 and takes > 0 then reset = window elseif used > 0 then reset = n
 
 -- [commit]
 if takes < 0 and not anchor then
-  -- Those with the highest numbers, so that the numbers that are left have no gap.
+  -- Remove the highest numbers, so the remaining numbers have no gap.
   local last = call('ZCOUNT', key, '-inf', ARGV[5]) - 1
   call('ZREMRANGEBYRANK', key, last + takes + 1, last)
 elseif anchor or allowed == 1 and takes > 0 then

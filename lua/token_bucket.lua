@@ -1,35 +1,35 @@
 --[[
 Decides one request under a token bucket, exactly and atomically.
 
-Source: the decisions of crates/limiter/src/algorithm/token_bucket.rs, in the two keys of Spring Cloud Gateway's
-RedisRateLimiter, so that both gateways can share buckets while one replaces the other. Unlike Spring's script this one
-refills continuously (microseconds, not whole seconds), writes nothing on a denial, never stores a bucket for 0 s, and
-keeps what was spent when the rule changes.
+Source: the decisions of crates/limiter/src/algorithm/token_bucket.rs, stored in the two keys of Spring Cloud Gateway's
+RedisRateLimiter, so both gateways can share buckets during a migration. Differences from Spring's script: the bucket
+refills continuously (microseconds, not whole seconds), a denial writes nothing, an expiry is never 0 s, and a changed
+rule keeps the consumed tokens.
 
-KEYS[1]  tokens left when last written: decimal, 6 places; missing = a full bucket
-KEYS[2]  when that was: unix time in seconds, 6 places, and behind them digits that Spring's script does not notice: the
-         rule then, as burst, rate and, if given, units and tick, each behind its length in two digits
-ARGV[1]  rate: tokens a second, whole; with units and tick: units a tick
-ARGV[2]  burst: tokens the bucket holds at most, whole
-ARGV[3]  now: unix time in seconds, up to 6 places; empty = this server's TIME, so that gateways' clocks don't matter
-ARGV[4]  cost: tokens the request takes, whole; 0 only looks. With a sign it corrects what was taken, and never denies:
-         +n takes n more or what is left, -n gives n back
-ARGV[5]  units: parts in a token, for rates that are not per second; 1000000 when missing
-ARGV[6]  tick: microseconds in which `rate` units flow; 1 when missing
+KEYS[1]  tokens at the last write: decimal, 6 places; missing = a full bucket
+KEYS[2]  time of the last write: unix time in seconds, 6 decimals. Further digits, which Spring's script ignores, hold
+         the rule: burst, rate and, if given, units and tick, each preceded by its length in two digits
+ARGV[1]  rate: tokens per second, integer; with units and tick: units per tick
+ARGV[2]  burst: largest number of tokens in the bucket, integer
+ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
+ARGV[4]  cost: tokens of the request, integer; 0 only reads. A signed cost is a correction and never denies:
+         +n consumes up to n more tokens, -n returns n
+ARGV[5]  units: units per token, for rates that are not per second; default 1000000
+ARGV[6]  tick: microseconds in which `rate` units are added; default 1
 
-Returns  {allowed 1 or 0, whole tokens left, retry after us (-1: never), full again after us, now us}
-Expiry   both keys: the time in which an empty bucket fills, or Spring's floor(2 * burst / rate) where that is more
-Errors   a bad argument is refused before anything is read. Stored text that is no number counts as missing, as in
-         Spring's script; a value of another type is replaced.
+Returns  {allowed 1 or 0, whole tokens remaining, retry after us (-1: never), full again after us, now us}
+Expiry   both keys: the time in which an empty bucket fills, or Spring's floor(2 * burst / rate) if that is longer
+Errors   an invalid argument fails before anything is read. A stored value that is not a number counts as missing, as in
+         Spring's script; a value of another type is replaced
 
 redis-cli --eval lua/token_bucket.lua 'request_rate_limiter.{demo.me}.tokens' 'request_rate_limiter.{demo.me}.timestamp' , 10 20 '' 1
 --]]
 
--- Everything below counts in units and microseconds. A burst is less than 2^53 units, so doubles hold every sum here
--- exactly, and the rounding of a division never crosses a whole number.
+-- The script counts in units and microseconds. A burst is less than 2^53 units, so doubles represent every sum exactly,
+-- and the rounding of a division never crosses an integer.
 --
--- There are no local functions, and n - n % 1 stands for math.floor(n): the script's text runs anew for each request,
--- and making a function takes Lua as long as a tenth of everything below.
+-- There are no local functions, and n - n % 1 replaces math.floor(n): the whole script runs for each request, and
+-- creating one function takes a tenth of its time.
 
 local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call
 local MILLION, MOST = 1000000, 9007199254740991
@@ -74,8 +74,8 @@ if ARGV[5] then
   tag = format('%s%02d%s%02d%s', tag, #u, u, #t, t)
 end
 
--- MGET, since GET fails on a value of another type. Stored numbers are rounded to the nearest millionth; what cannot be
--- counted so exactly is no number.
+-- MGET, since GET fails on a value of another type. Stored numbers are rounded to the nearest millionth; numbers that
+-- cannot be represented that exactly count as missing.
 local stored = call('MGET', KEYS[1], KEYS[2])
 local owed, anchor = 0, false
 local tokens = stored[1] and tonumber(stored[1])
@@ -84,7 +84,7 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
   local was = since and sub(stored[2], 18) or ''
   local burst0, rate0, units0, tick0 = burst, rate, units, tick
   if was ~= '' and was ~= tag then
-    -- Spent under another rule: counted by that one until now, written anew even if this request is denied.
+    -- Consumed under another rule: convert, and write even if this request is denied.
     anchor = true
     local numbers, at = {}, 1
     while at <= #was do
@@ -113,7 +113,7 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
   if owed < 0 then owed = 0 end
   if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
   if owed > capacity then
-    -- The burst shrank or the clock was set back: empty from now on, so that the key does not starve.
+    -- A smaller burst, or a clock that was set back: the bucket becomes empty, so the key does not starve.
     owed, anchor = capacity, true
   end
 end
@@ -138,8 +138,8 @@ if reset < 0 then reset = 0 end
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
-  -- The hundredth of a second is for a bucket that fills in a little less than a whole second: the server's expiry
-  -- clock runs in milliseconds and may lag its TIME.
+  -- The margin of 10 ms is for a bucket that fills in just under a whole second: the server's expiry clock counts
+  -- milliseconds and may lag behind its TIME.
   local fills_in = capacity / rate * tick / MILLION
   local ttl = format('%d', fills_in < 1.01 and fills_in + 1.01 or 2 * fills_in)
   local micros = now % MILLION

@@ -34,7 +34,7 @@ impl Store for Says {
 
 fn verdict(outcome: Outcome, remaining: u64) -> Verdict {
     let reset_after = Duration::from_secs(2);
-    Verdict { remaining: Some(remaining), reset_after, source: Source::Memory, ..Verdict::unseen(outcome) }
+    Verdict { remaining: Some(remaining), reset_after, source: Source::Memory, ..Verdict::uncounted(outcome) }
 }
 
 fn bucket(burst: u64) -> Rule {

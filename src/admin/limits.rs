@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::MOST;
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::kept::Kept;
 use crate::admin::{AdminState, json};
@@ -161,7 +161,7 @@ async fn change(request: Request<Incoming>) -> Result<Change, Refused> {
     let body = Limited::new(request.into_body(), MOST_BYTES).collect().await.map_err(|error| bad(&error))?;
     let change: Change = serde_json::from_slice(&body.to_bytes()).map_err(|error| bad(&error))?;
     match (change.remaining, change.grant) {
-        (Some(0..=MOST), None) | (None, Some(_)) => Ok(change),
+        (Some(0..=MAX_SAFE_INTEGER), None) | (None, Some(_)) => Ok(change),
         (Some(_), None) => Err(bad(&"the number is too large")),
         _ => Err(bad(&"one of the two")),
     }

@@ -18,7 +18,7 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::key_names;
 use tollgate_limiter::store::{Check, Decision, Store};
-use tollgate_limiter::verdict::{Answer, Outcome, Source, Verdict};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
 
 use crate::explain::{Counted, Forwarded, by_name};
@@ -228,15 +228,15 @@ impl Store for Noting {
             notes.counted.push((self.at, counted(check.key, describe(check.rule), check.cost, redis_keys)));
         }
         let capacities = || checks.iter().map(|check| check.rule.capacity());
-        let answers = checks.iter().map(|check| Answer {
+        let answers = checks.iter().map(|check| RuleVerdict {
             outcome: if check.cost > check.rule.capacity() { Outcome::NeverAdmitted } else { Outcome::Allowed },
             remaining: check.rule.capacity().saturating_sub(check.cost),
             reset_after: Duration::ZERO,
             delay: Duration::ZERO,
             counted_at_us: 0,
         });
-        let verdict = Verdict::of_all(answers.collect(), capacities(), Source::Memory);
-        Decision::Ready(verdict.unwrap_or_else(|| Verdict::unseen(Outcome::Allowed)))
+        let verdict = Verdict::combine(answers.collect(), capacities(), Source::Memory);
+        Decision::Ready(verdict.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed)))
     }
 
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
@@ -247,7 +247,7 @@ impl LeaseStore for Noting {
         let redis_keys = self.redis.map(|(hash_ids, _)| key_name(key, hash_ids));
         let counted = counted(key, self.rule.clone(), 1, redis_keys.into_iter().collect());
         self.notes.lock().counted.push((self.at, counted));
-        Acquisition::Ready(Acquired { verdict: Verdict::unseen(Outcome::Allowed), lease: Some(Lease::new(())) })
+        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), lease: Some(Lease::new(())) })
     }
 }
 

@@ -133,7 +133,7 @@ fn ttl(args: &Args<'_>, period: Period, diagnostics: &mut Diagnostics) -> Option
         return Some(if period == Period::Month { 400 * DAY } else { 35 * DAY });
     };
     let ttl = parse_time(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
-    if ttl < period.longest() {
+    if ttl < period.max_duration() {
         diagnostics
             .error(arg.span, format!("`ttl` must be at least as long as the period, found `{}`", arg.value))
             .help("it runs from the first count of a period: what is counted after it would begin at 0");

@@ -1,5 +1,5 @@
-//! What counting a request costs its way: the name, and the cell in the ledger. No Redis, no HTTP.
-//! `cargo bench -p tollgate-filters --bench metering`
+//! Cost of counting a request: the name and the cell in the ledger, without Redis and HTTP.
+//! `cargo bench -p tollgate-limiter --bench metering`
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -34,7 +34,7 @@ fn metering(c: &mut Criterion) {
             b.iter(|| count(&meter, turn.next().unwrap().as_bytes()));
         });
     }
-    // Two workers on one key: as fast as alone when neither waits for the other.
+    // Two workers on one key: as fast as one if they do not contend.
     let meter = meter();
     c.bench_function("count, 1 key, 2 threads", |b| {
         b.iter_custom(|times| {

@@ -1,9 +1,36 @@
-//! Deciding whether a request may pass: [rules](rule), [verdicts](verdict), [algorithms](algorithm) and the
-//! [stores](store) that keep their state; and how many may be under way [at once](concurrency). No HTTP in here.
+//! Rate limiting and concurrency limiting, in memory or in Redis. This crate knows nothing of HTTP.
+//!
+//! [`RateLimiter`] checks requests of keys under one or more rules:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tollgate_limiter::RuleError> {
+//! use tollgate_limiter::{MemoryStore, Outcome, RateLimiter, TokenBucket};
+//!
+//! let limiter = RateLimiter::new(TokenBucket::per_second(1, 1)?, MemoryStore::default());
+//! assert!(limiter.check("alice", 1).await.is_allowed());
+//! match limiter.check("alice", 1).await.outcome {
+//!     Outcome::Denied { retry_after } => assert!(retry_after.as_millis() <= 1_000),
+//!     outcome => panic!("{outcome:?}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`rule`] | settings of the seven algorithms |
+//! | [`algorithm`] | the algorithms as pure functions |
+//! | [`store`] | decisions on shared state: [`store::memory`], and `store::redis` with the feature `redis` |
+//! | [`verdict`] | results of decisions |
+//! | [`concurrency`] | limits of in-flight requests |
+//! | [`quota`] | withdrawals from prepaid quotas |
+//! | [`metering`] | counts per key for billing and statistics |
 
 pub mod algorithm;
 pub mod concurrency;
 pub mod key;
+pub mod limiter;
 pub mod metering;
 pub mod plan;
 pub mod quota;
@@ -11,3 +38,14 @@ pub mod rule;
 pub mod store;
 mod sync;
 pub mod verdict;
+
+pub use self::limiter::{RateLimiter, RuleCountError};
+pub use self::rule::{
+    Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Rule, RuleError, SlidingWindowCounter,
+    SlidingWindowLog, TokenBucket,
+};
+pub use self::store::memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use self::store::redis::{RedisClient, RedisSettings, RedisStore};
+pub use self::store::{OnStoreFailure, Store};
+pub use self::verdict::{Outcome, Verdict};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Maps key ids to plan names.
 pub trait PlanSource: Send + Sync {
-    /// Returns the plan of the key `id`. A key whose plan cannot be read in time has none.
+    /// Returns the plan of the key id `id`, or none if it cannot be read before the source's deadline.
     fn plan(&self, id: &[u8]) -> PlanLookup;
 }
 

@@ -1,47 +1,49 @@
-//! Prepaid stocks from the operator's side: what a batch of takings comes to. The operations are methods of the stores
-//! ([`MemoryStore`](super::store::memory::MemoryStore), and `RedisStore`): read, set, grant, and take from many.
+//! Withdrawals from prepaid quotas.
+//!
+//! The operations are methods of the stores ([`MemoryStore`](super::store::memory::MemoryStore) and `RedisStore`): read
+//! and set the remaining tokens, grant more, and withdraw from many quotas.
 
 use thiserror::Error;
 
 use super::key::BucketKey;
-use super::rule::MOST;
+use super::rule::MAX_SAFE_INTEGER;
 
-/// What was taken from a stock.
+/// Result of a successful withdrawal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// How much.
+pub struct Withdrawal {
+    /// Tokens withdrawn.
     pub taken: u64,
-    /// What is left.
-    pub left: u64,
+    /// Tokens remaining afterwards.
+    pub remaining: u64,
 }
 
-/// Why nothing was taken from a stock.
+/// Reason why a withdrawal failed. Nothing was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum NotTaken {
+pub enum WithdrawalError {
     /// The key id is empty.
-    #[error("bad key: it is empty")]
-    BadKey,
-    /// Nothing was asked for, or more than can be counted.
-    #[error("bad amount: it must be a whole number from 1 to {MOST}")]
-    BadAmount,
-    /// The stock is short.
-    #[error("short: only {left} left")]
-    Short {
-        /// What is left.
-        left: u64,
+    #[error("invalid key: it must not be empty")]
+    EmptyKey,
+    /// The amount is 0 or above [`MAX_SAFE_INTEGER`].
+    #[error("invalid amount: it must be a whole number from 1 to {MAX_SAFE_INTEGER}")]
+    InvalidAmount,
+    /// The amount exceeds the remaining tokens.
+    #[error("insufficient quota: {remaining} remaining")]
+    Insufficient {
+        /// Tokens remaining.
+        remaining: u64,
     },
 }
 
-/// Whether so much can be asked of that key at all.
-pub(super) fn validate(key: BucketKey<'_>, amount: u64) -> Result<(), NotTaken> {
+/// Checks that `amount` can be withdrawn from `key` at all.
+pub(super) fn validate(key: BucketKey<'_>, amount: u64) -> Result<(), WithdrawalError> {
     match amount {
-        _ if key.id.is_empty() => Err(NotTaken::BadKey),
-        1..=MOST => Ok(()),
-        _ => Err(NotTaken::BadAmount),
+        _ if key.id.is_empty() => Err(WithdrawalError::EmptyKey),
+        1..=MAX_SAFE_INTEGER => Ok(()),
+        _ => Err(WithdrawalError::InvalidAmount),
     }
 }
 
-/// What it came to: whether the store took `amount`, and what is left.
-pub(super) fn outcome(allowed: bool, amount: u64, left: u64) -> Result<Taken, NotTaken> {
-    if allowed { Ok(Taken { taken: amount, left }) } else { Err(NotTaken::Short { left }) }
+/// Returns the result of a withdrawal of `amount` after which `remaining` tokens are left.
+pub(super) fn outcome(allowed: bool, amount: u64, remaining: u64) -> Result<Withdrawal, WithdrawalError> {
+    if allowed { Ok(Withdrawal { taken: amount, remaining }) } else { Err(WithdrawalError::Insufficient { remaining }) }
 }

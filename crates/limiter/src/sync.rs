@@ -1,11 +1,12 @@
-//! What the store in memory shares between threads, in one place, so that `filters/interleavings` can put in its
-//! stead what tries out the orders in which threads may come.
+//! Locks, atomics and randomness of the memory store.
+//!
+//! `crates/limiter/interleavings` replaces this module with the types of shuttle to test thread interleavings.
 
 pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
-/// A key from the operating system. Where it gives none, the standard library's own random state stands in.
+/// Returns a random key from the operating system, or from the standard library's `RandomState` if that fails.
 pub(crate) fn random_key() -> [u8; 16] {
     use std::hash::{BuildHasher, Hasher as _, RandomState};
 

@@ -1,86 +1,86 @@
-//! The answer.
+//! Verdicts: the results of rate limit checks.
 
 use std::time::Duration;
 
-/// What a limiter says of one request.
+/// Decision about one request.
 ///
-/// Its figures are those of the rule that stands nearest to denying: of those that deny, the one that the client has to
-/// wait for longest; otherwise the one with the smallest part left.
+/// If several rules were checked, the fields describe the most restrictive one: among denying rules the one with the
+/// longest wait, otherwise the one with the smallest fraction remaining.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the request may pass, and if not, when the next one could.
+    /// Allowed or denied, with the retry delay.
     pub outcome: Outcome,
-    /// Whole tokens left after this decision; `None` when nobody counted (the store failed and the request was waved
-    /// through or refused unseen).
+    /// Whole tokens remaining after this decision. `None` if the request was not counted because the store failed.
     pub remaining: Option<u64>,
-    /// Time from now until nothing is spent any more: the bucket is full, the window over.
+    /// Time until the full capacity is available again.
     pub reset_after: Duration,
-    /// How long an allowed request has to wait for its turn; nothing unless a rule paces.
+    /// Time for which an allowed request must wait for its turn; zero for every rule except a leaky bucket.
     pub delay: Duration,
-    /// Who decided.
+    /// Component that decided.
     pub source: Source,
-    /// Which of the rules asked about, by position, the figures speak of.
+    /// Index of the rule that the fields describe, among the checked rules.
     pub rule: usize,
-    /// Where each rule stands, in the order asked; empty when only one was asked about, or nobody counted.
-    pub standings: Box<[Answer]>,
-    /// When it was counted, on the clock of whoever counted: what [`Store::settle`](super::store::Store::settle) asks.
+    /// Verdict of each rule, in the order of the checks. Empty for a single rule and for uncounted requests.
+    pub per_rule: Box<[RuleVerdict]>,
+    /// Time of the decision in microseconds on the store's clock; an argument of
+    /// [`Store::settle`](super::store::Store::settle).
     pub counted_at_us: u64,
 }
 
-/// What one rule says: a verdict that does not say yet who decided.
+/// Verdict of a single rule, without its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Allowed, denied for now or for ever.
+pub struct RuleVerdict {
+    /// Allowed or denied, with the retry delay.
     pub outcome: Outcome,
-    /// Whole tokens left.
+    /// Whole tokens remaining.
     pub remaining: u64,
-    /// Time until nothing is spent any more.
+    /// Time until the full capacity is available again.
     pub reset_after: Duration,
-    /// How long an allowed request has to wait for its turn.
+    /// Time for which an allowed request must wait for its turn.
     pub delay: Duration,
-    /// When it was counted: the time of the decision, or of the turn that it was given.
+    /// Time of the decision in microseconds, or of the turn of a leaky bucket.
     pub counted_at_us: u64,
 }
 
-/// Allowed, denied for now, or denied for ever.
+/// Outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The request took its tokens.
+    /// Allowed; the tokens are consumed.
     Allowed,
-    /// Not enough tokens; exactly this much later there are, if nobody else takes them.
+    /// Denied; the request would be allowed after `retry_after` if no other request consumes tokens before.
     Denied {
-        /// Time from now until the same request would be admitted.
+        /// Exact time until an equal request is allowed.
         retry_after: Duration,
     },
-    /// The request costs more than the rule ever admits.
+    /// Denied forever: the cost exceeds the capacity of the rule.
     NeverAdmitted,
-    /// The store could not be asked and the rule says to refuse (`on-store-failure: deny`): 503, not 429.
+    /// Denied because the store is unreachable (`on-store-failure: deny`): status 503, not 429.
     StoreUnavailable {
-        /// When asking again makes sense.
+        /// Suggested time until a retry.
         retry_after: Duration,
     },
 }
 
-/// Who decided.
+/// Component that made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The memory of this process, as configured.
+    /// The in-memory store.
     Memory,
     /// Redis.
     Redis,
-    /// Redis, a moment ago: it said for how long such requests are denied, and was not asked again.
+    /// The denial cache, from an earlier denial by Redis that is still valid.
     DenialCache,
-    /// Redis could not be asked in time: decided by the rule's `on-store-failure`.
+    /// The fallback (`on-store-failure`), because Redis did not reply in time.
     Fallback,
 }
 
-// === impl Answer ===
+// === impl RuleVerdict ===
 
-impl Answer {
-    /// The verdict that `source` gives with it.
+impl RuleVerdict {
+    /// Returns a verdict of `source` with these values.
     #[must_use]
     #[inline]
-    pub fn by(self, source: Source) -> Verdict {
+    pub fn into_verdict(self, source: Source) -> Verdict {
         Verdict {
             outcome: self.outcome,
             remaining: Some(self.remaining),
@@ -88,13 +88,13 @@ impl Answer {
             delay: self.delay,
             source,
             rule: 0,
-            standings: Box::default(),
+            per_rule: Box::default(),
             counted_at_us: self.counted_at_us,
         }
     }
 
-    /// How near it is to denying: denials above all, by their wait, then by the part that is left of `capacity`.
-    fn nearness(&self, capacity: u64) -> (u8, Duration, u128) {
+    /// Returns a sort key: denials above allowances, by their wait; allowances by the consumed fraction of `capacity`.
+    fn restrictiveness(&self, capacity: u64) -> (u8, Duration, u128) {
         match self.outcome {
             Outcome::NeverAdmitted => (2, Duration::ZERO, 0),
             Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } => (1, retry_after, 0),
@@ -109,30 +109,30 @@ impl Answer {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Whether the request may pass.
+    /// True if the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         matches!(self.outcome, Outcome::Allowed)
     }
 
-    /// What `source` says of a request that all rules were asked about. `capacities` are the most that each admits.
+    /// Combines the verdicts of all checked rules. `capacities` are the largest admitted costs, in the same order.
     #[must_use]
-    pub fn of_all(answers: Vec<Answer>, capacities: impl Iterator<Item = u64>, source: Source) -> Option<Self> {
-        let nearest = answers.iter().zip(capacities).enumerate().max_by(|(a, (x, cx)), (b, (y, cy))| {
-            // Of two that are equally near, the first.
-            x.nearness(*cx).cmp(&y.nearness(*cy)).then(b.cmp(a))
+    pub fn combine(verdicts: Vec<RuleVerdict>, capacities: impl Iterator<Item = u64>, source: Source) -> Option<Self> {
+        let strictest = verdicts.iter().zip(capacities).enumerate().max_by(|(a, (x, cx)), (b, (y, cy))| {
+            // Of equally restrictive rules, the first.
+            x.restrictiveness(*cx).cmp(&y.restrictiveness(*cy)).then(b.cmp(a))
         });
-        let (rule, (nearest, _)) = nearest?;
-        let verdict = nearest.by(source);
-        let delays = answers.iter().map(|answer| answer.delay).filter(|_| verdict.is_allowed());
+        let (rule, (strictest, _)) = strictest?;
+        let verdict = strictest.into_verdict(source);
+        let delays = verdicts.iter().map(|verdict| verdict.delay).filter(|_| verdict.is_allowed());
         let delay = delays.max().unwrap_or_default();
-        let standings = if answers.len() > 1 { answers.into() } else { Box::default() };
-        Some(Self { rule, delay, standings, ..verdict })
+        let per_rule = if verdicts.len() > 1 { verdicts.into() } else { Box::default() };
+        Some(Self { rule, delay, per_rule, ..verdict })
     }
 
-    /// The verdict where nobody counted.
+    /// Returns the verdict of an uncounted request, with the source [`Fallback`](Source::Fallback).
     #[must_use]
-    pub fn unseen(outcome: Outcome) -> Self {
+    pub fn uncounted(outcome: Outcome) -> Self {
         Self {
             outcome,
             remaining: None,
@@ -140,7 +140,7 @@ impl Verdict {
             delay: Duration::ZERO,
             source: Source::Fallback,
             rule: 0,
-            standings: Box::default(),
+            per_rule: Box::default(),
             counted_at_us: 0,
         }
     }
@@ -149,7 +149,7 @@ impl Verdict {
 // === impl Source ===
 
 impl Source {
-    /// The word for it in metrics, logs and headers.
+    /// Returns the name used in metrics, logs and headers.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -167,8 +167,8 @@ mod tests {
 
     use super::*;
 
-    fn answer(outcome: Outcome, remaining: u64) -> Answer {
-        Answer { outcome, remaining, reset_after: Duration::ZERO, delay: Duration::ZERO, counted_at_us: 0 }
+    fn verdict(outcome: Outcome, remaining: u64) -> RuleVerdict {
+        RuleVerdict { outcome, remaining, reset_after: Duration::ZERO, delay: Duration::ZERO, counted_at_us: 0 }
     }
 
     fn denied(secs: u64) -> Outcome {
@@ -176,17 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_rule_speaks() {
-        let nearest = |answers: &[Answer], capacities: &[u64]| {
-            Verdict::of_all(answers.to_vec(), capacities.iter().copied(), Source::Memory).unwrap().rule
+    fn the_most_restrictive_rule_determines_the_verdict() {
+        let strictest = |verdicts: &[RuleVerdict], capacities: &[u64]| {
+            Verdict::combine(verdicts.to_vec(), capacities.iter().copied(), Source::Memory).unwrap().rule
         };
-        let allowed = |left| answer(Outcome::Allowed, left);
-        assert_eq!(nearest(&[allowed(5), allowed(60)], &[10, 100]), 0, "half is left against six tenths");
-        assert_eq!(nearest(&[allowed(5), allowed(40)], &[10, 100]), 1);
-        assert_eq!(nearest(&[allowed(1), allowed(1)], &[2, 2]), 0, "the first of equals");
-        assert_eq!(nearest(&[allowed(0), answer(denied(1), 3)], &[10, 10]), 1);
-        assert_eq!(nearest(&[answer(denied(9), 0), answer(denied(1), 0)], &[10, 10]), 0);
-        assert_eq!(nearest(&[answer(denied(9), 0), answer(Outcome::NeverAdmitted, 0)], &[10, 10]), 1);
-        assert!(Verdict::of_all(Vec::new(), std::iter::empty(), Source::Memory).is_none());
+        let allowed = |left| verdict(Outcome::Allowed, left);
+        assert_eq!(strictest(&[allowed(5), allowed(60)], &[10, 100]), 0, "half is left against six tenths");
+        assert_eq!(strictest(&[allowed(5), allowed(40)], &[10, 100]), 1);
+        assert_eq!(strictest(&[allowed(1), allowed(1)], &[2, 2]), 0, "the first of equals");
+        assert_eq!(strictest(&[allowed(0), verdict(denied(1), 3)], &[10, 10]), 1);
+        assert_eq!(strictest(&[verdict(denied(9), 0), verdict(denied(1), 0)], &[10, 10]), 0);
+        assert_eq!(strictest(&[verdict(denied(9), 0), verdict(Outcome::NeverAdmitted, 0)], &[10, 10]), 1);
+        assert!(Verdict::combine(Vec::new(), std::iter::empty(), Source::Memory).is_none());
     }
 }

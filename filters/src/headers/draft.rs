@@ -13,7 +13,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 /// The largest integer of RFC 9651 §3.3.1.
 const MOST: u128 = 999_999_999_999_999;
@@ -48,7 +48,7 @@ impl Shape {
                 Self::Flow { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
             }
             Rule::FixedWindow(window) => {
-                let lasts = window.calendar().map_or(window.window(), |calendar| calendar.unit().usually());
+                let lasts = window.calendar().map_or(window.window(), |calendar| calendar.unit().nominal_duration());
                 Self::Window { limit: window.limit(), window_us: micros(lasts) }
             }
             Rule::SlidingWindowLog(window) => {
@@ -58,7 +58,7 @@ impl Shape {
                 Self::Window { limit: window.limit(), window_us: micros(window.window()) }
             }
             Rule::Quota(quota) => {
-                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().usually()));
+                let window_us = quota.reset().map_or(0, |reset| micros(reset.unit().nominal_duration()));
                 Self::Window { limit: quota.allowance(), window_us }
             }
         }
@@ -79,7 +79,7 @@ impl Shape {
     }
 
     /// The seconds in which what is left lasts.
-    fn effective_secs(self, answer: &Answer) -> u128 {
+    fn effective_secs(self, answer: &RuleVerdict) -> u128 {
         match self {
             Self::Flow { rate, period_us, capacity } => match (answer.remaining, answer.outcome) {
                 (0, Outcome::Denied { retry_after }) => secs_of(retry_after).max(1),
@@ -114,7 +114,7 @@ impl Policy {
     }
 
     /// The item of `RateLimit`.
-    fn write_limit(&self, answer: &Answer, out: &mut String) {
+    fn write_limit(&self, answer: &RuleVerdict, out: &mut String) {
         let _ = write!(out, "{};r={}", self.name, clamp(answer.remaining.into()));
         match self.shape.effective_secs(answer) {
             0 => {}
@@ -129,7 +129,7 @@ pub(super) fn policy_field<'p>(policies: impl Iterator<Item = &'p Policy>) -> Op
 }
 
 /// The value of `RateLimit`.
-pub(super) fn limit_field<'p>(items: impl Iterator<Item = (&'p Policy, Answer)>) -> Option<HeaderValue> {
+pub(super) fn limit_field<'p>(items: impl Iterator<Item = (&'p Policy, RuleVerdict)>) -> Option<HeaderValue> {
     list(items, |(policy, answer), out| policy.write_limit(&answer, out))
 }
 

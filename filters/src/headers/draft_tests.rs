@@ -9,11 +9,11 @@ fn bucket(rate: u64, period_ms: u64, burst: u64) -> Rule {
     Rule::TokenBucket(TokenBucket::new(rate, Duration::from_millis(period_ms), burst).unwrap())
 }
 
-fn answer(outcome: Outcome, remaining: u64, reset_after: Duration) -> Answer {
-    Answer { outcome, remaining, reset_after, delay: Duration::ZERO, counted_at_us: 0 }
+fn answer(outcome: Outcome, remaining: u64, reset_after: Duration) -> RuleVerdict {
+    RuleVerdict { outcome, remaining, reset_after, delay: Duration::ZERO, counted_at_us: 0 }
 }
 
-fn both(name: &str, rule: &Rule, answer: Answer) -> (String, String) {
+fn both(name: &str, rule: &Rule, answer: RuleVerdict) -> (String, String) {
     let policy = Policy::new(name, rule);
     let text = |value: Option<HeaderValue>| value.unwrap().to_str().unwrap().to_owned();
     (text(policy_field([&policy].into_iter())), text(limit_field([(&policy, answer)].into_iter())))

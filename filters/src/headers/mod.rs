@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub use self::number::number_value;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
-use tollgate_limiter::verdict::{Answer, Outcome, Source, Verdict};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// The names under which a limiter reports, and whether it does (Spring's `redis-rate-limiter.include-headers`,
 /// `.remaining-header` and so on).
@@ -195,14 +195,14 @@ impl RateLimitHeaders {
             add_in_front(headers, &RATELIMIT_POLICY, value);
         }
         let Some(remaining) = verdict.remaining else { return };
-        let only = [Answer {
+        let only = [RuleVerdict {
             outcome: verdict.outcome,
             remaining,
             reset_after: verdict.reset_after,
             delay: verdict.delay,
             counted_at_us: verdict.counted_at_us,
         }];
-        let answers = if verdict.standings.is_empty() { &only[..] } else { &verdict.standings };
+        let answers = if verdict.per_rule.is_empty() { &only[..] } else { &verdict.per_rule };
         if let Some(value) = draft::limit_field(policies.zip(answers.iter().copied())) {
             add_in_front(headers, &RATELIMIT, value);
         }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn an_upstreams_values_stay_behind_ours() {
         let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
-        let verdict = Verdict { remaining: Some(19), ..Verdict::unseen(Outcome::Allowed) };
+        let verdict = Verdict { remaining: Some(19), ..Verdict::uncounted(Outcome::Allowed) };
         let mut headers = HeaderMap::new();
         headers.append("x-ratelimit-remaining", HeaderValue::from_static("7"));
         headers.append("x-ratelimit-remaining", HeaderValue::from_static("8"));

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use http::{Method, StatusCode};
 
-use tollgate_limiter::metering::{Counts, Meter, Name};
+use tollgate_limiter::metering::{Counts, Meter, UsageName};
 
 /// What is noted of one request, held by both its bodies. Counted when the last of them lets go of it.
 #[derive(Debug)]
 pub(super) struct Tally {
     meter: Arc<Meter>,
-    name: Option<Name>,
+    name: Option<UsageName>,
     method: &'static str,
     /// 0 while there is no answer.
     status: AtomicU16,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(meter: Arc<Meter>, name: Name, method: &Method) -> Self {
+    pub(super) fn new(meter: Arc<Meter>, name: UsageName, method: &Method) -> Self {
         let (status, bytes_in, bytes_out) = Default::default();
         Self { meter, name: Some(name), method: word(method), status, bytes_in, bytes_out }
     }

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Request};
 
-use tollgate_limiter::rule::MOST;
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 /// What a request takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Default for Cost {
 impl From<u64> for Cost {
     /// So many tokens for every request.
     fn from(tokens: u64) -> Self {
-        Self { source: CostSource::Fixed, tokens, most: MOST }
+        Self { source: CostSource::Fixed, tokens, most: MAX_SAFE_INTEGER }
     }
 }
 
@@ -119,7 +119,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
         return None;
     }
     // Digits that do not fit are a number all the same, and a large one.
-    Some(digits.parse().unwrap_or(u64::MAX).min(MOST))
+    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_SAFE_INTEGER))
 }
 
 /// The length of a request's body where its head says it, which the server holds the client to.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_announced_body_is_known_at_once_and_a_streamed_one_at_its_end() {
-        let by_bytes = cost(CostSource::RequestBody { unit: 1024 }, MOST);
+        let by_bytes = cost(CostSource::RequestBody { unit: 1024 }, MAX_SAFE_INTEGER);
         let length = |text: &str| Request::builder().header("content-length", text).body(()).unwrap();
         assert_eq!(by_bytes.reserve(&length("2049")), Reserved { tokens: 3, settles: false });
         assert_eq!(by_bytes.reserve(&length("0")), Reserved { tokens: 0, settles: false });

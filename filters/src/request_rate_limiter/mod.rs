@@ -48,7 +48,7 @@
 //! impl Store for Drained {
 //!     fn decide(&self, _: &[Check<'_>]) -> Decision {
 //!         let outcome = Outcome::Denied { retry_after: Duration::from_millis(1_200) };
-//!         Decision::Ready(Verdict { remaining: Some(0), ..Verdict::unseen(outcome) })
+//!         Decision::Ready(Verdict { remaining: Some(0), ..Verdict::uncounted(outcome) })
 //!     }
 //!
 //!     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}

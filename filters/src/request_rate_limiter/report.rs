@@ -50,7 +50,7 @@ impl Limiter {
             id: late.id.clone(),
             reserved: late.reserved,
             counted_at_us: verdict
-                .standings
+                .per_rule
                 .get(late.position)
                 .map_or(verdict.counted_at_us, |standing| standing.counted_at_us),
         };

@@ -72,7 +72,7 @@ struct Says(Outcome);
 
 impl LeaseStore for Says {
     fn acquire(&self, _: BucketKey<'_>) -> Acquisition {
-        Acquisition::Ready(Acquired { verdict: Verdict::unseen(self.0), lease: None })
+        Acquisition::Ready(Acquired { verdict: Verdict::uncounted(self.0), lease: None })
     }
 }
 

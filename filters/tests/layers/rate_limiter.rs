@@ -34,7 +34,7 @@ fn from_ada() -> Request<()> {
 }
 
 fn verdict(outcome: Outcome, source: Source) -> Verdict {
-    Verdict { source, ..Verdict::unseen(outcome) }
+    Verdict { source, ..Verdict::uncounted(outcome) }
 }
 
 #[tokio::test]

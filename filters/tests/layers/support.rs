@@ -66,7 +66,7 @@ impl Store for Fingers {
             remaining: Some(remaining),
             reset_after: Duration::from_secs(9),
             source: Source::Memory,
-            ..Verdict::unseen(outcome)
+            ..Verdict::uncounted(outcome)
         };
         self.answer(verdict)
     }

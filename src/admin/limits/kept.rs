@@ -70,7 +70,7 @@ impl Kept {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
-                    store.set_stock(key, quota, remaining);
+                    store.set_quota(key, quota, remaining);
                 }
                 Self::Redis(store) => {
                     store.set_quota(key, quota, remaining).await.map_err(|_| Refused::OutOfReach)?;
@@ -88,7 +88,7 @@ impl Kept {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
-                    store.grant_stock(key, quota, more);
+                    store.grant_quota(key, quota, more);
                 }
                 Self::Redis(store) => {
                     store.grant_quota(key, quota, more).await.map_err(|_| Refused::OutOfReach)?;

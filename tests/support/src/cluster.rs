@@ -1,4 +1,4 @@
-//! A Redis Cluster.
+//! Redis Cluster.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use redis::FromRedisValue;
 use crate::ports::Port;
 use crate::{RedisServer, SlotMove, eventually};
 
-/// Primaries in a cluster of these tests.
+/// Number of primaries.
 const PRIMARIES: usize = 3;
 
-/// Three primaries that share the slots, with a replica each or without. One that is silent for two seconds is thought
-/// dead; ranges that nobody serves do not stop the others.
+/// Cluster of three primaries, each with or without a replica. A node counts as failed after two seconds without a reply.
+/// Unserved slot ranges do not stop the other primaries.
 #[derive(Debug)]
 pub struct Cluster {
-    /// All nodes. Who is a primary changes with a failover.
+    /// All nodes. A failover changes the primaries.
     pub nodes: Vec<RedisServer>,
 }
 
-/// What `CLUSTER NODES` says of a node.
+/// Line of `CLUSTER NODES`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Role {
     port: u16,
@@ -30,17 +30,17 @@ struct Role {
 }
 
 impl Cluster {
-    /// Three primaries and a replica of each, on free ports.
+    /// Starts three primaries with one replica each, on free ports.
     pub fn start() -> Self {
         Self::start_with(1, &[])
     }
 
-    /// The primaries alone, which come up sooner.
+    /// Starts three primaries without replicas, which takes less time.
     pub fn primaries() -> Self {
         Self::start_with(0, &[])
     }
 
-    /// Three primaries, each with `replicas`, and further arguments for each node, such as
+    /// Starts three primaries with `replicas` each, and further arguments for every node, such as
     /// `--cluster-require-full-coverage yes`.
     pub fn start_with(replicas: usize, arguments: &[&str]) -> Self {
         let own = [
@@ -68,31 +68,31 @@ impl Cluster {
         cluster
     }
 
-    /// Where the nodes listen.
+    /// Returns the addresses of the nodes.
     pub fn addresses(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.address.to_string()).collect()
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     pub fn slot(&self, key: &str) -> u16 {
         self.ask(&["CLUSTER", "KEYSLOT", key])
     }
 
-    /// The first of `prefix`0, `prefix`1, … whose slot a node serves, as a hash tag makes it.
+    /// Returns the first of `prefix`0, `prefix`1, … that is, as a hash tag, in a slot of the node.
     pub fn key_on(&self, node: usize, prefix: &str) -> String {
         let keys = (0..).map(|number| format!("{prefix}{number}"));
         keys.filter(|key| self.primary_of(self.slot(key)) == node).take(1).collect()
     }
 
-    /// The place in `nodes` of the primary that serves a slot.
+    /// Returns the index in `nodes` of the primary that serves a slot.
     pub fn primary_of(&self, slot: u16) -> usize {
         let roles = self.roles(self.up());
         let serves = |role: &&Role| role.slots.iter().any(|&(first, last)| (first..=last).contains(&slot));
-        let role = roles.iter().find(serves).unwrap_or_else(|| panic!("nobody serves slot {slot}"));
+        let role = roles.iter().find(serves).unwrap_or_else(|| panic!("no node serves slot {slot}"));
         self.place(role.port)
     }
 
-    /// The place in `nodes` of a replica of `nodes[primary]`.
+    /// Returns the index in `nodes` of a replica of `nodes[primary]`.
     pub fn replica_of(&self, primary: usize) -> usize {
         let roles = self.roles(self.up());
         let id = &roles.iter().find(|role| role.port == self.nodes[primary].port).unwrap().id;
@@ -100,20 +100,20 @@ impl Cluster {
         self.place(replica.expect("it has a replica").port)
     }
 
-    /// The places in `nodes` of all that serve slots.
+    /// Returns the indexes in `nodes` of all nodes that serve slots.
     pub fn serving(&self) -> Vec<usize> {
         let roles = self.roles(self.up());
         roles.iter().filter(|role| !role.slots.is_empty()).map(|role| self.place(role.port)).collect()
     }
 
-    /// Makes `nodes[replica]` the primary of what its primary serves, with everything in order, and waits until all know.
+    /// Runs an orderly failover to `nodes[replica]` and waits until all nodes know it.
     pub fn failover(&self, replica: usize) {
         self.nodes[replica].query::<()>(&["CLUSTER", "FAILOVER"]).unwrap();
         self.wait_serving(replica);
     }
 
-    /// Waits until every node that is up knows that `nodes[node]` serves slots; returns how long that took. After a
-    /// primary was killed or frozen, that is its failover.
+    /// Waits until every live node knows that `nodes[node]` serves slots, and returns the duration. After a primary was
+    /// killed or frozen, that is the duration of its failover.
     pub fn wait_serving(&self, node: usize) -> Duration {
         eventually("a replica has become a primary", || {
             let port = self.nodes[node].port;
@@ -123,7 +123,7 @@ impl Cluster {
         })
     }
 
-    /// Begins to move a slot to `nodes[to]`; see [`SlotMove`] for the steps.
+    /// Starts moving a slot to `nodes[to]`; see [`SlotMove`] for the steps.
     pub fn begin_move(&self, slot: u16, to: usize) -> SlotMove<'_> {
         SlotMove::begin(self, slot, self.primary_of(slot), to)
     }
@@ -135,12 +135,12 @@ impl Cluster {
         moving.finish();
     }
 
-    /// The name by which the cluster knows `nodes[node]`.
+    /// Returns the cluster id of `nodes[node]`.
     pub(crate) fn id(&self, node: usize) -> String {
         self.nodes[node].query(&["CLUSTER", "MYID"]).unwrap()
     }
 
-    /// Waits until all nodes that are up agree that all is well, and each replica follows; returns how long that took.
+    /// Waits until all live nodes agree on a healthy cluster and each replica is connected; returns the duration.
     pub fn wait_complete(&self) -> Duration {
         eventually("the cluster is complete", || {
             self.is_ok()
@@ -153,7 +153,7 @@ impl Cluster {
         })
     }
 
-    /// Whether every node that is up says `cluster_state:ok`.
+    /// True if every live node reports `cluster_state:ok`.
     fn is_ok(&self) -> bool {
         self.nodes
             .iter()
@@ -179,7 +179,7 @@ impl Cluster {
     }
 }
 
-/// Whether two nodes tell the same of who follows whom and serves what.
+/// True if two nodes report the same replication and slots.
 fn agree(some: &[Role], others: &[Role]) -> bool {
     some.iter().all(|role| {
         let same = |other: &Role| (role.port, &role.follows, &role.slots) == (other.port, &other.follows, &other.slots);
@@ -188,7 +188,7 @@ fn agree(some: &[Role], others: &[Role]) -> bool {
 }
 
 impl Role {
-    /// `id host:port@bus flags primary ping pong epoch link first-last …`; slots on the move stand in brackets.
+    /// `id host:port@bus flags primary ping pong epoch link first-last …`; moving slots are in brackets.
     fn parse(line: &str) -> Self {
         let fields: Vec<&str> = line.split(' ').collect();
         let port = fields[1].split('@').next().unwrap().rsplit(':').next().unwrap();
@@ -205,7 +205,7 @@ impl Role {
         }
     }
 
-    /// Whether it has a place in a cluster where all is well: slots or somebody to follow.
+    /// True if the node serves slots or replicates a primary.
     fn is_settled(&self) -> bool {
         let is_known = !["fail", "handshake", "noaddr"].iter().any(|flag| self.flags.contains(flag));
         is_known && (!self.slots.is_empty() || self.follows != "-")
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_cluster_nodes_is_read() {
+    fn a_line_of_cluster_nodes_is_parsed() {
         let line = "07c3 127.0.0.1:12001@22001,host myself,master - 0 1 2 connected 0-5 7 9-12 [93->-292f]";
         let role = Role::parse(line);
         assert_eq!((role.port, role.id.as_str(), role.follows.as_str()), (12_001, "07c3", "-"));

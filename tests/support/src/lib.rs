@@ -1,15 +1,15 @@
-//! What tests need around them: redis-servers in every topology, and a proxy that makes them fail.
+//! Test support: redis-servers in every topology, and a proxy that injects faults.
 //!
-//! | Item | Is |
+//! | Item | Purpose |
 //! |---|---|
-//! | [`RedisServer`] | one redis-server, on a free loopback port and a Unix socket, with TLS if asked for |
-//! | [`Cluster`] | three primaries, with a replica each or without |
+//! | [`RedisServer`] | one redis-server on a free loopback port and a Unix socket, optionally with TLS |
+//! | [`Cluster`] | three primaries, each with or without a replica |
 //! | [`Sentinels`] | a primary, two replicas, and three sentinels that watch them |
-//! | [`Certificates`] | an authority of the test's own, with what a server and a client show each other |
-//! | [`FaultProxy`] | stands before a Redis and fails as told |
-//! | [`Metronome`] | tells how late this machine runs its threads |
+//! | [`Certificates`] | a certificate authority with a server and a client certificate |
+//! | [`FaultProxy`] | proxy in front of a Redis that injects faults |
+//! | [`Metronome`] | measures the scheduling delay of this machine |
 //!
-//! Processes end with their handles. Whatever does not come about within [`PATIENCE`] is a panic, which fails the test.
+//! Processes end with their handles. A wait longer than [`PATIENCE`] panics and fails the test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // how a test fails
 
@@ -33,13 +33,13 @@ pub use sentinels::{MASTER, Passwords, Sentinels};
 pub use slots::SlotMove;
 pub use tls::Certificates;
 
-/// How long anything in a test may take before it counts as hung.
+/// Longest wait of a test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until `ready` holds, for what can be asked but does not tell; returns how long that took.
+/// Polls `ready` until it returns true, and returns the duration.
 ///
 /// # Panics
-/// After [`PATIENCE`], with `what` was awaited.
+/// Panics after [`PATIENCE`], with the name of the awaited condition.
 #[track_caller]
 pub fn eventually(what: &str, mut ready: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();

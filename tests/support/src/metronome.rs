@@ -1,4 +1,4 @@
-//! How late this machine runs its threads.
+//! Scheduling delay of this machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 const BEAT: Duration = Duration::from_millis(5);
 
-/// A thread that only wakes up again and again, and remembers how late it was: so late anybody else may have been
-/// through no fault of theirs. Ends with its handle.
+/// Thread that wakes up periodically and records its largest delay. Other threads may have been delayed as much by the
+/// machine. Ends with its handle.
 #[derive(Debug)]
 pub struct Metronome {
     latest_ns: Arc<AtomicU64>,
@@ -15,7 +15,7 @@ pub struct Metronome {
 }
 
 impl Metronome {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start() -> Self {
         let metronome = Self { latest_ns: Arc::default(), ended: Arc::default() };
         let (latest_ns, ended) = (Arc::clone(&metronome.latest_ns), Arc::clone(&metronome.ended));
@@ -30,7 +30,7 @@ impl Metronome {
         metronome
     }
 
-    /// The latest that it was.
+    /// Returns the largest delay so far.
     pub fn latest(&self) -> Duration {
         Duration::from_nanos(self.latest_ns.load(SeqCst))
     }

@@ -1,32 +1,32 @@
-//! Ports for servers that are told where to listen.
+//! Free ports for servers with a configured address.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Lies below the ports that the system hands out, with room for a cluster's second port above each.
+/// Range below the ephemeral ports, with room for a cluster bus port above each.
 const FIRST: u32 = 12_000;
 const COUNT: u32 = 10_000;
 
-/// Between a cluster node's port and the one on which nodes talk to each other, as Redis has it.
+/// Offset of the cluster bus port, as in Redis.
 const BUS_ABOVE: u16 = 10_000;
 
-/// A loopback port that nobody listens on and that no other test is given meanwhile: whoever holds the UDP socket of
-/// the same number has it, since processes that look at TCP alone may both find it free before either listens.
+/// Free loopback port, reserved for one test by the UDP socket of the same number. Checking TCP alone would let two
+/// processes find the same port free before either listens.
 #[derive(Debug)]
 pub struct Port {
-    /// Its number.
+    /// Port number.
     pub number: u16,
     _claims: Vec<UdpSocket>,
 }
 
 impl Port {
-    /// One port.
+    /// Reserves a port.
     pub fn claim() -> Self {
         Self::claim_with(&[0])
     }
 
-    /// One whose cluster bus port is free as well.
+    /// Reserves a port with a free cluster bus port.
     pub fn claim_with_bus() -> Self {
         Self::claim_with(&[0, BUS_ABOVE])
     }
@@ -34,7 +34,7 @@ impl Port {
     fn claim_with(offsets: &[u16]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
-            // Each process starts elsewhere, so that few meet.
+            // Each process starts at another port to avoid conflicts.
             let turn = std::process::id().wrapping_mul(31).wrapping_add(NEXT.fetch_add(1, SeqCst));
             let number = u16::try_from(FIRST + turn % COUNT).unwrap();
             let claims = offsets.iter().map_while(|offset| claim(number + offset)).collect::<Vec<_>>();
@@ -44,7 +44,7 @@ impl Port {
         }
     }
 
-    /// Its address.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
@@ -55,7 +55,7 @@ fn claim(number: u16) -> Option<UdpSocket> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok().map(|_| claim)
 }
 
-/// An address that nobody listens on, kept from other tests for as long as this process lives.
+/// Returns an unused address, reserved until this process ends.
 pub fn free_address() -> SocketAddr {
     static KEPT: Mutex<Vec<Port>> = Mutex::new(Vec::new());
     let port = Port::claim();
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claimed_port_is_nobody_elses() {
+    fn a_claimed_port_is_exclusive() {
         let port = Port::claim_with_bus();
         assert!(claim(port.number).is_none() && claim(port.number + BUS_ABOVE).is_none());
-        assert!(TcpListener::bind(port.address()).is_ok(), "but whoever has it may listen");
+        assert!(TcpListener::bind(port.address()).is_ok(), "the owner may listen");
         let number = port.number;
         drop(port);
         assert!(claim(number).is_some());

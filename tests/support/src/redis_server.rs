@@ -1,4 +1,4 @@
-//! One redis-server process.
+//! redis-server process.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,18 +13,18 @@ use tempfile::TempDir;
 use crate::ports::Port;
 use crate::tls::Certificates;
 
-/// How long a look behind the limiter's back may take; one at a frozen server fails after it.
+/// Timeout of a test's own commands, such as one to a frozen server.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a sentinel of these tests has its configuration in.
+/// File name of a sentinel's configuration.
 const SENTINEL_CONF: &str = "sentinel.conf";
 
-/// A redis-server in a folder of its own, which keeps nothing on disk unless its arguments say so; killed when dropped.
+/// redis-server in a temporary folder, by default without persistence. Killed on drop.
 #[derive(Debug)]
 pub struct RedisServer {
-    /// Where it listens without TLS.
+    /// Port without TLS.
     pub port: u16,
-    /// The same, with the host.
+    /// Address without TLS.
     pub address: SocketAddr,
     process: Option<Child>,
     frozen: AtomicBool,
@@ -36,12 +36,12 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one and waits until it is ready.
+    /// Starts a server and waits until it is ready.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// The same with further arguments, such as `--requirepass secret` or
+    /// Starts a server with further arguments, such as `--requirepass secret` or
     /// `--user name on >password ~pattern +@all`.
     pub fn start_with(arguments: &[&str]) -> Self {
         let mut server = Self::stopped(arguments);
@@ -49,8 +49,8 @@ impl RedisServer {
         server
     }
 
-    /// The same with a TLS port as well, [`tls_url`](Self::tls_url). With `clients_must_show_theirs`, it lets nobody in
-    /// over TLS without a certificate of that authority.
+    /// Starts a server with an additional TLS port, [`tls_url`](Self::tls_url). `clients_must_show_theirs` requires client
+    /// certificates of that authority.
     pub fn start_tls(certificates: &Certificates, clients_must_show_theirs: bool, arguments: &[&str]) -> Self {
         let mut server = Self::stopped(arguments);
         let port = Port::claim();
@@ -61,12 +61,12 @@ impl RedisServer {
         server
     }
 
-    /// One that is not running yet.
+    /// Creates a server that is not running yet.
     pub fn stopped(arguments: &[&str]) -> Self {
         Self::stopped_on(Port::claim(), arguments)
     }
 
-    /// The same on a port that was claimed before.
+    /// Creates a server on a reserved port.
     pub(crate) fn stopped_on(port: Port, arguments: &[&str]) -> Self {
         let password = arguments.iter().position(|&argument| argument == "--requirepass");
         Self {
@@ -82,7 +82,7 @@ impl RedisServer {
         }
     }
 
-    /// A sentinel with these lines of configuration, running.
+    /// Starts a sentinel with these lines of configuration.
     pub(crate) fn sentinel(configuration: &str, password: Option<&str>) -> Self {
         let mut sentinel = Self::stopped_on(Port::claim(), &[]);
         let folder = sentinel.folder.path();
@@ -94,7 +94,7 @@ impl RedisServer {
         sentinel
     }
 
-    /// Starts it on its port, with what it left in its folder, and waits until it is ready.
+    /// Starts the server on its port with the data in its folder, and waits until it is ready.
     pub fn launch(&mut self) {
         let mut command = Command::new("redis-server");
         if self.arguments.first().is_none_or(|first| first != SENTINEL_CONF) {
@@ -122,7 +122,7 @@ impl RedisServer {
         self.frozen.store(false, SeqCst);
     }
 
-    /// Kills it: what it has not written to disk is lost. Its connections end with it.
+    /// Kills the server. Data not on disk is lost, and its connections end.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
@@ -130,20 +130,20 @@ impl RedisServer {
         }
     }
 
-    /// Kills it and starts it on the same port, with what its arguments make it keep: nothing, unless told otherwise.
+    /// Kills the server and starts it on the same port, without data unless its arguments enable persistence.
     pub fn restart(&mut self) {
         self.kill();
         self.launch();
     }
 
-    /// Kills it and starts it on the same port with all of its keys.
+    /// Kills the server and starts it on the same port with all of its keys.
     pub fn restart_with_data(&mut self) {
         self.query::<()>(&["SAVE"]).unwrap();
         self.restart();
         std::fs::remove_file(self.folder.path().join("dump.rdb")).unwrap();
     }
 
-    /// Sends it a signal, such as `TERM`.
+    /// Sends a signal, such as `TERM`.
     pub fn signal(&self, signal: &str) {
         let pid = self.pid().to_string();
         assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
@@ -154,52 +154,52 @@ impl RedisServer {
         }
     }
 
-    /// Freezes it: it keeps its sockets and answers nothing.
+    /// Freezes the server: it keeps its sockets and does not reply.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Resumes a frozen server.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
 
-    /// Whether it was started, and neither killed nor frozen since.
+    /// True if the server runs and is not frozen.
     pub fn is_up(&self) -> bool {
         self.process.is_some() && !self.frozen.load(SeqCst)
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("redis-server runs").id()
     }
 
-    /// Its URL, without credentials.
+    /// Returns the URL without credentials.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// Its URL for TLS, without credentials.
+    /// Returns the TLS URL without credentials.
     pub fn tls_url(&self) -> String {
         format!("rediss://{}", self.tls.as_ref().expect("started with TLS").address())
     }
 
-    /// Its Unix socket.
+    /// Returns the path of the Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("redis.sock")
     }
 
-    /// The password that it wants.
+    /// Returns the required password.
     pub(crate) fn password(&self) -> Option<&str> {
         self.password.as_deref()
     }
 
-    /// The folder that it runs in.
+    /// Returns the working folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A connection to look behind the limiter's back, logged in if it wants a password.
+    /// Opens a connection, with credentials if the server requires a password.
     pub fn connection(&self) -> Connection {
         self.try_connection().unwrap()
     }
@@ -212,23 +212,23 @@ impl RedisServer {
         Ok(connection)
     }
 
-    /// What it answers to a command, on a connection of its own.
+    /// Runs a command on a new connection.
     ///
     /// # Errors
-    /// As Redis has it, or no answer for two seconds.
+    /// The error of Redis, or a timeout of two seconds.
     pub fn query<T: FromRedisValue>(&self, command: &[&str]) -> RedisResult<T> {
         let (name, arguments) = command.split_first().expect("a command");
         redis::cmd(name).arg(arguments).query(&mut self.try_connection()?)
     }
 
-    /// The value of a field of `INFO`, such as `connected_clients`.
+    /// Returns the value of a field of `INFO`, such as `connected_clients`.
     pub fn info(&self, field: &str) -> String {
         let info: String = self.query(&["INFO", "everything"]).unwrap();
         let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         value.unwrap_or_else(|| panic!("no {field} in {info}")).to_owned()
     }
 
-    /// What redis-cli prints for a command.
+    /// Returns the output of redis-cli for a command.
     pub fn cli(&self, arguments: &[&str]) -> String {
         let port = self.port.to_string();
         let output = Command::new("redis-cli").args(["-p", &port]).args(arguments).output().unwrap();

@@ -1,45 +1,44 @@
-//! A primary and its replicas under the eyes of sentinels.
+//! Primary and replicas monitored by sentinels.
 
 use std::time::{Duration, Instant};
 
 use crate::{RedisServer, eventually};
 
-/// What sentinels call the primary.
+/// Name of the primary in the sentinels.
 pub const MASTER: &str = "tollgate";
 
-/// How long a primary must be silent before a sentinel thinks it down.
+/// Time without a reply after which a sentinel considers the primary down.
 const DOWN_AFTER: Duration = Duration::from_millis(1000);
 
-/// What servers want to hear before they answer.
+/// Passwords of the servers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passwords<'a> {
-    /// Of the primary and its replicas.
+    /// Password of the primary and its replicas.
     pub data: Option<&'a str>,
-    /// Of the sentinels.
+    /// Password of the sentinels.
     pub sentinels: Option<&'a str>,
 }
 
-/// A primary, two replicas and three sentinels of which two must agree. A primary that is silent for a second is
-/// replaced.
+/// Primary, two replicas, and three sentinels with a quorum of two. A primary without a reply for a second is replaced.
 #[derive(Debug)]
 pub struct Sentinels {
-    /// The primary at first, then its replicas.
+    /// The initial primary, then its replicas.
     pub data: Vec<RedisServer>,
-    /// Those who watch.
+    /// Sentinels.
     pub sentinels: Vec<RedisServer>,
 }
 
 impl Sentinels {
-    /// Starts them, without passwords.
+    /// Starts all servers without passwords.
     pub fn start() -> Self {
         Self::start_with(Passwords::default(), &[])
     }
 
-    /// Starts them with passwords, the data servers with further arguments; waits until all know each other.
+    /// Starts all servers with passwords, and data servers with further arguments. Waits until all know each other.
     pub fn start_with(passwords: Passwords<'_>, arguments: &[&str]) -> Self {
         let login = passwords.data.map(|password| ["--requirepass", password, "--masterauth", password]);
         let mut arguments: Vec<&str> = [login.as_ref().map_or(&[][..], |login| login), arguments].concat();
-        // A replica asks for the data at once, and is not made to wait for others that may want it as well.
+        // A replica synchronises immediately, without waiting for further replicas.
         arguments.extend(["--repl-diskless-sync-delay", "0"]);
         let primary = RedisServer::start_with(&arguments);
         let port = primary.port.to_string();
@@ -66,12 +65,12 @@ impl Sentinels {
         all
     }
 
-    /// Where the sentinels listen.
+    /// Returns the addresses of the sentinels.
     pub fn addresses(&self) -> Vec<String> {
         self.sentinels.iter().map(|sentinel| sentinel.address.to_string()).collect()
     }
 
-    /// The place in `data` of the primary that the sentinels name; `None` while they name none or disagree.
+    /// Returns the index in `data` of the primary reported by the sentinels; `None` if they report none or disagree.
     pub fn named_primary(&self) -> Option<usize> {
         let mut named = self.sentinels.iter().filter(|sentinel| sentinel.is_up()).map(|sentinel| {
             let named: Option<(String, u16)> = sentinel.query(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER]).ok()?;
@@ -81,13 +80,13 @@ impl Sentinels {
         named.all(|other| other == Some(first)).then_some(first)
     }
 
-    /// The primary that the sentinels name.
+    /// Returns the primary reported by the sentinels.
     pub fn primary(&self) -> &RedisServer {
         &self.data[self.named_primary().expect("the sentinels agree on a primary")]
     }
 
-    /// Waits until all sentinels name another primary than `data[old]` and it says that it is one; returns its place and
-    /// how long it took.
+    /// Waits until all sentinels report another primary than `data[old]` and it has that role. Returns its index and the
+    /// duration.
     pub fn other_primary(&self, old: usize) -> (usize, Duration) {
         let start = Instant::now();
         let mut new = old;
@@ -98,10 +97,10 @@ impl Sentinels {
         (new, start.elapsed())
     }
 
-    /// Orders a failover, with the primary in order; returns the place of the new one.
+    /// Runs a failover with a healthy primary; returns the index of the new primary.
     pub fn failover(&self) -> usize {
         let old = self.named_primary().expect("the sentinels agree on a primary");
-        // They decline while they still busy themselves with the last one.
+        // Sentinels decline during the previous failover.
         eventually("a sentinel takes the order", || {
             self.sentinels[0].query::<()>(&["SENTINEL", "FAILOVER", MASTER]).is_ok()
         });
@@ -113,7 +112,7 @@ impl Sentinels {
         self.sentinels.iter_mut().for_each(RedisServer::kill);
     }
 
-    /// Waits until every sentinel knows the two others and every replica, and could act.
+    /// Waits until every sentinel knows the other two and every replica.
     pub fn wait_complete(&self) {
         for sentinel in self.sentinels.iter().filter(|sentinel| sentinel.is_up()) {
             let known = |what: &str| {

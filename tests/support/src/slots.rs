@@ -1,10 +1,9 @@
-//! A slot on its way from one node of a cluster to another.
+//! Migration of a slot between two nodes of a cluster.
 
 use crate::{Cluster, eventually};
 
-/// A slot on the move, which can be held at every step: while it is, the old node answers `ASK` for keys that have moved
-/// (and for new ones), and `TRYAGAIN` where some of a call's keys have moved and others not. Dropping it leaves
-/// everything as it is.
+/// Slot migration that can be paused at every step. Meanwhile, the old node replies `ASK` for moved and new keys, and
+/// `TRYAGAIN` for calls with moved and unmoved keys. Dropping the value leaves the migration in its current state.
 #[derive(Debug)]
 #[must_use]
 pub struct SlotMove<'a> {
@@ -22,7 +21,7 @@ impl<'a> SlotMove<'a> {
         moving
     }
 
-    /// The keys of the slot that have not moved.
+    /// Returns the keys of the slot that have not moved.
     pub fn keys_left(&self) -> Vec<String> {
         self.cluster.nodes[self.from].query(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "1000"]).unwrap()
     }
@@ -38,7 +37,7 @@ impl<'a> SlotMove<'a> {
         self.cluster.nodes[self.from].query::<()>(&command).unwrap();
     }
 
-    /// Moves all keys that are left; those of calls that come meanwhile arise at the new node.
+    /// Moves all remaining keys. Concurrent calls create keys at the new node.
     pub fn move_keys(&self) {
         loop {
             let left = self.keys_left();
@@ -49,10 +48,10 @@ impl<'a> SlotMove<'a> {
         }
     }
 
-    /// Gives the slot to the new node, which tells all others: `MOVED` from now on.
+    /// Assigns the slot to the new node, which announces it: replies are `MOVED` from now on.
     pub fn finish(self) {
         let slot = self.slot.parse().unwrap();
-        // The new node first: the old one would otherwise send clients to it that it sends back.
+        // The new node first; otherwise both nodes would redirect clients to each other.
         let rest = self.cluster.serving().into_iter().filter(|&node| node != self.from && node != self.to);
         for node in [self.to, self.from].into_iter().chain(rest) {
             self.set(node, "NODE", Some(self.to));
@@ -60,7 +59,7 @@ impl<'a> SlotMove<'a> {
         eventually("the slot has moved", || self.cluster.primary_of(slot) == self.to);
     }
 
-    /// Leaves the slot where it was; only while no key has moved.
+    /// Cancels the migration; only before a key has moved.
     pub fn abandon(self) {
         self.set(self.from, "STABLE", None);
         self.set(self.to, "STABLE", None);

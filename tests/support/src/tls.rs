@@ -1,4 +1,4 @@
-//! Certificates, made on the spot.
+//! Certificates, generated per test.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// Where servers of tests are reached.
+/// Host names of test servers.
 const HOSTS: &[&str] = &["localhost", "127.0.0.1"];
 
-/// An authority, and what it has signed: for a server on loopback and for a client. All are PEM files.
+/// Certificate authority with a server certificate for loopback and a client certificate, as PEM files.
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
@@ -19,7 +19,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Makes all of them anew, so that those of two calls do not trust each other.
+    /// Generates all certificates. Those of two calls do not trust each other.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut authority = CertificateParams::default();
@@ -35,12 +35,12 @@ impl Certificates {
         all
     }
 
-    /// Gives servers that are started from now on a certificate for another host.
+    /// Gives servers started from now on a certificate for another host.
     pub fn sign_for_other_host(&self) {
         self.sign_server(&["elsewhere.example"], (4096, 1, 1));
     }
 
-    /// Gives servers that are started from now on a certificate that has expired.
+    /// Gives servers started from now on an expired certificate.
     pub fn sign_expired(&self) {
         self.sign_server(HOSTS, (2001, 1, 1));
     }
@@ -61,8 +61,8 @@ impl Certificates {
         std::fs::write(self.file(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    /// A certificate for `localhost` and its key, signed by itself and an authority's, as `openssl req -x509` makes them
-    /// unless it is told otherwise.
+    /// Generates a self-signed certificate for `localhost` with the CA flag, as `openssl req -x509` does by default, and
+    /// its key.
     pub fn self_signed(&self) -> (PathBuf, PathBuf) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -73,32 +73,32 @@ impl Certificates {
         (file, key_file)
     }
 
-    /// The authority's certificate.
+    /// Returns the path of the authority's certificate.
     pub fn ca(&self) -> PathBuf {
         self.file("ca.pem")
     }
 
-    /// The client's certificate.
+    /// Returns the path of the client's certificate.
     pub fn client(&self) -> PathBuf {
         self.file("client.pem")
     }
 
-    /// The client's key.
+    /// Returns the path of the client's key.
     pub fn client_key(&self) -> PathBuf {
         self.file("client.key")
     }
 
-    /// The server's certificate, for `localhost` and 127.0.0.1.
+    /// Returns the path of the server's certificate, for `localhost` and 127.0.0.1.
     pub fn server(&self) -> PathBuf {
         self.file("server.pem")
     }
 
-    /// The server's key.
+    /// Returns the path of the server's key.
     pub fn server_key(&self) -> PathBuf {
         self.file("server.key")
     }
 
-    /// What a redis-server needs to be told to show them; the port apart.
+    /// Returns the TLS arguments of a redis-server, except the port.
     pub fn server_arguments(&self, clients_must_show_theirs: bool) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let clients = if clients_must_show_theirs { "yes" } else { "no" };
@@ -114,7 +114,7 @@ impl Certificates {
         ]
     }
 
-    /// The folder that they are in.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,4 @@
-//! The proxy fails as told, and only so.
+//! The proxy injects the configured faults and no others.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn connect(proxy: &FaultProxy) -> Connection {
     redis::Client::open(proxy.url()).unwrap().get_connection().unwrap()
 }
 
-/// A script that counts how often it ran.
+/// Script that counts its runs.
 fn eval(connection: &mut Connection) -> RedisResult<i64> {
     redis::cmd("EVAL").arg("return redis.call('INCR', KEYS[1])").arg(1).arg("n").query(connection)
 }
@@ -28,7 +28,7 @@ fn ran(redis: &RedisServer) -> Option<i64> {
 }
 
 #[test]
-fn what_is_not_struck_passes() {
+fn unaffected_commands_pass() {
     let (redis, proxy) = both();
     let mut connection = connect(&proxy);
     assert_eq!(eval(&mut connection).unwrap(), 1);
@@ -39,7 +39,7 @@ fn what_is_not_struck_passes() {
 }
 
 #[test]
-fn an_error_takes_the_place_of_one_reply_of_many() {
+fn an_error_replaces_one_reply_of_many() {
     let (redis, proxy) = both();
     let mut raw = TcpStream::connect(proxy.address).unwrap();
     proxy.once(Fault::error("OOM for a test"));
@@ -54,7 +54,7 @@ fn an_error_takes_the_place_of_one_reply_of_many() {
 }
 
 #[test]
-fn replies_come_late_in_their_order() {
+fn delayed_replies_keep_their_order() {
     let (_redis, proxy) = both();
     let mut connection = connect(&proxy);
     proxy.set(Fault::Delay(Duration::from_millis(50)));
@@ -66,7 +66,7 @@ fn replies_come_late_in_their_order() {
 }
 
 #[test]
-fn a_reply_that_is_held_back_was_earned() {
+fn a_held_reply_belongs_to_a_call_that_ran() {
     let (redis, proxy) = both();
     let mut connection = connect(&proxy);
     proxy.set(Fault::HoldReplies);
@@ -78,7 +78,7 @@ fn a_reply_that_is_held_back_was_earned() {
 }
 
 #[test]
-fn a_call_that_is_held_back_runs_afterwards() {
+fn a_held_call_runs_afterwards() {
     let (redis, proxy) = both();
     let mut connection = connect(&proxy);
     for fault in [Fault::HoldCommands(b"INCR"), Fault::BlackHole] {
@@ -98,7 +98,7 @@ fn a_call_that_is_held_back_runs_afterwards() {
 }
 
 #[test]
-fn what_comes_back_is_no_reply() {
+fn invalid_replies_are_errors() {
     let (redis, proxy) = both();
     for fault in [Fault::Cut, Fault::garbage(), Fault::wrong_type(), Fault::huge_list()] {
         let mut connection = connect(&proxy);
@@ -111,15 +111,15 @@ fn what_comes_back_is_no_reply() {
 }
 
 #[test]
-fn connections_are_refused_and_reset_and_then_taken_again() {
+fn connections_are_refused_and_reset_and_accepted_again() {
     let (_redis, proxy) = both();
     let mut connection = connect(&proxy);
     proxy.set(Fault::Refuse);
-    eventually("nobody listens", || TcpStream::connect(proxy.address).is_err());
+    eventually("the port is closed", || TcpStream::connect(proxy.address).is_err());
     assert!(eval(&mut connection).is_err());
     eventually("no connection is left", || proxy.live() == 0);
     proxy.set(Fault::Pass);
-    eventually("somebody listens", || TcpStream::connect(proxy.address).is_ok());
+    eventually("the port is open", || TcpStream::connect(proxy.address).is_ok());
     let mut connection = connect(&proxy);
     proxy.reset_connections();
     assert!(eval(&mut connection).is_err());
@@ -127,7 +127,7 @@ fn connections_are_refused_and_reset_and_then_taken_again() {
 }
 
 #[test]
-fn a_redis_that_ends_ends_its_connections() {
+fn connections_end_with_redis() {
     let (mut redis, proxy) = both();
     let mut connection = connect(&proxy);
     assert!(eval(&mut connection).is_ok());

@@ -1,4 +1,4 @@
-//! The topologies are what tests take them for.
+//! Behaviour of the test topologies.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use tollgate_test_support::{Certificates, Cluster, Passwords, RedisServer, Sentinels, eventually};
 
-/// The code of the error that a command gets.
+/// Returns the error code of a command.
 fn error(node: &RedisServer, command: &[&str]) -> String {
     node.query::<redis::Value>(command).unwrap_err().code().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn a_cluster_replaces_a_primary_that_is_silent() {
+fn a_cluster_replaces_an_unresponsive_primary() {
     let start = Instant::now();
     let cluster = Cluster::start();
     println!("six nodes after {:?}", start.elapsed());
@@ -29,7 +29,7 @@ fn a_cluster_replaces_a_primary_that_is_silent() {
 }
 
 #[test]
-fn a_slot_can_be_held_half_way() {
+fn a_slot_migration_can_be_paused() {
     let cluster = Cluster::primaries();
     let slot = cluster.slot("{a}1");
     let from = cluster.primary_of(slot);
@@ -52,7 +52,7 @@ fn a_slot_can_be_held_half_way() {
 }
 
 #[test]
-fn sentinels_replace_a_primary_that_is_gone() {
+fn sentinels_replace_a_killed_primary() {
     let start = Instant::now();
     let mut group = Sentinels::start_with(Passwords { data: Some("d"), sentinels: Some("s") }, &[]);
     println!("three servers and three sentinels after {:?}", start.elapsed());
@@ -70,7 +70,7 @@ fn sentinels_replace_a_primary_that_is_gone() {
 }
 
 #[test]
-fn tls_shows_and_wants_certificates() {
+fn tls_presents_and_requires_certificates() {
     let certificates = Certificates::new();
     let stranger = Certificates::new();
     let server = RedisServer::start_tls(&certificates, true, &[]);
@@ -89,7 +89,7 @@ fn tls_shows_and_wants_certificates() {
 }
 
 #[test]
-fn a_server_keeps_its_port_and_its_data_if_told_and_listens_on_a_socket() {
+fn a_server_keeps_its_port_and_persistent_data_and_listens_on_a_socket() {
     let mut server = RedisServer::start_with(&["--user", "u", "on", ">p", "~a*", "+get"]);
     server.query::<()>(&["SET", "a", "1"]).unwrap();
     let socket = server.socket();

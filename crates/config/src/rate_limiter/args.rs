@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tollgate_limiter::rule::MOST;
+use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use crate::de::canonical;
 use crate::de::units::parse_time;
@@ -176,10 +176,12 @@ impl<'w> Section<'w> {
     /// A whole number.
     pub(super) fn number(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<u64>, ()> {
         let Some(arg) = self.get(name, diagnostics) else { return if self.has(name) { Err(()) } else { Ok(None) } };
-        arg.value.trim().parse().ok().filter(|number| *number <= MOST).map(Some).ok_or_else(|| {
+        arg.value.trim().parse().ok().filter(|number| *number <= MAX_SAFE_INTEGER).map(Some).ok_or_else(|| {
             let fraction = arg.value.contains('.');
-            let found = diagnostics
-                .error(arg.span, format!("`{name}` must be a whole number up to {MOST}, found `{}`", arg.value));
+            let found = diagnostics.error(
+                arg.span,
+                format!("`{name}` must be a whole number up to {MAX_SAFE_INTEGER}, found `{}`", arg.value),
+            );
             if fraction && canonical(name).ends_with("rate") {
                 found.help("for less than one a second give it a longer `period`: rate 1, period 1m is one a minute");
             }

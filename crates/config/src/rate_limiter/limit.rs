@@ -2,7 +2,7 @@
 
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
-use tollgate_limiter::rule::{MOST, Rule};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule};
 use tollgate_limiter::store::MAX_CHECKS;
 
 use crate::de::units::parse_size;
@@ -154,7 +154,7 @@ pub(super) fn enforcement(section: &Section<'_>, diagnostics: &mut Diagnostics) 
 /// What a request takes: `cost`, `requested-tokens` and `max-cost`.
 fn cost(section: &Section<'_>, span: Span, diagnostics: &mut Diagnostics) -> Option<Cost> {
     let tokens = section.number("requested-tokens", diagnostics).ok()?;
-    let most = section.number("max-cost", diagnostics).ok()?.unwrap_or(MOST);
+    let most = section.number("max-cost", diagnostics).ok()?.unwrap_or(MAX_SAFE_INTEGER);
     let written = section.get("cost", diagnostics);
     let mut cost = Cost { source: CostSource::Fixed, tokens: tokens.unwrap_or(1), most };
     if let Some(arg) = written {

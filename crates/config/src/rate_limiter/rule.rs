@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_limiter::rule::{
-    Algorithm, Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, MOST, Quota, Rule, RuleError,
+    Algorithm, Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, MAX_SAFE_INTEGER, Quota, Rule, RuleError,
     SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
 
@@ -232,7 +232,7 @@ impl Reader<'_, '_> {
         let rate = self.needed(rate.ok()?, "rate", example, diagnostics)?;
         let period = period.ok()?.unwrap_or(Duration::from_secs(1));
         let max_wait = max_wait.ok()?.unwrap_or(Duration::from_secs(1));
-        let rule = LeakyBucket::new(rate, period, max_wait, max_queue.ok()?.unwrap_or(MOST));
+        let rule = LeakyBucket::new(rate, period, max_wait, max_queue.ok()?.unwrap_or(MAX_SAFE_INTEGER));
         let warm_up = warm_up.ok()?.unwrap_or_default();
         Some(rule.and_then(|rule| rule.warm_up(warm_up)))
     }

@@ -1,4 +1,4 @@
-//! Who takes part: the memory store and governor under the same rule, and the loop that asks them.
+//! Competitors: the memory store and governor under the same rule, and the loop that calls them.
 
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -16,29 +16,29 @@ use tollgate_limiter::rule::{
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::{Check, Decision, Store};
 
-/// Tokens a second, and a burst that no run spends: every check is admitted.
+/// Rate per second, with a burst that no run uses up: every check is admitted.
 const RATE: u32 = 1_000;
 const BURST: u32 = 4_000_000_000;
 
-/// A decision on a key, by name and by number.
+/// Decision about a key, given as text and as number.
 pub(crate) type Decide = Box<dyn Fn(&str, u64) -> bool + Sync>;
 
-/// Makes one and asks it for so many keys once each.
+/// Creates a competitor and checks each of the keys once.
 pub(crate) type Make = fn(u64) -> Decide;
 
-/// The rule that everybody holds every key to, or the nearest that an algorithm has to it.
+/// Rule of all competitors, or the closest one of an algorithm.
 fn bucket() -> TokenBucket {
     TokenBucket::per_second(RATE.into(), BURST.into()).unwrap()
 }
 
-/// Turns so close together that nobody is denied, and waits that nobody keeps: what is measured is the decision.
-fn pace() -> LeakyBucket {
+/// Interval short enough that no request is denied. Waits are ignored, since the benchmark measures decisions.
+fn leaky_bucket() -> LeakyBucket {
     LeakyBucket::new(1_000_000, Duration::from_secs(1), HOUR, 1_000_000_000_000).unwrap()
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Everyone, by name. The first asks nobody: what it takes is the loop's own and in everyone's time.
+/// All competitors by name. The first is the empty loop; its time is included in all others.
 pub(crate) const ALL: [(&str, Make); 13] = [
     ("the loop alone", |_| Box::new(|key, number| black_box(key).len() as u64 != black_box(number) + 1_000_000_000)),
     ("token-bucket", |keys| tollgate(keys, vec![Rule::TokenBucket(bucket())])),
@@ -47,14 +47,14 @@ pub(crate) const ALL: [(&str, Make); 13] = [
         tollgate(keys, vec![Rule::FixedWindow(FixedWindow::new(BURST.into(), HOUR, Align::First).unwrap())])
     }),
     ("sliding-window-log", |keys| {
-        // A log holds a million entries; one key alone would have that in a second.
+        // A log has at most a million entries, which one key would reach in a second.
         let window = if keys < 100_000 { Duration::from_millis(50) } else { HOUR };
         tollgate(keys, vec![Rule::SlidingWindowLog(SlidingWindowLog::new(1_000_000, window).unwrap())])
     }),
     ("sliding-window-counter", |keys| {
         tollgate(keys, vec![Rule::SlidingWindowCounter(SlidingWindowCounter::new(BURST.into(), HOUR).unwrap())])
     }),
-    ("leaky-bucket", |keys| tollgate(keys, vec![Rule::LeakyBucket(pace())])),
+    ("leaky-bucket", |keys| tollgate(keys, vec![Rule::LeakyBucket(leaky_bucket())])),
     ("quota", |keys| tollgate(keys, vec![Rule::Quota(Stock::new(BURST.into()).unwrap())])),
     ("three gcra rules", |keys| tollgate(keys, vec![Rule::Gcra(bucket()); 3])),
     ("governor String", by_text::<QuantaClock>),
@@ -66,7 +66,7 @@ pub(crate) const ALL: [(&str, Make); 13] = [
 fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
     const SCOPES: [&str; 3] = ["orders", "orders#minute", "orders#hour"];
     let store = MemoryStore::new(NonZeroUsize::new(4_000_000).unwrap());
-    // A quarter of an hour's tokens, since the place of a bucket that is full again goes to the next new key.
+    // Enough tokens for a quarter of an hour: a full bucket would yield its slot to the next new key.
     let first = match rules[0] {
         Rule::TokenBucket(_) | Rule::Gcra(_) => 1_000_000,
         Rule::LeakyBucket(_) => 900_000_000,
@@ -98,7 +98,7 @@ where
 {
     let limiter: RateLimiter<String, DashMapStateStore<String>, C, NoOpMiddleware<C::Instant>> =
         RateLimiter::new(quota(), DashMapStateStore::default(), C::default());
-    // It wants an owned key to look up.
+    // The lookup needs an owned key.
     let ask = move |key: &str, _| limiter.check_key(&key.to_owned()).is_ok();
     (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, n))));
     Box::new(ask)
@@ -115,8 +115,8 @@ where
     Box::new(ask)
 }
 
-/// Calls `f` with key `n`: 21 bytes on the stack, as a gateway has just read them. (An array of all keys would have its
-/// own cache misses in everyone's time.)
+/// Calls `f` with key `n`: 21 bytes on the stack, as in a gateway that has just read them. An array of all keys would add
+/// its own cache misses.
 #[inline]
 pub(crate) fn with_key<T>(n: u64, f: impl FnOnce(&str) -> T) -> T {
     let mut key = *b"client-10.10.10.0:...";
@@ -126,8 +126,8 @@ pub(crate) fn with_key<T>(n: u64, f: impl FnOnce(&str) -> T) -> T {
     f(str::from_utf8(&key).unwrap())
 }
 
-/// The time that `checks` of random keys take each of so many threads, as a mean; each brings who it asks. The second
-/// is the time on a processor, which other processes do not lengthen (nor does waiting asleep).
+/// Returns the mean time of `checks` of random keys per thread, and the processor time, which excludes other processes and
+/// sleeping.
 pub(crate) fn timed(deciders: &[&Decide], keys: u64, checks: u64) -> [Duration; 2] {
     let barrier = Barrier::new(deciders.len());
     let run = |decide: &Decide, seed: u64| {
@@ -152,7 +152,7 @@ pub(crate) fn timed(deciders: &[&Decide], keys: u64, checks: u64) -> [Duration; 
     })
 }
 
-/// The time that this thread has spent on a processor: proc_pid_schedstat(5).
+/// Returns the processor time of this thread: proc_pid_schedstat(5).
 fn on_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default())

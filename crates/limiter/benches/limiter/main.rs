@@ -1,7 +1,7 @@
-//! The memory store beside governor: time a decision, and bytes a key.
+//! The memory store compared with governor: time per decision and bytes per key.
 //!
-//! `cargo bench -p tollgate-filters --bench limiter` (criterion, one after the other), or with `-- --rounds 9` in turn,
-//! nine times, for a machine whose speed changes; with `-- --test` each runs once. README.md says what came out.
+//! `cargo bench -p tollgate-limiter --bench limiter` runs criterion. `-- --rounds 9` runs nine rounds in turn, for machines
+//! with varying speed. `-- --test` runs each benchmark once. Results are in `benches/README.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs, unsafe_code)]
 
@@ -20,8 +20,8 @@ const MILLION: u64 = 1_000_000;
 /// Numbers of keys.
 const SIZES: [(&str, u64); 3] = [("1 key", 1), ("10,000 keys", 10_000), ("1,000,000 keys", MILLION)];
 
-/// Counts what is allocated while it is told to, for the bytes a key takes. (Counting always would make those who
-/// allocate look slow.)
+/// Counts allocated bytes while enabled, to measure bytes per key. Counting always would slow down allocating
+/// competitors.
 struct Counting;
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
@@ -30,13 +30,13 @@ static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if COUNTS.load(Ordering::Relaxed) {
             ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
         if COUNTS.load(Ordering::Relaxed) {
             ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,25 +1,25 @@
-//! Everyone in turn, many times: what the machine does meanwhile happens to all of them.
+//! Rounds in turn, so that changes of the machine affect all competitors equally.
 
 use std::time::Duration;
 
 use crate::SIZES;
 use crate::contest::{ALL, Decide, timed};
 
-/// How long a turn should take.
+/// Target duration of a turn.
 const TURN: Duration = Duration::from_millis(100);
 
-/// One row of the table: who, and with whom.
+/// Row of the table: a competitor, with a shared store or one per thread.
 struct Case {
     who: String,
     deciders: Vec<Decide>,
     checks: u64,
 }
 
-/// Prints a table of ns a check of each thread: the median of the time on a processor (and of the time by the clock).
+/// Prints a table of ns per check and thread: medians of the processor time and of the wall time.
 pub(crate) fn run(rounds: usize) {
     for (size, keys) in SIZES {
         let mut cases: Vec<Case> = ALL.iter().map(|(who, make)| Case::new(who, vec![make(keys)])).collect();
-        // Two threads that share nothing: what two of them cost on this machine whatever the store does.
+        // Two threads without shared state: the control for contention of the machine itself.
         cases.push(Case::new("token-bucket, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
         let mut table: Vec<[Vec<[f64; 2]>; 2]> = cases.iter().map(|_| [Vec::new(), Vec::new()]).collect();
         for _ in 0..rounds {
@@ -50,7 +50,7 @@ impl Case {
         Self { who: who.to_owned(), deciders, checks: 10_000 }
     }
 
-    /// Nanoseconds a check of each thread.
+    /// Nanoseconds per check and thread.
     fn turn(&mut self, threads: usize, keys: u64) -> [f64; 2] {
         let deciders: Vec<&Decide> = self.deciders.iter().cycle().take(threads).collect();
         let ns = timed(&deciders, keys, self.checks).map(|time| time.as_nanos() as f64 / self.checks as f64);

@@ -1,9 +1,9 @@
-//! The limiter of `tollgate-limiter`, built once more with the locks and atomics of [shuttle] in its store in memory, so
-//! that `tests/memory.rs` can try out the orders in which threads may come. The normal build knows nothing of it.
+//! The sources of `tollgate-limiter`, built with the locks and atomics of [shuttle] in the memory store, so that
+//! `tests/memory.rs` can test thread interleavings. The normal build is not affected.
 //!
 //! [shuttle]: https://docs.rs/shuttle
 
-// The unit tests of the sources run where those belong.
+// The unit tests of the sources run in their own crate.
 #![cfg(not(test))]
 
 #[path = "../../src/algorithm/mod.rs"]

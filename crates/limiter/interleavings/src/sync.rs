@@ -1,5 +1,5 @@
-//! In the stead of `crates/limiter/src/sync.rs`: locks and atomics at each of which shuttle may let another thread go first. Its atomics
-//! are sequentially consistent whatever is asked of them: it is orders of threads that are tried out, not of memory.
+//! Replacement of `crates/limiter/src/sync.rs` with locks and atomics at which shuttle can switch threads. Its atomics are
+//! always sequentially consistent: it tests orders of threads, not memory orderings.
 
 pub(crate) use shuttle::sync::MutexGuard;
 pub(crate) use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// The same in every run, so that a failing order can be repeated.
+/// Returns a constant key, so that a failing schedule can be repeated.
 pub(crate) fn random_key() -> [u8; 16] {
     *b"always the same!"
 }

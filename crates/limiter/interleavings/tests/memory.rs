@@ -1,4 +1,4 @@
-//! The store in memory under two or three threads, in as many orders as `TOLLGATE_ORDERS` says (1,000). A failure prints
+//! Interleavings of two or three threads in the memory store. `TOLLGATE_ORDERS` sets their number (1,000). A failure prints
 //! the schedule that repeats it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -41,7 +41,7 @@ impl World {
             .collect();
         match self.store.decide(&checks) {
             Decision::Ready(verdict) => verdict.is_allowed().into(),
-            Decision::Pending(_) => panic!("memory never waits"),
+            Decision::Pending(_) => panic!("the memory store decides immediately"),
         }
     }
 
@@ -50,14 +50,14 @@ impl World {
     }
 }
 
-/// Runs `check` in orders that are drawn at random, and in such that are rare then.
+/// Runs `check` in random orders, and in orders that are rare among them (PCT).
 fn in_many_orders(check: fn()) {
     let orders = std::env::var("TOLLGATE_ORDERS").map_or(1_000, |orders| orders.parse().unwrap());
     shuttle::check_random(check, orders / 2);
     shuttle::check_pct(check, orders / 2, 3);
 }
 
-/// Runs all at once and adds up what they come to.
+/// Runs all tasks concurrently and returns the sum of their results.
 fn together(tasks: Vec<Task>) -> u64 {
     let threads: Vec<_> = tasks.into_iter().map(shuttle::thread::spawn).collect();
     threads.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -89,14 +89,14 @@ fn keys_around_the_cap_share_one_burst_and_len_is_exact() {
                 admitted
             })
         };
-        // Two find room; the other three share one burst, whoever they are.
+        // Two keys have room; the other three share one burst.
         assert_eq!(together(vec![two("a", "b"), two("c", "d"), two("e", "a")]), 3);
         assert_eq!(world.store.len(), 2);
     });
 }
 
 #[test]
-fn a_key_that_finds_room_again_takes_its_debt_along() {
+fn a_key_that_finds_room_again_inherits_its_deficit() {
     in_many_orders(|| {
         let world = world(1);
         assert_eq!(world.ask("first", &bucket(1)), 1);
@@ -113,7 +113,7 @@ fn a_key_that_finds_room_again_takes_its_debt_along() {
 }
 
 #[test]
-fn a_list_takes_all_or_nothing_beside_single_rules() {
+fn a_list_consumes_all_or_nothing_beside_single_rules() {
     in_many_orders(|| {
         let world = world(100);
         let both = || {
@@ -126,12 +126,12 @@ fn a_list_takes_all_or_nothing_beside_single_rules() {
         let alone = task(&world, |world| world.ask_all(&[("t", "k", &hour(2))]));
         assert_eq!(together(vec![both(), both(), alone]), 2);
         let left = (0..10).map(|_| world.ask_all(&[("w", "k", &bucket(9))])).sum::<u64>();
-        assert!((7..=8).contains(&left), "a denied list took of the wide rule: {left} are left");
+        assert!((7..=8).contains(&left), "a denied list consumed tokens of the wide rule: {left} remain");
     });
 }
 
 #[test]
-fn lists_around_the_cap_pass_no_bound() {
+fn lists_around_the_cap_exceed_no_bound() {
     in_many_orders(|| {
         let world = world(2);
         let list = |id: &'static str| {
@@ -141,7 +141,7 @@ fn lists_around_the_cap_pass_no_bound() {
             })
         };
         let admitted = together(vec![list("a"), list("b"), list("c")]);
-        // Two of each key that has room for itself, and two of what is shared, under either rule.
+        // Two of each key with room, and two of the shared state, under either rule.
         assert!((2..=6).contains(&admitted), "{admitted}");
         assert_eq!(world.store.len(), 2);
         for id in ["a", "b", "c"] {
@@ -151,7 +151,7 @@ fn lists_around_the_cap_pass_no_bound() {
 }
 
 #[test]
-fn len_is_exact_beside_a_sweeper() {
+fn len_is_exact_during_concurrent_sweeps() {
     in_many_orders(|| {
         let world = world(3);
         let fill =

@@ -1,173 +1,181 @@
-//! The leaky bucket as a queue: requests are given turns at even intervals, and wait for them.
+//! Leaky bucket as a queue: requests get turns at even intervals and wait for them.
 //!
 //! Sources: nginx's `limit_req` (a queue of bounded length), Sentinel's pacing (a bounded wait) and Guava's
-//! `SmoothRateLimiter` (what is kept is when the next turn is, so that whoever takes much makes those behind him wait;
-//! and the warm-up). Unlike all three a request that leaves while it waits gives its turn back, and a later one takes it.
+//! `SmoothRateLimiter` (the state is the next free turn, so a costly request delays later ones; and the warm-up).
+//! Unlike in all three, a request that leaves while it waits returns its turn, and a later request can take it.
 //!
-//! Two turns are never closer than the interval, whatever is given back. Without a warm-up a turn takes exactly one
-//! interval for each token of its cost.
+//! Two turns are never closer than the interval, even after returned turns. Without a warm-up, a turn lasts exactly one
+//! interval per token of its cost.
 
-mod line;
+mod state;
 
-pub use self::line::Line;
-use self::line::{Free, Warmth};
-use super::{Algorithm, Answer, Moment, State};
+pub use self::state::QueueState;
+use self::state::{Gap, WarmUpState};
+use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{LeakyBucket, WarmUp};
 
-/// Gaps that are remembered at most. Turns given back beyond that pass unused.
-const MOST_GAPS: usize = 32;
+/// Largest number of stored gaps. Further returned turns expire unused.
+const MAX_GAPS: usize = 32;
 
 impl Algorithm for LeakyBucket {
-    type State = Line;
-    type Change = Line;
+    type State = QueueState;
+    type Change = QueueState;
 
-    /// An allowed request's `delay` is how long it has to wait for its turn, and `counted_at_us` when that is. A denial
-    /// writes only when the clock was set back: the whole line then moves along with it, or nobody would get a turn
-    /// until the clock is where it was. A changed rule leaves the turns that were given as they are.
-    fn decide(&self, state: Option<&Line>, now: Moment, cost: u64) -> (Answer, Option<Line>) {
+    /// For an allowed request, `delay` is the wait for its turn and `counted_at_us` the time of the turn.
+    ///
+    /// A denial writes only if the clock was set back. The whole queue then moves with the clock; otherwise no request
+    /// would get a turn until the clock has caught up. A changed rule does not move assigned turns.
+    fn decide(&self, state: Option<&QueueState>, now: Moment, cost: u64) -> (RuleVerdict, Option<QueueState>) {
         let now_us = now.now_us;
-        let (mut line, is_stale) = self.line_at(state, now_us);
+        let (mut queue, is_stale) = self.queue_at(state, now_us);
         if cost == 0 {
-            let answer = Answer::allowed(self.places(&line, now_us), line.free_at_us - now_us, now);
-            return (answer, is_stale.then(|| self.kept(line, now_us)));
+            let verdict = RuleVerdict::allowed(self.free_places(&queue, now_us), queue.free_at_us - now_us, now);
+            return (verdict, is_stale.then(|| self.to_state(queue, now_us)));
         }
-        let denied = |line: Present, retry_after_us| {
-            let answer = Answer::denied(self.places(&line, now_us), retry_after_us, line.free_at_us - now_us, now);
-            (answer, is_stale.then(|| self.kept(line, now_us)))
+        let denied = |queue: Queue, retry_after_us| {
+            let verdict =
+                RuleVerdict::denied(self.free_places(&queue, now_us), retry_after_us, queue.free_at_us - now_us, now);
+            (verdict, is_stale.then(|| self.to_state(queue, now_us)))
         };
         if cost > self.capacity() {
-            return denied(line, None);
+            return denied(queue, None);
         }
-        let takes_us = cost * self.interval_us();
-        let gap = line.gaps.iter().position(|gap| gap.from_us + takes_us <= gap.to_us);
-        let turn_us = gap.map_or(line.free_at_us, |at| line.gaps[at].from_us);
+        let duration_us = cost * self.interval_us();
+        let gap = queue.gaps.iter().position(|gap| gap.from_us + duration_us <= gap.to_us);
+        let turn_us = gap.map_or(queue.free_at_us, |at| queue.gaps[at].from_us);
         let delay_us = turn_us - now_us;
-        if delay_us > self.reach_us() {
-            return denied(line, Some(delay_us - self.reach_us()));
+        if delay_us > self.max_delay_us() {
+            return denied(queue, Some(delay_us - self.max_delay_us()));
         }
         match gap {
-            Some(at) => line.take_from(at, takes_us),
-            None => self.append(&mut line, cost),
+            Some(at) => queue.take_from(at, duration_us),
+            None => self.append(&mut queue, cost),
         }
-        let answer = Answer::allowed(self.places(&line, now_us), line.free_at_us.saturating_sub(now_us), now);
+        let verdict =
+            RuleVerdict::allowed(self.free_places(&queue, now_us), queue.free_at_us.saturating_sub(now_us), now);
         let delay = std::time::Duration::from_micros(delay_us);
-        (Answer { delay, counted_at_us: turn_us, ..answer }, Some(self.kept(line, now_us)))
+        (RuleVerdict { delay, counted_at_us: turn_us, ..verdict }, Some(self.to_state(queue, now_us)))
     }
 
-    /// Gives back the turn at `counted_at_us` of a request that leaves before it. A turn that has begun is not given
-    /// back, since idle time is not kept. More of a cost moves the end of the line.
-    fn settle(&self, state: Option<&Line>, now: Moment, more: i64, counted_at_us: u64) -> Option<Line> {
-        let (mut line, is_stale) = self.line_at(state, now.now_us);
+    /// Returns the turn at `counted_at_us` of a request that leaves before it. A turn that has begun cannot be
+    /// returned, since idle time is not stored. A higher cost moves the end of the queue.
+    fn settle(&self, state: Option<&QueueState>, now: Moment, more: i64, counted_at_us: u64) -> Option<QueueState> {
+        let (mut queue, is_stale) = self.queue_at(state, now.now_us);
         let changed = if more < 0 {
             let to_us = more.unsigned_abs().saturating_mul(self.interval_us()).saturating_add(counted_at_us);
-            counted_at_us > now.now_us && line.give_back(Free { from_us: counted_at_us, to_us }, now.now_us)
+            counted_at_us > now.now_us && queue.give_back(Gap { from_us: counted_at_us, to_us }, now.now_us)
         } else {
-            let takes = more.unsigned_abs().min(self.places_behind(&line, now.now_us));
-            self.append(&mut line, takes);
-            takes > 0
+            let cost = more.unsigned_abs().min(self.places_at_end(&queue, now.now_us));
+            self.append(&mut queue, cost);
+            cost > 0
         };
-        (changed || is_stale).then(|| self.kept(line, now.now_us))
+        (changed || is_stale).then(|| self.to_state(queue, now.now_us))
     }
 
     #[inline]
-    fn apply(_: Option<Line>, change: Line) -> Line {
+    fn apply(_: Option<QueueState>, change: QueueState) -> QueueState {
         change
     }
 }
 
-/// A line as it is at some time: nothing in it is past.
+/// Queue at a given time: without turns and gaps in the past.
 #[derive(Clone, Debug, Default)]
-struct Present {
-    /// When the turn behind all that were given is, at the earliest now.
+struct Queue {
+    /// Next free turn at the end of the queue, now at the earliest.
     free_at_us: u64,
-    /// Permits that idle time has stored.
+    /// Permits stored during idle time.
     permits: f64,
-    /// Turns that were given back, in order, not touching each other nor the end of the line.
-    gaps: Vec<Free>,
+    /// Returned turns in order. They touch neither each other nor the end of the queue.
+    gaps: Vec<Gap>,
 }
 
 impl LeakyBucket {
-    /// What was kept as it is at `now_us`, and whether the clock was set back since.
-    fn line_at(&self, state: Option<&Line>, now_us: u64) -> (Present, bool) {
-        let warm_up = self.warm_up_numbers();
-        let most = warm_up.map_or(0.0, |warm_up| warm_up.most);
-        let fresh = Present { free_at_us: now_us, permits: most, gaps: Vec::new() };
-        let Some(line) = state else { return (fresh, false) };
-        let back_us = line.at_us.saturating_sub(now_us);
-        if line.rests_at_us() - back_us <= now_us {
+    /// Returns the queue at `now_us`, and true if the clock was set back since the state was written.
+    fn queue_at(&self, state: Option<&QueueState>, now_us: u64) -> (Queue, bool) {
+        let warm_up = self.warm_up_curve();
+        let most = warm_up.map_or(0.0, |warm_up| warm_up.max_permits);
+        let fresh = Queue { free_at_us: now_us, permits: most, gaps: Vec::new() };
+        let Some(queue) = state else { return (fresh, false) };
+        let back_us = queue.at_us.saturating_sub(now_us);
+        if queue.expires_at_us() - back_us <= now_us {
             return (fresh, false);
         }
-        let free_at_us = line.free_at_us - back_us;
-        let gaps = line.gaps().iter().map(|gap| gap.moved_back(back_us)).filter(|gap| gap.to_us > now_us);
-        let gaps = gaps.map(|gap| Free { from_us: gap.from_us.max(now_us), ..gap }).collect();
-        let permits = match (warm_up, line.warmth()) {
+        let free_at_us = queue.free_at_us - back_us;
+        let gaps = queue.gaps().iter().map(|gap| gap.moved_back(back_us)).filter(|gap| gap.to_us > now_us);
+        let gaps = gaps.map(|gap| Gap { from_us: gap.from_us.max(now_us), ..gap }).collect();
+        let permits = match (warm_up, queue.warm_up()) {
             (Some(warm_up), Some(warmth)) => warm_up.permits_at(warmth, free_at_us, now_us),
             _ => most,
         };
-        (Present { free_at_us: free_at_us.max(now_us), permits, gaps }, back_us > 0)
+        (Queue { free_at_us: free_at_us.max(now_us), permits, gaps }, back_us > 0)
     }
 
-    /// Gives the turn behind all others to a request that costs so much.
-    fn append(&self, line: &mut Present, cost: u64) {
+    /// Assigns the turn at the end of the queue to a request of `cost` tokens.
+    fn append(&self, queue: &mut Queue, cost: u64) {
         let least_us = cost * self.interval_us();
-        let takes_us = self.warm_up_numbers().map_or(0, |warm_up| warm_up.spend(&mut line.permits, cost));
-        line.free_at_us += takes_us.max(least_us);
+        let duration_us = self.warm_up_curve().map_or(0, |warm_up| warm_up.spend(&mut queue.permits, cost));
+        queue.free_at_us += duration_us.max(least_us);
     }
 
-    /// Free places in the queue behind the last request, the turn at hand included.
-    fn places_behind(&self, line: &Present, now_us: u64) -> u64 {
-        let last_us = now_us + self.reach_us();
-        last_us.checked_sub(line.free_at_us).map_or(0, |us| us / self.interval_us() + 1)
+    /// Returns the free places after the last request, including the current turn.
+    fn places_at_end(&self, queue: &Queue, now_us: u64) -> u64 {
+        let last_us = now_us + self.max_delay_us();
+        last_us.checked_sub(queue.free_at_us).map_or(0, |us| us / self.interval_us() + 1)
     }
 
-    /// Free places in the queue, gaps included.
-    fn places(&self, line: &Present, now_us: u64) -> u64 {
-        let last_us = now_us + self.reach_us() + self.interval_us();
-        let in_gap = |gap: &Free| gap.to_us.min(last_us).saturating_sub(gap.from_us) / self.interval_us();
-        self.places_behind(line, now_us) + line.gaps.iter().map(in_gap).sum::<u64>()
+    /// Returns all free places in the queue, including gaps.
+    fn free_places(&self, queue: &Queue, now_us: u64) -> u64 {
+        let last_us = now_us + self.max_delay_us() + self.interval_us();
+        let in_gap = |gap: &Gap| gap.to_us.min(last_us).saturating_sub(gap.from_us) / self.interval_us();
+        self.places_at_end(queue, now_us) + queue.gaps.iter().map(in_gap).sum::<u64>()
     }
 
-    /// What is to be kept of a line.
-    fn kept(&self, line: Present, now_us: u64) -> Line {
-        let warmth = self.warm_up_numbers().map(|warm_up| {
-            let cold_in_us = ((warm_up.most - line.permits) * warm_up.cool_down_us).ceil();
-            Warmth { permits: line.permits, most: warm_up.most, cold_at_us: line.free_at_us + cold_in_us as u64 }
+    /// Returns the state to store.
+    fn to_state(&self, queue: Queue, now_us: u64) -> QueueState {
+        let warmth = self.warm_up_curve().map(|warm_up| {
+            let cold_in_us = ((warm_up.max_permits - queue.permits) * warm_up.cool_down_us).ceil();
+            WarmUpState {
+                permits: queue.permits,
+                max_permits: warm_up.max_permits,
+                idle_at_us: queue.free_at_us + cold_in_us as u64,
+            }
         });
-        Line::new(line.free_at_us, now_us, warmth, line.gaps)
+        QueueState::new(queue.free_at_us, now_us, warmth, queue.gaps)
     }
 }
 
-impl Present {
-    /// Takes the first `takes_us` of a gap that is long enough.
-    fn take_from(&mut self, at: usize, takes_us: u64) {
+impl Queue {
+    /// Takes the first `duration_us` of gap `at`, which must be long enough.
+    fn take_from(&mut self, at: usize, duration_us: u64) {
         let gap = &mut self.gaps[at];
-        gap.from_us += takes_us;
+        gap.from_us += duration_us;
         if gap.from_us == gap.to_us {
             self.gaps.remove(at);
         }
     }
 
-    /// Makes a gap of a turn, or shortens the line by it if it is the last. Returns whether that was possible: what is
-    /// free already, or was never given, is not given back.
-    fn give_back(&mut self, turn: Free, now_us: u64) -> bool {
+    /// Turns `turn` into a gap, or shortens the queue if it is the last turn.
+    ///
+    /// Returns false if the turn is already free or was never assigned.
+    fn give_back(&mut self, turn: Gap, now_us: u64) -> bool {
         let at = self.gaps.partition_point(|gap| gap.to_us <= turn.from_us);
         let overlaps = self.gaps.get(at).is_some_and(|gap| gap.from_us < turn.to_us);
         if overlaps || turn.to_us > self.free_at_us {
             return false;
         }
         self.gaps.insert(at, turn);
-        self.join(at);
+        self.merge_with_next(at);
         if let Some(before) = at.checked_sub(1) {
-            self.join(before);
+            self.merge_with_next(before);
         }
         if self.gaps.last().is_some_and(|last| last.to_us == self.free_at_us) {
             self.free_at_us = self.gaps.pop().map_or(self.free_at_us, |last| last.from_us.max(now_us));
         }
-        self.gaps.len() <= MOST_GAPS
+        self.gaps.len() <= MAX_GAPS
     }
 
-    /// Joins a gap with the next one if nothing is between them.
-    fn join(&mut self, at: usize) {
+    /// Merges gap `at` with the next one if they touch.
+    fn merge_with_next(&mut self, at: usize) {
         if let [gap, next, ..] = self.gaps[at..]
             && gap.to_us == next.from_us
         {
@@ -177,39 +185,39 @@ impl Present {
     }
 }
 
-/// As `SmoothWarmingUp` computes, operation by operation; lua/leaky_bucket.lua does the same.
+/// The computations of Guava's `SmoothWarmingUp`, operation by operation, as in lua/leaky_bucket.lua.
 impl WarmUp {
-    /// What idle time until `now_us` has made of the permits (`resync`), and a changed rule (`doSetRate`).
-    fn permits_at(&self, warmth: &Warmth, free_at_us: u64, now_us: u64) -> f64 {
+    /// Returns the permits after idle time until `now_us` (`resync`) and a changed rule (`doSetRate`).
+    fn permits_at(&self, warmth: &WarmUpState, free_at_us: u64, now_us: u64) -> f64 {
         let mut permits = warmth.permits;
-        if warmth.most != self.most {
-            permits = permits * self.most / warmth.most;
+        if warmth.max_permits != self.max_permits {
+            permits = permits * self.max_permits / warmth.max_permits;
         }
         if now_us > free_at_us {
-            permits = self.most.min(permits + (now_us - free_at_us) as f64 / self.cool_down_us);
+            permits = self.max_permits.min(permits + (now_us - free_at_us) as f64 / self.cool_down_us);
         }
         permits
     }
 
-    /// Takes permits for a request that costs so much, and returns how long its turn takes (`reserveEarliestAvailable`).
+    /// Consumes permits for a request of `cost` tokens and returns the duration of its turn (`reserveEarliestAvailable`).
     fn spend(&self, permits: &mut f64, cost: u64) -> u64 {
         let cost = cost as f64;
         let stored = cost.min(*permits);
         let above = *permits - self.threshold;
-        let (mut takes_us, mut rest) = (0.0, stored);
+        let (mut duration_us, mut rest) = (0.0, stored);
         if above > 0.0 {
             let taken = above.min(stored);
             let length = self.interval_at(above) + self.interval_at(above - taken);
-            takes_us = (taken * length / 2.0).floor();
+            duration_us = (taken * length / 2.0).floor();
             rest -= taken;
         }
-        takes_us += (self.interval_us * rest).floor();
-        takes_us += ((cost - stored) * self.interval_us).floor();
+        duration_us += (self.interval_us * rest).floor();
+        duration_us += ((cost - stored) * self.interval_us).floor();
         *permits -= stored;
-        takes_us as u64
+        duration_us as u64
     }
 
-    /// The interval with so many permits above the threshold (`permitsToTime`).
+    /// Returns the interval at `above` permits above the threshold (`permitsToTime`).
     fn interval_at(&self, above: f64) -> f64 {
         self.interval_us + above * self.slope
     }

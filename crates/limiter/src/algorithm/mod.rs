@@ -1,4 +1,4 @@
-//! Pure decisions: a rule, what was kept, a time and a cost in; an answer and what to keep out.
+//! Algorithms as pure functions: from a rule, a state, a time and a cost to a verdict and a change of the state.
 
 pub mod fixed_window;
 pub mod leaky_bucket;
@@ -11,62 +11,66 @@ pub mod token_bucket;
 use std::time::Duration;
 
 pub use self::spec::AlgorithmSpec;
-use super::verdict::{Answer, Outcome};
+use super::verdict::{Outcome, RuleVerdict};
 
-/// When a request is decided.
+/// Time of a decision, on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Microseconds on a clock that runs evenly; everything is counted on it.
+    /// Microseconds on a steady clock, on which all state is kept.
     pub now_us: u64,
-    /// Microseconds since 1970-01-01T00:00Z, for rules with windows that begin on the clock; others get any number.
+    /// Microseconds since 1970-01-01T00:00Z, for rules with windows aligned to the clock. Other rules ignore it.
     pub wall_us: u64,
 }
 
 impl Moment {
-    /// A moment on a clock that shows the time since 1970, such as that of Redis.
+    /// Creates a moment from one clock that counts microseconds since 1970, such as the clock of Redis.
     #[must_use]
     pub fn at(now_us: u64) -> Self {
         Self { now_us, wall_us: now_us }
     }
 }
 
-/// How requests are decided under one kind of rule.
+/// Decisions under one type of rule.
 ///
-/// `state` is what earlier decisions left; `None` is a key that nobody asked for, or that rests.
+/// `state` is the result of earlier decisions; `None` stands for a new or expired key.
 pub trait Algorithm {
-    /// What is kept of a key.
+    /// State of a key.
     type State: State;
-    /// What a decision changes in it: mostly the new state itself.
+    /// Change of a state; for most algorithms the new state itself.
     type Change;
 
-    /// Decides a request that takes `cost`. The change is `None` when there is nothing to keep: a denial takes nothing,
-    /// and writes only what must not be computed from an old rule or a clock gone wrong again.
-    fn decide(&self, state: Option<&Self::State>, now: Moment, cost: u64) -> (Answer, Option<Self::Change>);
+    /// Decides a request of `cost` tokens.
+    ///
+    /// The change is `None` if the state stays as it is. A denial consumes nothing; it changes the state only to
+    /// convert it to a changed rule or a clock that was set back.
+    fn decide(&self, state: Option<&Self::State>, now: Moment, cost: u64) -> (RuleVerdict, Option<Self::Change>);
 
-    /// Corrects what a request took at `counted_at_us`, once its cost is known: a positive `more` takes so much in
-    /// addition, at most what there is; a negative one gives back what is still counted.
+    /// Corrects the tokens of a request counted at `counted_at_us`.
+    ///
+    /// A positive `more` consumes up to that many available tokens; a negative one returns tokens that still count.
     fn settle(&self, state: Option<&Self::State>, now: Moment, more: i64, counted_at_us: u64) -> Option<Self::Change>;
 
-    /// The state after a change.
+    /// Returns the state after a change.
     fn apply(state: Option<Self::State>, change: Self::Change) -> Self::State;
 }
 
-/// What is kept of a key.
+/// State of a key.
 pub trait State: Clone {
-    /// Stands for no state at all.
-    const VACANT: Self;
+    /// Placeholder for no state.
+    const EMPTY: Self;
 
-    /// From when on forgetting it loses nothing; 0 for [`VACANT`](Self::VACANT) alone.
-    fn rests_at_us(&self) -> u64;
+    /// Returns the time from which the state equals no state, so that it can be dropped; 0 only for
+    /// [`EMPTY`](Self::EMPTY).
+    fn expires_at_us(&self) -> u64;
 
-    /// Memory that it owns elsewhere, in bytes.
-    fn owned_bytes(&self) -> usize {
+    /// Returns the heap memory owned by the state, in bytes.
+    fn heap_bytes(&self) -> usize {
         0
     }
 }
 
-impl Answer {
-    /// Allowed at `now`.
+impl RuleVerdict {
+    /// Returns the verdict of a request allowed at `now`.
     #[inline]
     pub(crate) fn allowed(remaining: u64, reset_after_us: u64, now: Moment) -> Self {
         Self {
@@ -78,7 +82,7 @@ impl Answer {
         }
     }
 
-    /// Denied at `now`; `retry_after_us` is `None` when waiting does not help.
+    /// Returns the verdict of a request denied at `now`. `retry_after_us` is `None` if it can never be admitted.
     #[inline]
     pub(crate) fn denied(remaining: u64, retry_after_us: Option<u64>, reset_after_us: u64, now: Moment) -> Self {
         let outcome = match retry_after_us {

@@ -1,21 +1,21 @@
-//! Sliding windows, estimated from two counters.
+//! Sliding window, estimated from two counters.
 //!
-//! Of what was taken in the previous window, the part counts by which it still overlaps with the last `window`. All of
-//! it is decided in whole tokens times ticks (see the rule), so nothing is rounded but the time, down to a tick.
+//! The previous window counts by the fraction that still overlaps with the last `window`. Decisions use whole tokens
+//! times ticks (see the rule), so only the time is rounded, down to a tick.
 
-use super::{Algorithm, Answer, Moment, State};
+use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::SlidingWindowCounter;
 
-/// What is remembered of a key's last two windows.
+/// State of the current and the previous window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// When the current window is over: microseconds.
+    /// End of the current window: microseconds.
     ends_at_us: u64,
-    /// How long it is: microseconds.
+    /// Length of a window: microseconds.
     window_us: u64,
-    /// What was taken in the window before it.
+    /// Tokens consumed in the previous window.
     previous: u64,
-    /// What was taken in it.
+    /// Tokens consumed in the current window.
     current: u64,
 }
 
@@ -23,21 +23,21 @@ impl Algorithm for SlidingWindowCounter {
     type State = Counters;
     type Change = Counters;
 
-    /// A denial writes only when the length of the window changed or the clock was set back.
-    fn decide(&self, state: Option<&Counters>, now: Moment, cost: u64) -> (Answer, Option<Counters>) {
+    /// A denial writes only if the length of the window changed or the clock was set back.
+    fn decide(&self, state: Option<&Counters>, now: Moment, cost: u64) -> (RuleVerdict, Option<Counters>) {
         let (counters, is_stale) = self.counters_at(state, now);
         let left = self.left(&counters, now.now_us);
         if cost <= left {
             let counters = Counters { current: counters.current + cost, ..counters };
-            let answer = Answer::allowed(left - cost, counters.reset_after_us(now.now_us), now);
-            return (answer, (cost > 0 || is_stale).then_some(counters));
+            let verdict = RuleVerdict::allowed(left - cost, counters.reset_after_us(now.now_us), now);
+            return (verdict, (cost > 0 || is_stale).then_some(counters));
         }
         let retry_after_us = (cost <= self.limit()).then(|| self.wait_us(&counters, now.now_us, cost));
-        let answer = Answer::denied(left, retry_after_us, counters.reset_after_us(now.now_us), now);
-        (answer, is_stale.then_some(counters))
+        let verdict = RuleVerdict::denied(left, retry_after_us, counters.reset_after_us(now.now_us), now);
+        (verdict, is_stale.then_some(counters))
     }
 
-    /// Gives back to the window that it was taken in, as long as that one counts.
+    /// Returns tokens to the window in which they were consumed, while that window counts.
     fn settle(&self, state: Option<&Counters>, now: Moment, more: i64, counted_at_us: u64) -> Option<Counters> {
         let (kept, is_stale) = self.counters_at(state, now);
         let Counters { mut previous, mut current, ends_at_us, window_us } = kept;
@@ -60,11 +60,11 @@ impl Algorithm for SlidingWindowCounter {
 }
 
 impl SlidingWindowCounter {
-    /// The counters at `now`, and whether what was kept must be written anew even if nothing is taken. They hold no
-    /// more than the limit each, even if more was taken under a higher one.
+    /// Returns the counters at `now`, and true if they must be written even if nothing is consumed. Each counter is at
+    /// most the limit, even if more was consumed under a higher limit.
     ///
-    /// Windows of another length, or that have not begun because the clock was set back, are counted as if all of it
-    /// had been taken in the window that is current now.
+    /// Tokens of windows of another length, or of windows in the future after a clock change, count as consumed in the
+    /// current window.
     fn counters_at(&self, state: Option<&Counters>, now: Moment) -> (Counters, bool) {
         let window_us = self.window_us();
         let ends_at_us = now.now_us.saturating_add(window_us - now.wall_us % window_us);
@@ -80,7 +80,7 @@ impl SlidingWindowCounter {
         }
     }
 
-    /// Whole tokens that can be taken.
+    /// Returns the whole tokens available.
     fn left(&self, counters: &Counters, now_us: u64) -> u64 {
         let ticks = self.ticks();
         let elapsed = counters.elapsed_us(now_us) / self.tick_us();
@@ -88,14 +88,15 @@ impl SlidingWindowCounter {
         room.saturating_sub(counters.previous * (ticks - elapsed)) / ticks
     }
 
-    /// How long it takes until `cost`, no more than the limit, can be taken by somebody who is alone: up to the tick in
-    /// which enough of the previous window has slid out, in this window or in the next one, where this one is the
-    /// previous.
+    /// Returns the time until `cost`, at most the limit, is available if no other request consumes tokens.
+    ///
+    /// That is the first tick at which enough of the previous window no longer overlaps. It lies in the current window,
+    /// or in the next one, where the current window is the previous.
     fn wait_us(&self, counters: &Counters, now_us: u64, cost: u64) -> u64 {
         let Counters { previous, current, window_us, .. } = *counters;
         let elapsed_us = counters.elapsed_us(now_us);
         let room = (self.limit() - cost) * self.ticks();
-        // The first moment of a window at which `spare` has room for what is left of its `previous` one.
+        // First time within a window at which the overlapping share of `previous` fits into `spare`.
         let passes_at_us = |spare: u64, previous: u64| {
             let may_count = spare.checked_div(previous).unwrap_or(u64::MAX);
             (self.ticks().saturating_sub(may_count) * self.tick_us()).min(window_us)
@@ -108,7 +109,7 @@ impl SlidingWindowCounter {
 }
 
 impl Counters {
-    /// The same as they stand at `now_us`, windows having gone by.
+    /// Returns the counters moved on to the window of `now_us`.
     fn moved_on(&self, now_us: u64) -> Self {
         let Self { ends_at_us, window_us, current, .. } = *self;
         let next_ends_at_us = ends_at_us.saturating_add(window_us);
@@ -121,14 +122,14 @@ impl Counters {
         }
     }
 
-    /// The counters as lua/sliding_window_counter.lua keeps them: when the current window began, what was taken before it
-    /// and in it, and its length.
+    /// Returns the numbers that lua/sliding_window_counter.lua stores: start of the current window, tokens consumed in
+    /// the previous and in the current window, length of a window.
     #[cfg(feature = "redis")]
     pub(crate) fn to_stored(self) -> [u64; 4] {
         [self.ends_at_us.saturating_sub(self.window_us), self.previous, self.current, self.window_us]
     }
 
-    /// What [`to_stored`](Self::to_stored) made of them.
+    /// Creates the counters from the result of [`to_stored`](Self::to_stored).
     #[cfg(feature = "redis")]
     pub(crate) fn from_stored([start_us, previous, current, window_us]: [u64; 4]) -> Self {
         Self { ends_at_us: start_us.saturating_add(window_us), window_us, previous, current }
@@ -142,20 +143,20 @@ impl Counters {
         self.window_us - (self.ends_at_us - now_us)
     }
 
-    /// Until nothing of it counts.
+    /// Returns the time until no consumed token counts.
     fn reset_after_us(&self, now_us: u64) -> u64 {
         match *self {
             Self { previous: 0, current: 0, .. } => 0,
-            _ => self.rests_at_us() - now_us,
+            _ => self.expires_at_us() - now_us,
         }
     }
 }
 
 impl State for Counters {
-    const VACANT: Self = Self { ends_at_us: 0, window_us: 0, previous: 0, current: 0 };
+    const EMPTY: Self = Self { ends_at_us: 0, window_us: 0, previous: 0, current: 0 };
 
     #[inline]
-    fn rests_at_us(&self) -> u64 {
+    fn expires_at_us(&self) -> u64 {
         if self.current > 0 { self.ends_at_us.saturating_add(self.window_us) } else { self.ends_at_us }
     }
 }

@@ -1,27 +1,28 @@
-//! The token bucket, exact in whole numbers; also what GCRA decides.
+//! Token bucket, exact in whole numbers. GCRA makes the same decisions.
 //!
-//! Tokens are counted in units of which a whole number flows in each microsecond (see the rule's flow), so that no
-//! decision ever rounds: 3 requests in 1 s are 3,000,000 units in 1,000,000 s.
-//! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds and lets `burst + rate` requests pass within
-//! milliseconds of a second's edge; this one never admits more than `burst + rate * T` in any stretch of `T` seconds.
+//! Tokens are counted in units of which a whole number is added per microsecond (see the rule's flow), so no decision
+//! rounds: at 3 tokens per second, a token is 1,000,000 units and 3 units are added per microsecond.
 //!
-//! Kept is not the level but the moment at which the bucket is full again, as GCRA keeps its theoretical arrival time,
-//! so that whoever sweeps buckets may drop one by that moment alone: a full bucket and no bucket are the same thing.
+//! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds and admits `burst + rate` requests within milliseconds
+//! around the boundary of a second. This one never admits more than `burst + rate * T` in any stretch of `T` seconds.
+//!
+//! The state is the time at which the bucket is full again, like the theoretical arrival time of GCRA. A full bucket
+//! equals no bucket, so a sweep can drop a state by that time alone.
 
-use super::{Algorithm, Answer, Moment, State};
+use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{Flow, TokenBucket};
 
-/// What is remembered of a bucket that is not full.
+/// State of a bucket that is not full.
 ///
-/// Its deficit at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on, under the flow by which
-/// the tokens were spent: a rule that changes keeps what was spent.
+/// Its deficit at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on. The flow is the one
+/// under which the tokens were consumed, so a changed rule keeps the consumed tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// When it is full again: microseconds, rounded up to a whole tick.
+    /// Time at which the bucket is full again: microseconds, rounded up to a whole tick.
     pub(crate) full_at_us: u64,
-    /// The number of the flow into it.
+    /// Id of the flow.
     pub(crate) flow: u32,
-    /// Units that rounding `full_at_us` up added; less than flow in a tick.
+    /// Units added by rounding `full_at_us` up; fewer than are added per tick.
     pub(crate) rem: u32,
 }
 
@@ -29,27 +30,27 @@ impl Algorithm for TokenBucket {
     type State = Bucket;
     type Change = Bucket;
 
-    /// A denial writes when the bucket owes more than a whole burst (the burst shrank, or the clock was set back: it
-    /// counts as empty from now on), or when it was spent under another flow (the new one holds from now on).
+    /// A denial writes in two cases. If the deficit exceeds the burst (a smaller burst, or a clock that was set back),
+    /// the bucket becomes empty. If the state has another flow, it is converted.
     #[inline(always)]
-    fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (Answer, Option<Bucket>) {
+    fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
         let flow = self.flow();
         let (owed, is_stale) = state.map_or((0, false), |bucket| bucket.owed(flow, now.now_us));
         let deficit = owed.min(self.capacity());
         let level = self.capacity() - deficit;
-        // No more than the burst, or the product might be too large.
+        // Bounded by the burst so that the product does not overflow.
         let need = cost.min(self.burst_capacity() + 1).saturating_mul(flow.units);
         if need <= level {
             let bucket = Bucket::owing(deficit + need, flow, now.now_us);
             let reset_after_us = bucket.full_at_us.saturating_sub(now.now_us);
-            let answer = Answer::allowed(flow.whole_tokens(level - need), reset_after_us, now);
-            return (answer, (need > 0 || is_stale || owed > self.capacity()).then_some(bucket));
+            let verdict = RuleVerdict::allowed(flow.whole_tokens(level - need), reset_after_us, now);
+            return (verdict, (need > 0 || is_stale || owed > self.capacity()).then_some(bucket));
         }
         let empty = Bucket::owing(deficit, flow, now.now_us);
         let retry_after_us = (need <= self.capacity()).then(|| flow.wait_us(need - level, now.now_us));
         let reset_after_us = empty.full_at_us.saturating_sub(now.now_us);
-        let answer = Answer::denied(flow.whole_tokens(level), retry_after_us, reset_after_us, now);
-        (answer, (owed > self.capacity() || is_stale).then_some(empty))
+        let verdict = RuleVerdict::denied(flow.whole_tokens(level), retry_after_us, reset_after_us, now);
+        (verdict, (owed > self.capacity() || is_stale).then_some(empty))
     }
 
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, _: u64) -> Option<Bucket> {
@@ -69,17 +70,17 @@ impl Algorithm for TokenBucket {
 }
 
 impl State for Bucket {
-    const VACANT: Self = Self { full_at_us: 0, flow: 0, rem: 0 };
+    const EMPTY: Self = Self { full_at_us: 0, flow: 0, rem: 0 };
 
     #[inline]
-    fn rests_at_us(&self) -> u64 {
+    fn expires_at_us(&self) -> u64 {
         self.full_at_us
     }
 }
 
 impl Bucket {
-    /// Units of `flow` that it lacks, and whether they were spent under another one; saturates where a clock jumped
-    /// far back.
+    /// Returns the deficit in units of `flow`, and true if it was converted from another flow. It saturates if the
+    /// clock jumped far back.
     #[inline]
     fn owed(&self, flow: &Flow, now_us: u64) -> (u64, bool) {
         if self.flow == flow.id {
@@ -95,20 +96,20 @@ impl Bucket {
         full_in.saturating_mul(u64::from(flow.per_tick)).saturating_sub(u64::from(self.rem))
     }
 
-    /// The bucket that lacks `deficit` units.
+    /// Returns the state of a bucket with a deficit of `deficit` units.
     #[inline]
     fn owing(deficit: u64, flow: &Flow, now_us: u64) -> Self {
         let per_tick = u64::from(flow.per_tick);
         let full_in = deficit.div_ceil(per_tick);
         let rem = full_in * per_tick - deficit;
-        debug_assert!(rem < per_tick || full_in == 0, "the remainder is less than a tick's flow");
+        debug_assert!(rem < per_tick || full_in == 0, "the remainder is less than the units per tick");
         let full_at_us = flow.ticks(now_us).saturating_add(full_in).saturating_mul(flow.tick_us);
         Self { full_at_us, flow: flow.id, rem: rem as u32 }
     }
 }
 
 impl Flow {
-    /// How long after `now_us` so many units have flown.
+    /// Returns the time from `now_us` until `units` are added.
     fn wait_us(&self, units: u64, now_us: u64) -> u64 {
         let ticks = units.div_ceil(u64::from(self.per_tick));
         self.ticks(now_us).saturating_add(ticks).saturating_mul(self.tick_us).saturating_sub(now_us)

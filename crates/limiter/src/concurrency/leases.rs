@@ -1,47 +1,47 @@
-//! The pure decision: the leases of one key, at a time that the caller gives.
+//! Leases of one key as a pure state machine; the caller supplies the time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use super::owner::Owner;
 
-/// Who holds the slots of one key, and until when. `lua/concurrency.lua` decides alike.
+/// Leases of one key: owners and the ends of their leases. `lua/concurrency.lua` makes the same decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Leases {
     ends_us: HashMap<Owner, u64>,
     by_end: BTreeSet<(u64, Owner)>,
 }
 
-/// What became of an operation, and how the key stands after it.
+/// Result of an operation and the state of the key after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// What became of it.
+    /// Result of the operation.
     pub step: Step,
-    /// Slots that are held.
+    /// Number of held slots.
     pub held: u64,
-    /// Microseconds until the first of their leases ends; 0 if none is held.
+    /// Microseconds until the first lease ends; 0 if no slot is held.
     pub ends_in_us: u64,
 }
 
-/// What became of an operation.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Acquire and renew: others hold every slot. Release: the owner held none.
+    /// Acquire and renew: other owners hold all slots. Release: the owner held none.
     Refused,
-    /// The slot is the owner's, or is given back.
+    /// The owner holds the slot, or has released it.
     Done,
-    /// Renew: the lease had ended, and a slot that was free took its place.
+    /// Renew: the lease had ended, and the owner acquired a free slot.
     Retaken,
 }
 
 impl Leases {
-    /// Asks for a slot for `owner`. One that holds a slot already keeps it, under a new lease.
+    /// Acquires a slot for `owner`. An owner that already holds a slot keeps it under a new lease.
     pub fn acquire(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
         let step = if self.take(owner, limit, lease_us, now_us) { Step::Done } else { Step::Refused };
         self.reply(step, now_us)
     }
 
-    /// Lets the lease of `owner` begin anew. One that had ended takes a slot if one is free.
+    /// Renews the lease of `owner`. If it has ended, acquires a slot if one is free.
     pub fn renew(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> Reply {
         let held = self.holds(owner, now_us);
         let step = match (self.take(owner, limit, lease_us, now_us), held) {
@@ -52,25 +52,25 @@ impl Leases {
         self.reply(step, now_us)
     }
 
-    /// Gives back what `owner` holds, and nobody else's.
+    /// Releases the slot of `owner` only.
     pub fn release(&mut self, owner: Owner, now_us: u64) -> Reply {
         let step = if self.holds(owner, now_us) { Step::Done } else { Step::Refused };
         self.remove(owner);
         self.reply(step, now_us)
     }
 
-    /// Whether nothing is kept, not even what has ended.
+    /// True if no lease is stored, not even an ended one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends_us.is_empty()
     }
 
-    /// A lease ends at its end: who comes at that very microsecond finds the slot free.
+    /// True if the lease of `owner` has not ended. At its end the slot is free.
     fn holds(&self, owner: Owner, now_us: u64) -> bool {
         self.ends_us.get(&owner).is_some_and(|end_us| *end_us > now_us)
     }
 
-    /// Takes a slot unless others hold them all. Only then is what has ended forgotten: a refusal writes nothing.
+    /// Takes a slot unless other owners hold all slots. Only success removes ended leases, so a refusal writes nothing.
     fn take(&mut self, owner: Owner, limit: u64, lease_us: u64, now_us: u64) -> bool {
         if !self.holds(owner, now_us) && self.held(now_us) >= limit {
             return false;
@@ -124,7 +124,7 @@ mod tests {
         let mut leases = Leases::default();
         assert_eq!(leases.acquire(A, 1, 100, 0), reply(Step::Done, 1, 100));
         assert_eq!(leases.acquire(B, 1, 100, 10), reply(Step::Refused, 1, 90));
-        assert_eq!(leases.release(B, 20), reply(Step::Refused, 1, 80), "only the owner gives it back");
+        assert_eq!(leases.release(B, 20), reply(Step::Refused, 1, 80), "only the owner releases its slot");
         assert_eq!(leases.release(A, 30), reply(Step::Done, 0, 0));
         assert_eq!(leases.acquire(B, 1, 100, 30), reply(Step::Done, 1, 100));
     }
@@ -135,11 +135,11 @@ mod tests {
         leases.acquire(A, 1, 100, 0);
         assert_eq!(leases.acquire(B, 1, 100, 99), reply(Step::Refused, 1, 1));
         assert_eq!(leases.acquire(B, 1, 100, 100), reply(Step::Done, 1, 100));
-        assert_eq!(leases.release(A, 100), reply(Step::Refused, 1, 100), "what it had held is another's");
+        assert_eq!(leases.release(A, 100), reply(Step::Refused, 1, 100), "the slot belongs to another owner");
     }
 
     #[test]
-    fn a_renewal_goes_on_takes_a_free_slot_or_overruns() {
+    fn a_renewal_extends_the_lease_takes_a_free_slot_or_is_refused() {
         let mut leases = Leases::default();
         leases.acquire(A, 1, 100, 0);
         assert_eq!(leases.renew(A, 1, 100, 90), reply(Step::Done, 1, 100));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_takes_from_nobody() {
+    fn a_lowered_limit_revokes_no_lease() {
         let mut leases = Leases::default();
         leases.acquire(A, 2, 100, 0);
         leases.acquire(B, 2, 100, 0);

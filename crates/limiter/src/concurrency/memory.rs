@@ -1,7 +1,7 @@
-//! Slots in this process.
+//! Leases in the memory of this process.
 //!
-//! A slot costs one lock among many, twice, and an entry that is gone when the request is: what is kept is bounded by
-//! the requests that are under way.
+//! A slot takes one of many locks twice and one entry, which is removed when the request ends. Memory is therefore
+//! bounded by the in-flight requests.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,19 +17,19 @@ use super::{Acquired, Acquisition, Lease, LeaseStore};
 use crate::key::BucketKey;
 use crate::verdict::Source;
 
-/// More than there are threads to meet in one.
+/// Number of shards; larger than usual thread counts, so that locks are rarely contended.
 const SHARDS: usize = 64;
 
-/// The leases of all keys, in shards.
+/// Leases of all keys, in shards.
 pub struct LeaseTable {
     shards: [Mutex<HashMap<Name, Leases>>; SHARDS],
     hasher: RandomState,
 }
 
-/// A scope and a key id in one text, so that no two pairs are alike.
+/// Injective encoding of a scope and a key id.
 type Name = Arc<[u8]>;
 
-/// Grants slots of a [`LeaseTable`], under one rule.
+/// Grants slots of a [`LeaseTable`] under one rule.
 #[derive(Clone, Debug)]
 pub struct MemoryLeases {
     table: Arc<LeaseTable>,
@@ -37,11 +37,11 @@ pub struct MemoryLeases {
     stats: Arc<LeaseStats>,
 }
 
-/// A key whose slot is asked for later, if at all.
+/// Encoded key for a later acquisition.
 #[derive(Clone, Debug)]
 pub(super) struct Named(Name);
 
-/// A slot of the table.
+/// Held slot; dropping it releases the slot.
 struct Held {
     table: Arc<LeaseTable>,
     name: Name,
@@ -79,7 +79,7 @@ impl LeaseTable {
         self.change(&name(key), |leases| leases.release(owner, now_us))
     }
 
-    /// Keys of which slots are held, or were when they were last asked for.
+    /// Returns the number of keys with stored leases.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
@@ -105,20 +105,21 @@ fn name(key: BucketKey<'_>) -> Name {
 // === impl MemoryLeases ===
 
 impl MemoryLeases {
-    /// Grants slots of `table` under `rule`, and counts them in `stats`. Its leases do not end by time: a request that is
-    /// over gives its slot back for sure, since both live in one process.
+    /// Creates a store that grants slots of `table` under `rule` and records them in `stats`.
+    ///
+    /// Its leases do not end by time: a finished request always releases its slot, since both live in one process.
     #[must_use]
     pub fn new(table: Arc<LeaseTable>, rule: Concurrency, stats: Arc<LeaseStats>) -> Self {
         Self { table, rule, stats }
     }
 
-    /// What to call the key of a question that may be asked later.
+    /// Encodes `key` for a later acquisition.
     #[cfg(feature = "redis")]
     pub(super) fn named(key: BucketKey<'_>) -> Named {
         Named(name(key))
     }
 
-    /// Asks for a slot of that key, on behalf of `source`.
+    /// Acquires a slot of an encoded key; the verdict names `source`.
     pub(super) fn acquire_named(&self, Named(name): Named, source: Source) -> Acquired {
         let (owner, limit) = (Owner::fresh(), self.rule.limit());
         let reply = self.table.change(&name, |leases| leases.acquire(owner, limit, u64::MAX, 0));
@@ -162,12 +163,12 @@ mod tests {
     fn ask(leases: &MemoryLeases, scope: &str, id: &str) -> Acquired {
         match leases.acquire(BucketKey { scope, id: id.as_bytes() }) {
             Acquisition::Ready(acquired) => acquired,
-            Acquisition::Pending(_) => panic!("memory answers at once"),
+            Acquisition::Pending(_) => panic!("the memory store decides immediately"),
         }
     }
 
     #[test]
-    fn a_dropped_lease_is_a_free_slot_and_nothing_is_kept_of_who_left() {
+    fn a_dropped_lease_frees_the_slot_and_its_memory() {
         let leases = leases(2);
         let held: Vec<_> = (0..2).map(|_| ask(&leases, "r", "a")).collect();
         assert_eq!(held.iter().map(|held| held.verdict.remaining).collect::<Vec<_>>(), [Some(1), Some(0)]);
@@ -190,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn threads_never_hold_more_than_the_limit_together() {
+    fn all_threads_together_never_exceed_the_limit() {
         let leases = leases(3);
-        let (most, now) = (std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicU64::new(0));
+        let (max, now) = (std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -200,7 +201,7 @@ mod tests {
                         let acquired = ask(&leases, "r", "hot");
                         if acquired.verdict.is_allowed() {
                             let here = now.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
-                            most.fetch_max(here, std::sync::atomic::Ordering::SeqCst);
+                            max.fetch_max(here, std::sync::atomic::Ordering::SeqCst);
                             std::thread::yield_now();
                             now.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                         }
@@ -209,8 +210,8 @@ mod tests {
                 });
             }
         });
-        let most = most.into_inner();
-        assert!((1..=3).contains(&most), "{most} at once");
+        let max = max.into_inner();
+        assert!((1..=3).contains(&max), "{max} at once");
         assert_eq!(leases.table.keys(), 0);
     }
 }

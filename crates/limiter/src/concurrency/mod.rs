@@ -1,11 +1,10 @@
-//! How many requests of a key may be under way at once: each holds a slot, and its slot is a lease.
+//! Concurrency limits: at most a fixed number of in-flight requests per key. Each request holds a slot under a lease.
 //!
-//! [`Leases`] is the pure decision: who holds a slot, and until when. A lease that ends unrenewed counts as none, so what
-//! a killed process held is free again. [`MemoryLeases`] keeps slots in this process, [`RedisLeases`] in Redis for all
-//! gateways; a request's slot is a [`Lease`], and dropping it gives the slot back.
+//! [`Leases`] is the pure state machine of owners and lease ends. A lease that is not renewed ends, so the slots of a
+//! killed process become free. [`MemoryLeases`] keeps leases in this process, [`RedisLeases`] in Redis for all gateways.
+//! A request holds its slot as a [`Lease`]; dropping it releases the slot.
 //!
-//! With a limit of 1 this is a lock: unique owners, a lease that the holder renews, and a release that removes only the
-//! owner's own.
+//! A limit of 1 is a lock with unique owners: the holder renews its lease, and only the owner can release it.
 //!
 //! [`RedisLeases`]: redis::RedisLeases
 
@@ -29,47 +28,48 @@ pub use self::stats::{LeaseStats, Renewal};
 use super::key::BucketKey;
 use super::verdict::{Outcome, Source, Verdict};
 
-/// When a request that found every slot held should come again. Nobody knows when a request ends; the end of the first
-/// lease is only the latest moment, and mostly far off.
+/// Retry delay of denied requests. The end of a request is unknown; the end of the first lease is only an upper bound and
+/// usually far ahead.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Grants slots under one rule.
 pub trait LeaseStore: Send + Sync {
-    /// Asks for one of the slots of `key`. A store that need not wait answers at once; one that must ask over a network
-    /// hands back a future, bounded in time. It never fails: what happens when the network does is part of the store.
-    /// Dropping the future gives up the slot that may have been granted by then.
+    /// Acquires a slot of `key`.
+    ///
+    /// A local store decides immediately; a remote store returns a future with a deadline. The acquisition never fails:
+    /// the store handles its own failures. Dropping the future releases a slot that may have been granted.
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition;
 }
 
-/// An answer, or one that is on its way.
+/// Result of an acquisition, or the future of one.
 pub enum Acquisition {
-    /// Decided already.
+    /// Decided.
     Ready(Acquired),
-    /// Being decided elsewhere; resolves within the store's own deadline.
+    /// In progress; resolves within the store's deadline.
     Pending(Pin<Box<dyn Future<Output = Acquired> + Send>>),
 }
 
-/// What became of the question for a slot.
+/// Result of an acquisition.
 #[derive(Debug)]
 pub struct Acquired {
-    /// Whether the request may pass; `remaining` are the slots that are left.
+    /// Verdict; `remaining` is the number of free slots.
     pub verdict: Verdict,
-    /// The slot. `None` if the request may not pass, or passes uncounted because the store failed.
+    /// Granted slot. `None` if the request is denied, or allowed uncounted because the store failed.
     pub lease: Option<Lease>,
 }
 
-/// A slot, for as long as it is kept: dropping it gives the slot back, without waiting for anyone.
+/// Granted slot. Dropping it releases the slot without blocking.
 pub struct Lease {
     _guard: Box<dyn Guard>,
 }
 
-/// Whatever gives a slot back when it is dropped.
+/// Value that releases a slot when it is dropped.
 trait Guard: Send + Sync {}
 
 impl<T: Send + Sync> Guard for T {}
 
 impl Lease {
-    /// A lease that lasts until `guard` is dropped.
+    /// Creates a lease that lasts until `guard` is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self { _guard: Box::new(guard) }
     }
@@ -82,15 +82,15 @@ impl std::fmt::Debug for Lease {
 }
 
 impl Acquired {
-    /// A slot was granted by `source`, and `remaining` are left.
+    /// Returns the result of a slot granted by `source`, with `remaining` free slots.
     fn granted(remaining: u64, source: Source, lease: Lease) -> Self {
-        let verdict = Verdict { remaining: Some(remaining), source, ..Verdict::unseen(Outcome::Allowed) };
+        let verdict = Verdict { remaining: Some(remaining), source, ..Verdict::uncounted(Outcome::Allowed) };
         Self { verdict, lease: Some(lease) }
     }
 
-    /// `source` said that every slot is held.
+    /// Returns the result of a denial by `source`, because all slots are held.
     fn denied(source: Source) -> Self {
         let denied = Outcome::Denied { retry_after: RETRY_AFTER };
-        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::unseen(denied) }, lease: None }
+        Self { verdict: Verdict { remaining: Some(0), source, ..Verdict::uncounted(denied) }, lease: None }
     }
 }

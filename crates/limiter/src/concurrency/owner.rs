@@ -1,12 +1,12 @@
-//! Who holds a lease.
+//! Owners of leases.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The holder of a lease: a process, by 64 random bits, and a request in it, by number. No two are alike, so nobody
-/// gives back or renews what is another's.
+/// Owner of a lease: 64 random bits for the process and a number for the request. Owners are unique, so only the owner
+/// can renew or release a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     process: u64,
@@ -14,10 +14,10 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Behind all others in order.
+    /// Greatest owner in order.
     pub(super) const LAST: Self = Self::new(u64::MAX, u64::MAX);
 
-    /// One that never was before.
+    /// Creates a new unique owner.
     #[must_use]
     pub fn fresh() -> Self {
         static PROCESS: LazyLock<u64> = LazyLock::new(random);
@@ -25,7 +25,7 @@ impl Owner {
         Self { process: *PROCESS, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The request `number` of the process `process`.
+    /// Creates the owner for request `number` of `process`.
     #[must_use]
     pub const fn new(process: u64, number: u64) -> Self {
         Self { process, number }
@@ -33,13 +33,13 @@ impl Owner {
 }
 
 impl fmt::Display for Owner {
-    /// As it stands in Redis: `8f3a09c1d2e4b576-2a`.
+    /// Formats the owner as in Redis: `8f3a09c1d2e4b576-2a`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}-{:x}", self.process, self.number)
     }
 }
 
-/// From the operating system. Where it gives none, the standard library's own random state stands in.
+/// Returns random bits from the operating system, or from the standard library's `RandomState` if that fails.
 fn random() -> u64 {
     getrandom::u64().unwrap_or_else(|_| RandomState::new().build_hasher().finish())
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_are_of_one_process_and_differ() {
+    fn owners_share_the_process_and_differ_by_number() {
         let (one, other) = (Owner::fresh(), Owner::fresh());
         assert_ne!(one, other);
         assert_eq!(one.to_string()[..17], other.to_string()[..17]);

@@ -1,12 +1,12 @@
-//! What the user asks for.
+//! The rule of a concurrency limit.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::rule::MOST;
+use crate::rule::MAX_SAFE_INTEGER;
 
-/// How many requests of a key may be under way at once, and for how long a slot is held without a sign of life.
+/// Concurrency limit: slots per key, and the duration of a lease without renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Concurrency {
     limit: u64,
@@ -14,39 +14,41 @@ pub struct Concurrency {
     renew_every: Duration,
 }
 
-/// A rule that cannot work.
+/// Reason why a concurrency rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConcurrencyError {
-    /// No slot at all.
+    /// The limit is 0.
     #[error("`limit` must be at least 1, got 0")]
     ZeroLimit,
-    /// More slots than can be counted exactly.
-    #[error("`limit` is more than {MOST}, the most that is counted exactly")]
+    /// The limit exceeds [`MAX_SAFE_INTEGER`].
+    #[error("`limit` must be at most {MAX_SAFE_INTEGER}, the largest value that is counted exactly")]
     TooMany,
-    /// Too short for a renewal to come in time, or too long to be given up after a crash.
+    /// The lease is too short for timely renewals, or too long to lose after a crash.
     #[error("`lease` must be between 100 milliseconds and 1 day")]
     BadLease,
-    /// A lease would end before it is renewed.
+    /// The lease would end before its renewal.
     #[error("`renew-every` must be more than 0 and shorter than `lease`")]
     RenewedTooLate,
 }
 
 impl Concurrency {
-    /// How long a slot is held without a renewal unless something else is asked for: after a crash it is lost for that
-    /// long, and a gateway that stalls for less keeps it.
+    /// Default duration of a lease. After a crash, slots are blocked for that long; a gateway that stalls for less keeps
+    /// its slots.
     pub const LEASE: Duration = Duration::from_secs(30);
 
-    /// At most `limit` at once, each under a lease of `lease` that is renewed every `renew_every`; every third of the
-    /// lease if that is `None`, so that two renewals may fail. Both are cut to whole microseconds.
+    /// Creates a rule of at most `limit` slots, each under a lease of `lease` that is renewed every `renew_every`.
+    ///
+    /// Without `renew_every`, leases are renewed after a third of their duration, so two renewals may fail. Both durations
+    /// are truncated to microseconds.
     ///
     /// # Errors
-    /// Numbers that cannot work.
+    /// Fails if a number is out of range.
     pub fn new(limit: u64, lease: Duration, renew_every: Option<Duration>) -> Result<Self, ConcurrencyError> {
         if limit == 0 {
             return Err(ConcurrencyError::ZeroLimit);
         }
-        if limit > MOST {
+        if limit > MAX_SAFE_INTEGER {
             return Err(ConcurrencyError::TooMany);
         }
         if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&lease) {
@@ -59,25 +61,25 @@ impl Concurrency {
         Ok(Self { limit, lease, renew_every })
     }
 
-    /// Slots of a key.
+    /// Returns the slots per key.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How long a slot is held without a renewal.
+    /// Returns the duration of a lease without renewal.
     #[must_use]
     pub fn lease(&self) -> Duration {
         self.lease
     }
 
-    /// The same in microseconds.
+    /// Returns the duration of a lease in microseconds.
     #[must_use]
     pub fn lease_us(&self) -> u64 {
         self.lease.as_secs() * 1_000_000 + u64::from(self.lease.subsec_micros())
     }
 
-    /// Time between two renewals of a lease.
+    /// Returns the time between two renewals of a lease.
     #[must_use]
     pub fn renew_every(&self) -> Duration {
         self.renew_every
@@ -91,17 +93,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_renewed_three_times_in_its_life_unless_told_otherwise() {
+    fn a_lease_is_renewed_after_a_third_of_its_duration_by_default() {
         let rule = Concurrency::new(1, Concurrency::LEASE, None).unwrap();
         assert_eq!((rule.renew_every(), rule.lease_us()), (Duration::from_secs(10), 30_000_000));
     }
 
     #[test]
-    fn numbers_that_cannot_work_are_refused() {
+    fn numbers_out_of_range_are_errors() {
         let second = Duration::from_secs(1);
         for (limit, lease, renew_every, error) in [
             (0, second, None, ConcurrencyError::ZeroLimit),
-            (MOST + 1, second, None, ConcurrencyError::TooMany),
+            (MAX_SAFE_INTEGER + 1, second, None, ConcurrencyError::TooMany),
             (1, Duration::from_millis(99), None, ConcurrencyError::BadLease),
             (1, Duration::from_secs(86_401), None, ConcurrencyError::BadLease),
             (1, second, Some(Duration::ZERO), ConcurrencyError::RenewedTooLate),

@@ -1,8 +1,8 @@
-//! What is counted of leases, for metrics.
+//! Counters of leases, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What this process holds and what became of its renewals.
+/// Counters of the slots held by this process and of their renewals.
 #[derive(Debug, Default)]
 pub struct LeaseStats {
     in_flight: AtomicU64,
@@ -10,24 +10,24 @@ pub struct LeaseStats {
     overruns: AtomicU64,
 }
 
-/// What became of the renewal of a lease.
+/// Result of the renewal of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// It goes on.
+    /// The lease is extended.
     Renewed,
-    /// It had ended, and a slot that was free took its place.
+    /// The lease had ended, and a free slot was acquired.
     Retaken,
-    /// It had ended, and others hold every slot: the request goes on without one.
+    /// The lease had ended, and all slots are held: the request continues without a slot.
     Overrun,
-    /// The store did not answer; the next one may be in time.
+    /// The store did not reply; the next renewal may succeed.
     Failed,
 }
 
 impl Renewal {
-    /// Every outcome, in the order in which they are declared.
+    /// All results, in order of declaration.
     pub const ALL: [Self; 4] = [Self::Renewed, Self::Retaken, Self::Overrun, Self::Failed];
 
-    /// The word for it in metrics.
+    /// Returns the name used in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,19 +40,19 @@ impl Renewal {
 }
 
 impl LeaseStats {
-    /// Requests of this process that hold a slot.
+    /// Returns the requests of this process that hold a slot.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
     }
 
-    /// Renewals by what became of them.
+    /// Returns the number of renewals with `outcome`.
     #[must_use]
     pub fn renewals(&self, outcome: Renewal) -> u64 {
         self.renewals[outcome as usize].load(Relaxed)
     }
 
-    /// Requests that lost their slot to others and went on: each is one more than the limit allows, while it lasts.
+    /// Returns the requests that lost their slot and continued. Each exceeds the limit by one while it lasts.
     #[must_use]
     pub fn overruns(&self) -> u64 {
         self.overruns.load(Relaxed)

@@ -1,12 +1,12 @@
-//! What a request is counted under.
+//! Keys under which requests are counted.
 
 pub mod redis_text;
 
-/// The bucket of one key id under one limiter: two different pairs never share a bucket.
+/// Key of one bucket: a key id within the scope of a limiter. Two different pairs never share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BucketKey<'a> {
-    /// The limiter: its route's id, followed by what tells it from the route's other limiters.
+    /// Name of the limiter: its route's id, with a suffix if the route has several limiters.
     pub scope: &'a str,
-    /// The key id that the resolver made of the request. Any bytes: it comes from the client.
+    /// Key id of the request, such as a client address. Arbitrary bytes, since clients can choose them.
     pub id: &'a [u8],
 }

@@ -1,28 +1,30 @@
-//! A bucket's name in Redis: `request_rate_limiter.{<scope>.<key id>}.`, as Spring Cloud Gateway names it.
+//! Names of buckets in Redis: `request_rate_limiter.{<scope>.<key id>}.`, as in Spring Cloud Gateway.
 //!
-//! Spring writes both parts as they come, so route `a.b` with key `c` meets route `a` with key `b.c`, and a `}` in
-//! either moves the hash slot. Here the name is injective: `.` is percent-encoded in the scope, so the first one ends
-//! it; everything but ASCII letters, digits and `-._~:@/` is percent-encoded in both; what is long or secret becomes
-//! `#` and a hash, and `#` is written by nothing else. Ordinary names come out exactly as Spring writes them, dots in
-//! addresses and all: `request_rate_limiter.{orders.10.0.0.1}.`.
+//! Spring writes both parts unescaped. There, route `a.b` with key `c` shares a bucket with route `a` and key `b.c`, and
+//! a `}` in either part moves the hash slot. The names of this module are injective:
+//!
+//! - The scope percent-encodes `.`, so the first `.` ends it.
+//! - Both parts percent-encode everything except ASCII letters, digits and `-._~:@/`.
+//! - Long or secret parts become `#` and a hash. `#` appears nowhere else.
+//!
+//! Ordinary names equal those of Spring, including the dots of addresses: `request_rate_limiter.{orders.10.0.0.1}.`.
 
 use sha2::{Digest, Sha256};
 
 use super::BucketKey;
 
-/// What every name begins with.
+/// Prefix of every name.
 pub const PREFIX: &[u8] = b"request_rate_limiter.{";
 
-/// The longest part that is written readably, in bytes. A longer one is hashed: keys cost Redis memory, and clients
-/// choose their length.
+/// Longest part that is written readably, in bytes. Longer parts are hashed to bound the memory of keys in Redis.
 pub const MAX_READABLE: usize = 128;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Appends the common beginning of the bucket's keys, up to and with the `.` behind the hash tag, to `out`.
+/// Appends the common prefix of the bucket's keys to `out`, up to and including the `.` after the hash tag.
 ///
-/// `hash_id` hides the key id behind a hash, for ids that are secrets. (A hash hides nothing that can be guessed: short
-/// numbers, for instance.)
+/// `hash_id` replaces the key id by a hash, for secret ids. A hash does not protect ids that can be guessed, such as
+/// short numbers.
 pub fn write(key: BucketKey<'_>, hash_id: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(PREFIX);
     write_scope(key.scope, out);
@@ -31,12 +33,12 @@ pub fn write(key: BucketKey<'_>, hash_id: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}.");
 }
 
-/// Appends a scope as it stands in names: without a dot, so that the next one ends it.
+/// Appends an encoded scope. It contains no dot, so the next dot ends it.
 pub fn write_scope(scope: &str, out: &mut Vec<u8>) {
     write_part(scope.as_bytes(), false, is_plain_in_scope, out);
 }
 
-/// Appends a key id as it stands in names, or its hash.
+/// Appends an encoded key id, or its hash.
 pub fn write_id(id: &[u8], hash: bool, out: &mut Vec<u8>) {
     write_part(id, hash, is_plain, out);
 }
@@ -54,8 +56,9 @@ fn write_part(part: &[u8], hash: bool, plain: fn(u8) -> bool, out: &mut Vec<u8>)
     }
 }
 
-/// `#` and the first 128 bits of the SHA-256: every gateway must find the same bucket, so there is no secret key in it,
-/// and so it has to be a hash in which nobody finds another's value.
+/// Appends `#` and the first 128 bits of the SHA-256.
+///
+/// All gateways must compute the same name, so the hash is unkeyed; it must therefore be collision resistant.
 fn write_hash(part: &[u8], out: &mut Vec<u8>) {
     out.push(b'#');
     for byte in &Sha256::digest(part)[..16] {
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_names_are_springs() {
+    fn ordinary_names_equal_those_of_spring() {
         assert_eq!(name("orders", b"10.0.0.1"), "request_rate_limiter.{orders.10.0.0.1}.");
         assert_eq!(
             name("user-service_2", b"alice@example.com"),
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_in_the_scope_does_not_move_the_border() {
+    fn a_dot_in_the_scope_is_encoded() {
         assert_eq!(name("a.b", b"c"), "request_rate_limiter.{a%2Eb.c}.");
         assert_ne!(name("a.b", b"c"), name("a", b"b.c"));
     }

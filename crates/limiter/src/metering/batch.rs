@@ -1,4 +1,4 @@
-//! What is taken from the ledger at once, by the hash that it goes to.
+//! Batch: counts taken from the ledger at once, grouped by their hash in Redis.
 
 use tokio::time::Instant;
 
@@ -8,27 +8,27 @@ use super::ledger::{Cell, split};
 /// Cells that are sent under one number.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Above that of the batch before it.
+    /// Number of the batch; greater than that of the previous batch.
     pub(super) number: u64,
-    /// What has not landed yet.
+    /// Deltas that Redis has not confirmed yet.
     pub(super) deltas: Vec<Delta>,
-    /// When it was first sent.
+    /// Time of the first attempt.
     pub(super) sent_at: Option<Instant>,
 }
 
-/// What is added to one hash.
+/// Counts that are added to one hash.
 #[derive(Debug)]
 pub(super) struct Delta {
     pub(super) name: Box<[u8]>,
     pub(super) ttl_secs: u64,
-    /// Counts by the beginning of their fields.
+    /// Counts by the prefix of their fields.
     pub(super) fields: Vec<(Box<[u8]>, Counts)>,
-    /// Cells that it was made of.
+    /// Number of cells in the delta.
     pub(super) cells: usize,
 }
 
 impl Batch {
-    /// `cells` under `number`, those of one name together.
+    /// Creates batch `number` and merges cells of the same name into one delta.
     pub(super) fn new(number: u64, mut cells: Vec<(Box<[u8]>, Cell)>) -> Self {
         cells.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut deltas: Vec<Delta> = Vec::new();
@@ -46,19 +46,19 @@ impl Batch {
         Self { number, deltas, sent_at: None }
     }
 
-    /// The cells that have not landed yet.
+    /// Returns the number of cells not confirmed yet.
     pub(super) fn cells(&self) -> usize {
         self.deltas.iter().map(|delta| delta.cells).sum()
     }
 
-    /// The requests that have not landed yet.
+    /// Returns the number of requests not confirmed yet.
     pub(super) fn requests(&self) -> u64 {
         self.deltas.iter().map(Delta::requests).sum()
     }
 }
 
 impl Delta {
-    /// Adds a cell whose field is that of the last one, shards being summed, or comes behind it.
+    /// Adds a cell. Its field equals that of the last cell (from another shard) or follows it.
     fn add(&mut self, field: &[u8], cell: &Cell) {
         self.ttl_secs = self.ttl_secs.max(cell.ttl_secs);
         self.cells += 1;

@@ -1,15 +1,20 @@
-//! Brings counts from a ledger into Redis, each once.
+//! Sends counts from a ledger to Redis, each exactly once.
 //!
-//! One batch after the other, each under a number above the last one's. What is late or fails is sent again, with the
-//! same number, until it lands: the script adds nothing to a hash that has seen the number. Behind a batch that waits,
-//! others queue; when the queue is full, or takes room that the ledger needs, what is counted stays there and goes along
-//! later. (In a cluster what belongs to other nodes lands, and only what belongs to the lost one waits: but all later
-//! batches wait with it.) So an outage of any length costs no count, and no attribution as long as half of `max_cells` is enough for the
-//! names.
+//! Batches are sent one at a time, with increasing numbers. A late or failed batch is sent again with the same number
+//! until Redis confirms it; the script ignores a number that a hash has already seen. Later batches queue behind it. If the
+//! queue is full or needs room in the ledger, new counts stay there until later.
 //!
-//! Lost are: what is in memory when the process is killed, or cannot be flushed when it ends; a batch of which nobody
-//! knows for 23 hours whether it landed; what would have to be added to a key of another type. All but the first are
-//! counted and logged.
+//! In a cluster, the deltas for reachable nodes are added; only those for the unreachable node wait, and all later
+//! batches wait behind them. An outage of any length therefore loses no count. It loses no attribution as long as half
+//! of `max_cells` suffices for the names.
+//!
+//! Lost counts:
+//!
+//! - counts in memory when the process is killed, or that cannot be flushed at shutdown;
+//! - a batch without a confirmation for 23 hours;
+//! - counts for a key that holds another type.
+//!
+//! All but the counts of a killed process are counted and logged.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,31 +28,34 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::batch::{Batch, Delta};
 use super::ledger::Ledger;
-use super::script::{self, Fate, REQUEST_COUNTER, RESEND_FOR};
+use super::script::{self, DeltaOutcome, REQUEST_COUNTER, RESEND_FOR};
 use crate::store::redis::{
     Breakers, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, Unanswered, jittered,
 };
 
-/// Hashes in one pipeline. More go in several, so that one is answered in a fraction of its timeout.
-const PIPELINE: usize = 5_000;
+/// Largest number of hashes per pipeline, so that Redis replies in a fraction of the timeout.
+const MAX_PIPELINE: usize = 5_000;
 
-/// The first and the longest pause before a batch is sent again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// First pause before a batch is sent again. It doubles with each failure.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often counts that are only kept in memory are looked through for those whose time is over.
+/// Longest pause before a batch is sent again.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// Interval at which expired counts are dropped if there is no Redis.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// How often it is said that the ledger is full.
+/// Shortest time between two warnings about a full ledger.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// How batches are sent.
+/// Settings of a flusher.
 #[derive(Clone, Debug)]
 pub struct FlushSettings {
-    /// How often: the default of a second bounds what a killed process loses.
+    /// Interval between batches. The default of 1 s bounds the counts that a killed process loses.
     pub every: Duration,
-    /// Batches that may wait at once; 16 by default. Beyond them counts stay in the ledger.
+    /// Largest number of queued batches; 16 by default. Beyond it, counts stay in the ledger.
     pub retry_queue: NonZeroUsize,
-    /// How long Redis may take for one pipeline. The default of 2 s is far above a decision's: nobody waits for it.
+    /// Timeout of a pipeline. The default of 2 s is far above that of decisions, since no request waits for it.
     pub timeout: Duration,
 }
 
@@ -55,7 +63,7 @@ pub struct FlushSettings {
 pub struct Flusher {
     ledger: Arc<Ledger>,
     settings: FlushSettings,
-    /// What tells this run of this process from all others.
+    /// Random id of this flusher, distinct from those of all other processes.
     sender: String,
     client: Option<Arc<RedisClient>>,
     stats: Arc<RedisStats>,
@@ -80,10 +88,10 @@ impl Default for FlushSettings {
 // === impl Flusher ===
 
 impl Flusher {
-    /// A flusher of `ledger` that knows no Redis yet. A ledger has one at most.
+    /// Creates a flusher of `ledger` without a Redis. A ledger must have at most one flusher.
     ///
     /// # Errors
-    /// The system has no random numbers, without which two senders could take each other's batches for sent.
+    /// Fails if the operating system provides no random numbers: two senders with the same id would drop batches.
     pub fn new(ledger: Arc<Ledger>, settings: FlushSettings) -> std::io::Result<Self> {
         let mut random = [0; 12];
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
@@ -101,24 +109,25 @@ impl Flusher {
         })
     }
 
-    /// Counts its calls of Redis in `stats`.
+    /// Records the calls to Redis in `stats`.
     #[must_use]
     pub fn counting(mut self, stats: Arc<RedisStats>) -> Self {
         self.stats = stats;
         self
     }
 
-    /// Sends to that Redis from now on, within a timeout of its own; without one counts stay in memory. What waits to land goes along.
-    /// Connects in tasks of the runtime that it is called in, with a connection and a breaker of its own: neither does
-    /// an outage of decisions hold up counts, nor the other way round.
+    /// Sets the Redis that receives all counts from now on, including queued batches. Without one, counts stay in memory.
+    ///
+    /// The client connects in tasks of the current runtime. It has its own connection, timeout and circuit breaker, so an
+    /// outage of decisions does not delay counts and vice versa.
     ///
     /// # Errors
-    /// A URL that cannot work, or no runtime. Nothing has changed then.
+    /// Fails if the settings are invalid or if there is no runtime. The flusher is unchanged then.
     pub fn send_to(&mut self, redis: Option<&RedisSettings>) -> Result<(), RedisSettingsError> {
         let client = redis.map(|settings| {
             let settings = RedisSettings { timeout: self.settings.timeout, ..settings.clone() };
             RedisClient::start_for(
-                "usage waits until redis takes it",
+                "queueing usage until redis is reachable",
                 &settings,
                 &Breakers::silent(),
                 Arc::clone(&self.stats),
@@ -129,32 +138,32 @@ impl Flusher {
         Ok(())
     }
 
-    /// Takes what was counted and sends all that waits. Returns how long to wait before the next tick. May be
-    /// cancelled: what was not sent by then is sent at the next one.
+    /// Takes the counts from the ledger and sends all queued batches. Returns the pause before the next tick.
+    ///
+    /// Cancel safe: batches not yet sent are sent at the next tick.
     pub async fn tick(&mut self) -> Duration {
         self.warn_of_overflow();
         if self.client.is_none() {
             self.ledger.sweep();
             return SWEEP_EVERY;
         }
-        self.take();
+        self.take_batch();
         match self.send().await {
             Ok(()) => {
                 if self.pause.take().is_some() {
-                    tracing::info!("usage goes to redis again");
+                    tracing::info!("usage flush to redis resumed");
                 }
                 self.settings.every
             }
             Err(_) => {
-                let pause = self.pause.map_or(PAUSES.0, |pause| (pause * 2).min(PAUSES.1));
+                let pause = self.pause.map_or(MIN_PAUSE, |pause| (pause * 2).min(MAX_PAUSE));
                 self.pause = Some(pause);
                 jittered(pause)
             }
         }
     }
 
-    /// Sends what is left, for `within` at most. Returns how many requests' counts did not reach Redis; none where
-    /// there is no Redis to reach.
+    /// Sends the remaining counts within `within`. Returns the number of requests with lost counts; 0 without a Redis.
     pub async fn finish(mut self, within: Duration) -> u64 {
         if self.client.is_none() && self.queue.is_empty() {
             return 0;
@@ -162,24 +171,24 @@ impl Flusher {
         let within = if self.client.is_some() { within } else { Duration::ZERO };
         let all = async {
             loop {
-                self.take();
+                self.take_batch();
                 if self.send().await.is_ok() && self.ledger.cells() == 0 {
                     return;
                 }
-                sleep(PAUSES.0).await;
+                sleep(MIN_PAUSE).await;
             }
         };
         let _ = timeout(within, all).await;
-        // Whatever is still being counted comes too late.
+        // Later counts are lost.
         self.take_all();
         let left = self.queue.iter().map(Batch::requests).sum();
         self.ledger.tally.lost.fetch_add(left, Relaxed);
         left
     }
 
-    /// Makes a batch of what was counted, where there is room for one: what was counted will be counted again, and
-    /// while a batch waits the same names take room in the ledger once more.
-    fn take(&mut self) {
+    /// Takes a batch from the ledger if there is room for one. Names of queued batches need room in the ledger a second
+    /// time, since new requests count under them.
+    fn take_batch(&mut self) {
         let waiting: usize = self.queue.iter().map(Batch::cells).sum();
         let cells = self.ledger.cells();
         let again = cells.saturating_sub(waiting);
@@ -194,7 +203,7 @@ impl Flusher {
         if !cells.is_empty() {
             self.queue.push_back(Batch::new(self.next_number, cells));
             self.next_number += 1;
-            self.tell_waiting();
+            self.update_waiting_batches();
         }
     }
 
@@ -205,20 +214,20 @@ impl Flusher {
         while let Some(batch) = self.queue.front_mut() {
             if batch.sent_at.is_some_and(|at| at.elapsed() > RESEND_FOR) {
                 let requests = batch.requests();
-                tracing::error!(requests, "usage is given up: nobody knows for a day whether redis has it");
+                tracing::error!(requests, "usage batch dropped: no confirmation from redis for 23 hours");
                 tally.lost.fetch_add(requests, Relaxed);
                 self.ledger.release(batch.deltas.drain(..).map(|delta| delta.cells).sum());
             }
             while !batch.deltas.is_empty() {
-                let some = &batch.deltas[..batch.deltas.len().min(PIPELINE)];
+                let some = &batch.deltas[..batch.deltas.len().min(MAX_PIPELINE)];
                 let calls = script::calls(&self.sender, batch.number, some);
-                // Noted before, since this may be cancelled.
+                // Recorded before the call, since the future may be cancelled.
                 let before = batch.sent_at.replace(batch.sent_at.unwrap_or_else(Instant::now));
                 let sent = client.run_all(Operation::Metering, &REQUEST_COUNTER, &calls).await;
                 if !sent.iter().any(|reply| reply.as_ref().is_err_and(|unanswered| unanswered.may_have_run)) {
                     batch.sent_at = before;
                 }
-                let failure = conclude(&self.ledger, &mut batch.deltas, sent);
+                let failure = apply_replies(&self.ledger, &mut batch.deltas, sent);
                 if let Some(failure) = failure {
                     tally.failed_sends.fetch_add(1, Relaxed);
                     return Err(failure);
@@ -230,7 +239,7 @@ impl Flusher {
         Ok(())
     }
 
-    fn tell_waiting(&self) {
+    fn update_waiting_batches(&self) {
         self.ledger.tally.waiting.store(self.queue.len(), Relaxed);
     }
 
@@ -239,25 +248,28 @@ impl Flusher {
         let overflowed = self.ledger.status().overflowed;
         if overflowed > *known && warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
             let requests = overflowed - *known;
-            tracing::warn!(requests, "more keys than `metering.max-cells`: requests are counted under the key `#`");
+            tracing::warn!(
+                requests,
+                "usage ledger full: requests beyond `metering.max-cells` are counted under the key `#`"
+            );
             *warned = Some(Instant::now());
             *known = overflowed;
         }
     }
 }
 
-/// Counts what became of the first of `deltas`, takes those out whose fate is known, and gives their room back. Returns
-/// why it is not known of the others.
-fn conclude(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Value, Unanswered>>) -> Option<StoreError> {
-    let (mut landed, mut refused, mut room, mut example, mut failure) = (0, 0, 0, None, None);
+/// Applies the replies to the first of `deltas`: removes confirmed and rejected deltas, counts them and releases their
+/// cells. Returns the first failure.
+fn apply_replies(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Value, Unanswered>>) -> Option<StoreError> {
+    let (mut added, mut rejected, mut room, mut example, mut failure) = (0, 0, 0, None, None);
     let mut sent = sent.into_iter();
     deltas.retain(|delta| {
         let Some(reply) = sent.next() else { return true };
         let fate = reply.map_err(|unanswered| unanswered.kind);
-        match fate.and_then(|reply| script::fate(&reply).ok_or(StoreError::Other)) {
-            Ok(Fate::Landed) => landed += delta.requests(),
-            Ok(Fate::Refused) => {
-                refused += delta.requests();
+        match fate.and_then(|reply| script::delta_outcome(&reply).ok_or(StoreError::Other)) {
+            Ok(DeltaOutcome::Added) => added += delta.requests(),
+            Ok(DeltaOutcome::Rejected) => {
+                rejected += delta.requests();
                 example.get_or_insert_with(|| delta.name.clone());
             }
             Err(kind) => {
@@ -269,11 +281,11 @@ fn conclude(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Value, Un
         false
     });
     ledger.release(room);
-    ledger.tally.flushed.fetch_add(landed, Relaxed);
+    ledger.tally.flushed.fetch_add(added, Relaxed);
     if let Some(example) = example {
-        ledger.tally.lost.fetch_add(refused, Relaxed);
+        ledger.tally.lost.fetch_add(rejected, Relaxed);
         let key = String::from_utf8_lossy(&example);
-        tracing::error!(requests = refused, %key, "usage cannot be added in redis: something else is stored there");
+        tracing::error!(requests = rejected, %key, "usage lost: the redis key holds another type");
     }
     failure
 }

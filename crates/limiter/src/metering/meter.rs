@@ -1,48 +1,49 @@
-//! What one filter counts, and under which names.
+//! Meter: names and counts of one filter.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::ledger::Ledger;
+use super::period::unix_secs;
 use super::{Counts, Period};
 use crate::key::redis_text;
 
-/// What every name begins with.
+/// Prefix of every name.
 const PREFIX: &[u8] = b"request_counter.{";
 
-/// The key id of what is beyond `max_cells`. No resolver's id is written so.
+/// Key id of requests beyond `max_cells`. No encoded key id equals it.
 const OVERFLOW: &[u8] = b"#";
 
-/// By what the counts of one key id are told apart.
+/// Dimensions by which the counts of a key id are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dimensions {
-    /// The route.
+    /// Splits by route.
     pub route: bool,
-    /// The method.
+    /// Splits by method.
     pub method: bool,
-    /// The class of the answer's status: `2xx`; `none` where the client left before there was one.
+    /// Splits by class of the response status, such as `2xx`; `none` if the client left before a response.
     pub status: bool,
 }
 
-/// How one filter counts.
+/// Settings of a meter.
 #[derive(Clone, Debug)]
 pub struct MeterSettings {
-    /// What tells its counts from those of other meters: a route's id, or a name that several share.
+    /// Scope of the counts: a route's id, or a name shared by several meters.
     pub scope: Arc<str>,
-    /// The route's name in [`Dimensions::route`].
+    /// Name of the route for [`Dimensions::route`].
     pub route: Arc<str>,
-    /// By what counts are told apart.
+    /// Dimensions of the counts.
     pub dimensions: Dimensions,
-    /// Over what is summed.
+    /// Period over which requests are summed.
     pub period: Period,
-    /// How long counts are kept, from the first of their period on. At least [`Period::longest`], or the end of a
-    /// period would begin anew.
+    /// Time for which counts are kept, from the first request of a period on. At least [`Period::max_duration`], or
+    /// counts would expire within their period.
     pub ttl: Duration,
-    /// Whether key ids are secrets: then only a hash of them is kept.
+    /// True if key ids are secrets, so that only a hash of them is stored.
     pub hash_ids: bool,
 }
 
-/// Counts what one filter sees into a [`Ledger`].
+/// Counts the requests of one filter into a [`Ledger`].
 #[derive(Debug)]
 pub struct Meter {
     ledger: Arc<Ledger>,
@@ -54,14 +55,14 @@ pub struct Meter {
     hash_ids: bool,
 }
 
-/// Under what a request is counted, made while the request is there.
+/// Name under which a request is counted, created while the request is available.
 #[derive(Debug)]
-pub struct Name(Vec<u8>);
+pub struct UsageName(Vec<u8>);
 
 // === impl Dimensions ===
 
 impl Default for Dimensions {
-    /// All of them.
+    /// All dimensions.
     fn default() -> Self {
         Self { route: true, method: true, status: true }
     }
@@ -70,7 +71,7 @@ impl Default for Dimensions {
 // === impl Meter ===
 
 impl Meter {
-    /// A meter that counts into `ledger`. Meters of one scope share their counts.
+    /// Creates a meter that counts into `ledger`. Meters with the same scope share their counts.
     #[must_use]
     pub fn new(ledger: Arc<Ledger>, settings: &MeterSettings) -> Self {
         let mut prefix = PREFIX.to_vec();
@@ -92,24 +93,24 @@ impl Meter {
         }
     }
 
-    /// Under what a request with the key id `id` is counted; one without a key id is counted under the empty one.
+    /// Returns the name of requests with the key id `id`; empty for requests without a key id.
     #[must_use]
-    pub fn name(&self, id: &[u8]) -> Name {
-        // Room for an address, the period and the field: most are made with one allocation.
+    pub fn name(&self, id: &[u8]) -> UsageName {
+        // Capacity for an address, the period and the field, so that most names need one allocation.
         let mut name = Vec::with_capacity(self.prefix.len() + self.route.len() + 72);
         name.extend_from_slice(&self.prefix);
         redis_text::write_id(id, self.hash_ids && !id.is_empty(), &mut name);
-        Name(name)
+        UsageName(name)
     }
 
     /// Adds `counts` to those of `name` in the present period. `method` must be one of a bounded number of words of
     /// letters; `status` is 0 where there was no answer.
-    pub fn count(&self, name: Name, method: &str, status: u16, counts: &Counts) {
+    pub fn count(&self, name: UsageName, method: &str, status: u16, counts: &Counts) {
         self.count_at(name, method, status, counts, unix_secs());
     }
 
     /// The same at another time, in seconds since 1970.
-    pub fn count_at(&self, Name(mut name): Name, method: &str, status: u16, counts: &Counts, unix_secs: u64) {
+    pub fn count_at(&self, UsageName(mut name): UsageName, method: &str, status: u16, counts: &Counts, unix_secs: u64) {
         if *counts == Counts::default() {
             return;
         }
@@ -124,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// Appends the period and, behind a NUL, which no name holds, the beginning of the fields.
+    /// Appends the period and, after a NUL (which no name contains), the prefix of the fields.
     fn complete(&self, name: &mut Vec<u8>, method: &str, status: u16, unix_secs: u64) {
         name.extend_from_slice(b"}.");
         self.period.write(unix_secs, name);
@@ -142,10 +143,6 @@ impl Meter {
             name.push(b'.');
         }
     }
-}
-
-pub(super) fn unix_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_scope_key_id_and_period_and_fields_the_dimensions() {
+    fn names_contain_scope_key_id_and_period_and_fields_the_dimensions() {
         let orders = settings("orders");
         let named = |name: &str, field: &str| (name.to_owned(), field.to_owned());
         assert_eq!(
@@ -195,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_or_long_key_id_is_kept_as_a_hash_only() {
+    fn a_secret_or_long_key_id_is_stored_as_a_hash() {
         let secret = MeterSettings { hash_ids: true, ..settings("r") };
         // printf s3cret | sha256sum
         assert!(written(&secret, b"s3cret", "GET", 200).0.contains("{r.#1EC1C26B50D5D3C58D9583181AF80766}"));
-        assert!(written(&secret, b"", "GET", 200).0.contains("{r.}"), "nobody is no secret");
+        assert!(written(&secret, b"", "GET", 200).0.contains("{r.}"), "an empty key id is not hashed");
         assert!(written(&settings("r"), &[b'a'; 100_000], "GET", 200).0.len() < 100);
     }
 
@@ -213,7 +210,7 @@ mod tests {
         ) {
             let (one, other) = (written(&settings(&a), &b, "GET", 200), written(&settings(&c), &d, "GET", 200));
             prop_assert_eq!(one == other, a == c && b == d);
-            prop_assert!(!one.0.contains("{#}") && !one.0.contains(".#}"), "nobody is the overflow: {}", one.0);
+            prop_assert!(!one.0.contains("{#}") && !one.0.contains(".#}"), "no name equals the overflow: {}", one.0);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Periods of the calendar, in UTC.
+//! Calendar periods in UTC.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Over what is summed: each period has counts of its own.
+/// Period over which requests are summed. Each period has its own counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Period {
     /// From full hour to full hour.
@@ -17,9 +17,9 @@ pub enum Period {
 const DAY_SECS: u64 = 86_400;
 
 impl Period {
-    /// The longest that one lasts: counts must be kept for longer.
+    /// Returns the longest duration of the period. Counts must be kept for longer.
     #[must_use]
-    pub fn longest(self) -> Duration {
+    pub fn max_duration(self) -> Duration {
         Duration::from_secs(match self {
             Self::Hour => 3_600,
             Self::Day => DAY_SECS,
@@ -27,7 +27,7 @@ impl Period {
         })
     }
 
-    /// Appends the start of the period that `unix_secs` is in: `2026-11`, `2026-11-21` or `2026-11-21T13`.
+    /// Appends the start of the period that contains `unix_secs`: `2026-11`, `2026-11-21` or `2026-11-21T13`.
     pub(super) fn write(self, unix_secs: u64, out: &mut Vec<u8>) {
         let (year, month, day) = civil(unix_secs / DAY_SECS);
         write_digits(year, 4, out);
@@ -45,13 +45,20 @@ impl Period {
     }
 }
 
+/// Returns the current time in seconds since 1970.
+pub(super) fn unix_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 fn write_digits(number: u64, at_least: u32, out: &mut Vec<u8>) {
     let digits = number.checked_ilog10().map_or(1, |log| log + 1).max(at_least);
     out.extend((0..digits).rev().map(|place| b'0' + (number / 10_u64.pow(place) % 10) as u8));
 }
 
-/// The year, month and day that lies `days` after 1970-01-01, by Howard Hinnant's `civil_from_days`
-/// (<https://howardhinnant.github.io/date_algorithms.html>): years begin in March, so that the leap day is the last.
+/// Returns the year, month and day `days` after 1970-01-01.
+///
+/// Source: Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>). Its years begin
+/// in March, so the leap day is the last day of the year.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let day_of_era = days % 146_097;
@@ -85,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn months_end_where_the_calendar_ends_them() {
+    fn days_follow_the_calendar_including_leap_years() {
         for (at, day) in [
             (0, "1970-01-01"),
             (951_782_399, "2000-02-28"),

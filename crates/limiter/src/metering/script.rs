@@ -1,4 +1,4 @@
-//! `lua/request_counter.lua` as commands and replies.
+//! Calls of `lua/request_counter.lua`.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use redis::{Cmd, Value};
 use super::batch::Delta;
 use crate::store::redis::{HashSlot, Script};
 
-/// The script of all calls.
+/// Script that adds a delta to a hash.
 pub(super) static REQUEST_COUNTER: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../../lua/request_counter.lua")));
 
-/// How long Redis remembers the number of a sender's last batch. No batch is sent again for as long
-/// ([`RESEND_FOR`]); a sender is one run of a process, and its numbers stay this long after it.
+/// Time for which Redis stores the number of a sender's last batch. It is longer than [`RESEND_FOR`]. A sender is one
+/// run of a process, and its numbers expire this long after it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// How long after it was first sent a batch may be sent again. The hour is for clocks that run at different speeds.
+/// Time after the first attempt within which a batch may be sent again. The remaining hour allows for clock drift.
 pub(super) const RESEND_FOR: Duration = Duration::from_secs(23 * 3_600);
 
-/// The largest increment that the script takes.
-const MOST: u64 = 999_999_999_999_999_999;
+/// Largest increment that the script accepts.
+const MAX_INCREMENT: u64 = 999_999_999_999_999_999;
 
-/// What became of one delta.
+/// Result of one delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Its counts are in Redis, by this call or by one before it.
-    Landed,
-    /// It can never be added: something else is stored there.
-    Refused,
+pub(super) enum DeltaOutcome {
+    /// The counts are in Redis, from this call or an earlier one.
+    Added,
+    /// The counts cannot be added, because the key holds another type.
+    Rejected,
 }
 
-/// The calls that add `deltas` to their hashes as `sender`'s batch `number`, each with the slot of its keys.
+/// Returns the calls that add `deltas` as batch `number` of `sender`, each with the hash slot of its keys.
 pub(super) fn calls(sender: &str, number: u64, deltas: &[Delta]) -> Vec<(HashSlot, Cmd)> {
     deltas.iter().map(|delta| (HashSlot::of(&delta.name), add(sender, number, delta))).collect()
 }
@@ -44,18 +44,18 @@ fn add(sender: &str, number: u64, delta: &Delta) -> Cmd {
     for (field, counts) in &delta.fields {
         for (what, count) in counts.named() {
             if count > 0 {
-                cmd.arg([field, what.as_bytes()].concat()).arg(count.min(MOST));
+                cmd.arg([field, what.as_bytes()].concat()).arg(count.min(MAX_INCREMENT));
             }
         }
     }
     cmd
 }
 
-/// What became of a delta; `None` when the answer makes no sense.
-pub(super) fn fate(reply: &Value) -> Option<Fate> {
+/// Parses the reply for a delta; `None` if it is invalid.
+pub(super) fn delta_outcome(reply: &Value) -> Option<DeltaOutcome> {
     match reply {
-        Value::Int(0 | 1) => Some(Fate::Landed),
-        Value::Int(-1) => Some(Fate::Refused),
+        Value::Int(0 | 1) => Some(DeltaOutcome::Added),
+        Value::Int(-1) => Some(DeltaOutcome::Rejected),
         _ => None,
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use crate::metering::Counts;
 
     #[test]
-    fn the_command_has_the_scripts_order_and_no_zeroes() {
+    fn the_command_has_the_order_of_the_script_and_no_zeros() {
         let delta = Delta {
             name: (*b"request_counter.{r.a}.2026-11-21").into(),
             ttl_secs: 60,
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn replies_become_fates() {
-        let fates = [1, 0, -1].map(|number| fate(&Value::Int(number)).unwrap());
-        assert_eq!(fates, [Fate::Landed, Fate::Landed, Fate::Refused]);
-        assert_eq!([Value::Int(2), Value::Nil].map(|reply| fate(&reply)), [None, None]);
+    fn replies_are_parsed_as_outcomes() {
+        let outcomes = [1, 0, -1].map(|number| delta_outcome(&Value::Int(number)).unwrap());
+        assert_eq!(outcomes, [DeltaOutcome::Added, DeltaOutcome::Added, DeltaOutcome::Rejected]);
+        assert_eq!([Value::Int(2), Value::Nil].map(|reply| delta_outcome(&reply)), [None, None]);
     }
 }

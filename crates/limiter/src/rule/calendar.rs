@@ -1,4 +1,4 @@
-//! Windows of the calendar: local hours, days, weeks, months and years.
+//! Calendar windows: local hours, days, weeks, months and years.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,10 +12,10 @@ use jiff::{SignedDuration, Span, Timestamp};
 
 use super::RuleError;
 
-/// A unit of the calendar in a time zone. Where clocks change for the summer a local day takes 23 to 25 hours,
-/// in few places 22 to 26.
+/// Calendar unit in a time zone.
 ///
-/// Clones share what they have computed, so that time zones are asked once a window and not once a request.
+/// With daylight saving time a local day takes 23 to 25 hours, in a few places 22 to 26. Clones share a cache of the
+/// current window, so the time zone is evaluated once per window, not per request.
 #[derive(Clone)]
 pub struct Calendar(Arc<Inner>);
 
@@ -23,37 +23,37 @@ struct Inner {
     unit: CalendarUnit,
     zone_name: Box<str>,
     zone: TimeZone,
-    /// The windows around the latest time that was asked about.
+    /// Windows around the latest time passed to [`Calendar::around`].
     around: ArcSwap<Starts>,
 }
 
-/// When four windows begin that follow each other, in microseconds since 1970; some time is in the second one.
+/// Starts of four consecutive windows, in microseconds since 1970. The requested time is in the second one.
 pub(crate) type Starts = [u64; 4];
 
-/// How long a window of the calendar is.
+/// Length of a calendar window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CalendarUnit {
     /// From one full hour of the local clock to the next.
     Hour,
-    /// From midnight, or where clocks skip that the first moment of the day.
+    /// From midnight, or from the first moment of the day where clocks skip midnight.
     Day,
     /// From the first moment of Monday (ISO 8601).
     Week,
-    /// From the first moment of its first day.
+    /// From the first moment of the first day of the month.
     Month,
     /// From the first moment of January 1.
     Year,
 }
 
-/// The longest local day where clocks change: most go back by an hour, those of Antarctica/Troll by two each year.
+/// Longest local day with a clock change: most zones set clocks back by an hour, Antarctica/Troll by two.
 const LONGEST_DAY_SECS: u64 = 26 * 3_600;
 
 // === impl CalendarUnit ===
 
 impl CalendarUnit {
-    /// How long one lasts at most, where clocks are set back by up to two hours within it.
+    /// Returns the longest duration of the unit, with clocks set back by up to two hours within it.
     #[must_use]
-    pub fn at_most(self) -> Duration {
+    pub fn max_duration(self) -> Duration {
         let days = match self {
             Self::Hour => return Duration::from_secs(2 * 3_600),
             Self::Day => 0,
@@ -64,9 +64,9 @@ impl CalendarUnit {
         Duration::from_secs(days * 86_400 + LONGEST_DAY_SECS)
     }
 
-    /// How long one lasts where clocks are not changed: of months the longest, of years the usual.
+    /// Returns the duration without clock changes: 31 days for a month, 365 days for a year.
     #[must_use]
-    pub fn usually(self) -> Duration {
+    pub fn nominal_duration(self) -> Duration {
         let days = match self {
             Self::Hour => return Duration::from_secs(3_600),
             Self::Day => 1,
@@ -77,7 +77,7 @@ impl CalendarUnit {
         Duration::from_secs(days * 86_400)
     }
 
-    /// The first day of the one that `date` is in, `later` ones on.
+    /// Returns the first day of the unit that contains `date`, `later` units on.
     fn first_day(self, date: Date, later: i64) -> Option<Date> {
         match self {
             Self::Hour | Self::Day => date.checked_add(Span::new().try_days(later).ok()?),
@@ -95,29 +95,29 @@ impl CalendarUnit {
 // === impl Calendar ===
 
 impl Calendar {
-    /// Units in the time zone of that name in the IANA database, which is built in: `Europe/Berlin`, `UTC`.
+    /// Creates a calendar in a time zone of the built-in IANA database, such as `Europe/Berlin` or `UTC`.
     ///
     /// # Errors
-    /// A zone that is not in there.
+    /// Fails if the database has no such time zone.
     pub fn new(unit: CalendarUnit, time_zone: &str) -> Result<Self, RuleError> {
-        let zone = TimeZone::get(time_zone).map_err(|_| RuleError::TimeZone(time_zone.to_owned()))?;
+        let zone = TimeZone::get(time_zone).map_err(|_| RuleError::UnknownTimeZone(time_zone.to_owned()))?;
         let around = ArcSwap::from_pointee([0; 4]);
         Ok(Self(Arc::new(Inner { unit, zone_name: time_zone.into(), zone, around })))
     }
 
-    /// The unit.
+    /// Returns the unit.
     #[must_use]
     pub fn unit(&self) -> CalendarUnit {
         self.0.unit
     }
 
-    /// The name of the time zone, as it was given.
+    /// Returns the name of the time zone as passed to [`new`](Self::new).
     #[must_use]
     pub fn time_zone(&self) -> &str {
         &self.0.zone_name
     }
 
-    /// The windows around `wall_us`: the one before it, the one that it is in, and the two behind.
+    /// Returns the starts of the windows around `wall_us`: the previous, the current and the next two.
     #[inline]
     pub(crate) fn around(&self, wall_us: u64) -> Starts {
         let known = **self.0.around.load();
@@ -135,15 +135,15 @@ impl Calendar {
                 self.0.around.store(Arc::new([before, this, next, last]));
                 [before, this, next, last]
             }
-            // Beyond the calendar, in the year 9999 or before 1970: as long as a window can be, to be harmless.
+            // Outside the supported years (1970 to 9999): windows of the longest duration of the unit.
             _ => {
-                let longest_us = self.0.unit.at_most().as_micros() as u64;
+                let longest_us = self.0.unit.max_duration().as_micros() as u64;
                 [0, 1, 2, 3].map(|n| (wall_us / longest_us + n).saturating_sub(1).saturating_mul(longest_us))
             }
         }
     }
 
-    /// More starts than are needed: of some units before and behind, whose order where clocks change is not asked.
+    /// Returns starts of several units before and after `wall_us`, unordered where clocks change.
     fn candidates(&self, wall_us: u64) -> Option<Vec<u64>> {
         let Inner { unit, zone, .. } = &*self.0;
         let now = Timestamp::from_microsecond(i64::try_from(wall_us).ok()?).ok()?;
@@ -202,7 +202,7 @@ mod tests {
         text.parse::<Timestamp>().unwrap().as_microsecond() as u64
     }
 
-    /// The starts around a time, as text.
+    /// Returns the starts around a time as text.
     fn around(unit: CalendarUnit, zone: &str, at: &str) -> [String; 4] {
         let starts = Calendar::new(unit, zone).unwrap().around(us(at));
         starts.map(|start| Timestamp::from_microsecond(start as i64).unwrap().to_string())
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn units_begin_where_the_local_calendar_says() {
+    fn units_begin_at_local_boundaries() {
         let at = "2026-11-21T13:07:00Z";
         let of = |unit, zone| around(unit, zone, at)[1].clone();
         assert_eq!(of(Day, "UTC"), "2026-11-21T00:00:00Z");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_as_long_as_the_clocks_have_it() {
+    fn local_days_have_22_to_26_hours_where_clocks_change() {
         assert_eq!(hours(Day, "Europe/Berlin", "2026-03-29T12:00:00Z"), 23);
         assert_eq!(hours(Day, "Europe/Berlin", "2026-10-25T12:00:00Z"), 25);
         assert_eq!(hours(Day, "Europe/Berlin", "2026-10-26T12:00:00Z"), 24);
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_zone_is_refused() {
+    fn an_unknown_time_zone_is_an_error() {
         let error = Calendar::new(Day, "Europe/Berlim").unwrap_err();
         assert!(error.to_string().contains("`Europe/Berlim`"), "{error}");
     }
 
     #[test]
-    fn equal_calendars_are_those_of_one_unit_and_zone() {
+    fn calendars_are_equal_if_unit_and_zone_are_equal() {
         let new = |unit| Calendar::new(unit, "UTC").unwrap();
         new(Day).around(us("2026-01-01T00:00:00Z"));
         assert_eq!(new(Day), new(Day));
@@ -260,7 +260,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_moment_is_in_a_window_that_its_neighbours_know(
+        fn neighbouring_times_agree_on_window_boundaries(
             at_us in 200_000_000_000_000u64..4_000_000_000_000_000,
             unit in prop::sample::select(vec![Hour, Day, Week, Month, Year]),
             zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns",
@@ -269,7 +269,7 @@ mod tests {
             let calendar = Calendar::new(unit, zone).unwrap();
             let [before, this, next, last] = calendar.around(at_us);
             prop_assert!(before < this && this <= at_us && at_us < next && next < last);
-            let longest_us = unit.at_most().as_micros() as u64;
+            let longest_us = unit.max_duration().as_micros() as u64;
             prop_assert!(unit == Day && zone == "Pacific/Apia" || next - this <= longest_us);
             prop_assert_eq!(&calendar.around(this)[1..], &[this, next, last]);
             prop_assert_eq!(calendar.around(next - 1), [before, this, next, last]);

@@ -1,12 +1,13 @@
-//! The rule of fixed windows.
+//! The rule of a fixed window.
 
 use std::time::Duration;
 
 use super::calendar::Calendar;
-use super::{MOST, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
-/// At most `limit` in a window of time. Across the edge of two windows up to twice the limit may pass within any
-/// stretch as long as one.
+/// At most `limit` tokens per window.
+///
+/// Across the boundary of two windows, up to twice the limit can be admitted within one window length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
@@ -15,63 +16,64 @@ pub struct FixedWindow {
     calendar: Option<Calendar>,
 }
 
-/// Where windows begin.
+/// Alignment of windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Align {
-    /// With a key's first request: each key has windows of its own.
+    /// A window opens with the first request of a key.
     #[default]
     First,
-    /// At multiples of the window since 1970-01-01T00:00Z: a window of an hour begins on the hour, for all keys.
+    /// Windows begin at multiples of their length since 1970-01-01T00:00Z: one of an hour begins on the hour.
     Clock,
 }
 
 impl FixedWindow {
-    /// At most `limit` in each `window`. A limit of 0 denies everything.
+    /// Creates a rule of at most `limit` per `window`. A limit of 0 denies every request.
     ///
     /// # Errors
-    /// A window of nothing, or numbers beyond counting.
+    /// Fails if `window` is below 1 µs, or if a number exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(limit: u64, window: Duration, align: Align) -> Result<Self, RuleError> {
-        if limit > MOST {
-            return Err(RuleError::TooMuch { field: "limit", most: MOST });
+        if limit > MAX_SAFE_INTEGER {
+            return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
         }
         Ok(Self { limit, window_us: micros("window", window)?, align, calendar: None })
     }
 
-    /// At most `limit` in each unit of a calendar: a local day, a month.
+    /// Creates a rule of at most `limit` per calendar unit, such as a local day or a month.
     ///
     /// # Errors
-    /// Numbers beyond counting.
+    /// Fails if `limit` exceeds [`MAX_SAFE_INTEGER`].
     pub fn on_calendar(limit: u64, calendar: Calendar) -> Result<Self, RuleError> {
-        let window = Self::new(limit, calendar.unit().at_most(), Align::Clock)?;
+        let window = Self::new(limit, calendar.unit().max_duration(), Align::Clock)?;
         Ok(Self { calendar: Some(calendar), ..window })
     }
 
-    /// How much passes in a window.
+    /// Returns the tokens admitted per window.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How long a window is; on a calendar, how long the longest is.
+    /// Returns the length of a window; for a calendar, of the longest.
     #[must_use]
     pub fn window(&self) -> Duration {
         Duration::from_micros(self.window_us)
     }
 
-    /// Where windows begin.
+    /// Returns the alignment of windows.
     #[must_use]
     pub fn align(&self) -> Align {
         self.align
     }
 
-    /// The calendar that windows follow, if they do.
+    /// Returns the calendar that windows follow, if any.
     #[must_use]
     pub fn calendar(&self) -> Option<&Calendar> {
         self.calendar.as_ref()
     }
 
-    /// When the windows around `wall_us`, the time since 1970, begin: the one before it, the one that it is in, and the
-    /// two behind. `None` unless they follow a calendar.
+    /// Returns the starts of the calendar windows around `wall_us`: the previous, the current and the next two.
+    ///
+    /// All times are microseconds since 1970. `None` if the rule has no calendar.
     #[must_use]
     pub fn windows_around(&self, wall_us: u64) -> Option<[u64; 4]> {
         self.calendar.as_ref().map(|calendar| calendar.around(wall_us))
@@ -82,10 +84,10 @@ impl FixedWindow {
         self.window_us
     }
 
-    /// How long a window lasts that opens at `wall_us`, the time since 1970, and how long the whole one is, of which
-    /// that is the rest.
+    /// Returns the time from `wall_us` (microseconds since 1970) to the end of the window that contains it, and the
+    /// length of that window.
     #[inline]
-    pub(crate) fn lasts_us(&self, wall_us: u64) -> (u64, u64) {
+    pub(crate) fn rest_and_length_us(&self, wall_us: u64) -> (u64, u64) {
         match (&self.calendar, self.align) {
             (Some(calendar), _) => {
                 let [_, start, next, _] = calendar.around(wall_us);

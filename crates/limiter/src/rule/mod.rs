@@ -1,4 +1,4 @@
-//! What the user asks for: one type of rule for each algorithm.
+//! Rules: the limit that a caller configures, one type for each algorithm.
 
 mod calendar;
 mod fixed_window;
@@ -21,30 +21,31 @@ pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
 pub use self::token_bucket::TokenBucket;
 
-/// The largest number of tokens that a rule may speak of, and the longest time in microseconds (285 years): 2^53 - 1,
-/// up to which Redis' Lua counts every whole number.
-pub const MOST: u64 = (1 << 53) - 1;
+/// Largest token count and longest time in microseconds (285 years) that a rule accepts: 2^53 - 1.
+///
+/// Numbers in Redis' Lua are doubles, which represent every integer up to this one exactly.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// How many requests of a key may pass, and when: an algorithm with its numbers.
+/// A rate limit: an algorithm and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Bursts up to a capacity, refilled continuously; kept in Redis as Spring Cloud Gateway keeps it.
+    /// A bucket of tokens that refills continuously. Redis keeps it in the keys of Spring Cloud Gateway.
     TokenBucket(TokenBucket),
-    /// The same verdicts from one moment per key (GCRA, ITU-T I.371): half the memory in Redis.
+    /// The verdicts of a token bucket from one timestamp per key (GCRA, ITU-T I.371): half the memory in Redis.
     Gcra(TokenBucket),
-    /// So many in a window that opens with the first request or on the clock.
+    /// A limit per window. A window opens with the first request or on the clock.
     FixedWindow(FixedWindow),
-    /// So many in any stretch as long as a window, from a log of what was taken.
+    /// A limit within any stretch as long as the window, from a log of admitted tokens.
     SlidingWindowLog(SlidingWindowLog),
-    /// About so many in any stretch as long as a window, estimated from two counters.
+    /// An approximate limit within any stretch as long as the window, estimated from two counters.
     SlidingWindowCounter(SlidingWindowCounter),
-    /// One at a time, at even intervals: requests wait for their turn.
+    /// One request at a time, at even intervals. Requests wait for their turn.
     LeakyBucket(LeakyBucket),
-    /// So many from a stock that nothing refills, until a new one begins.
+    /// A prepaid total that nothing refills until a new period begins.
     Quota(Quota),
 }
 
-/// The name of an algorithm.
+/// Name of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// [`Rule::TokenBucket`].
@@ -63,40 +64,52 @@ pub enum Algorithm {
     Quota,
 }
 
-/// A rule that no request could be decided by.
+/// Reason why a rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Something that must be at least 1 was 0.
+    /// A number that must be at least 1 is 0.
     #[error("`{0}` must be at least 1, got 0")]
     Zero(&'static str),
-    /// More than can be counted exactly.
-    #[error("`{field}` is more than {most}, the most that is counted exactly")]
-    TooMuch {
-        /// The setting.
+    /// A number above the largest that is counted exactly.
+    #[error("`{field}` must be at most {max}, the largest value that is counted exactly")]
+    TooLarge {
+        /// Name of the setting.
         field: &'static str,
-        /// The largest value it takes.
-        most: u64,
+        /// Largest valid value.
+        max: u64,
     },
-    /// No time, less than a microsecond, or more than 285 years.
+    /// A duration below 1 microsecond or above 285 years.
     #[error("`{0}` must be between 1 microsecond and 285 years")]
-    BadTime(&'static str),
-    /// The bucket takes more than 30,000 years to fill.
+    DurationOutOfRange(&'static str),
+    /// A bucket that takes more than 30,000 years to fill.
     #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
     FillsTooSlowly,
-    /// A time zone that nobody knows.
-    #[error("`time-zone`: there is no time zone `{0}`; write a name such as `Europe/Berlin`, or `UTC`")]
-    TimeZone(String),
-    /// Turns would have to be a fraction of a microsecond apart.
-    #[error("`rate` is too high to pace: turns are whole microseconds apart, which would slow it by more than 1 %")]
-    TooFineToPace,
-    /// More time than a request may be paced over.
+    /// A name that is not in the IANA time zone database.
+    #[error("`time-zone`: unknown time zone `{0}`; write an IANA name such as `Europe/Berlin`, or `UTC`")]
+    UnknownTimeZone(String),
+    /// A rate with an interval between turns that is not close to a whole number of microseconds.
+    #[error("`rate` is too high: rounding the interval to whole microseconds would slow it by more than 1 %")]
+    RateTooHigh,
+    /// A duration above the 10 years that a leaky bucket supports.
     #[error("`{0}` must be at most 10 years")]
     TooLong(&'static str),
 }
 
+/// Implements `From<$settings> for Rule`.
+macro_rules! from_settings {
+    ($($settings:ident),*) => {$(
+        impl From<$settings> for Rule {
+            fn from(settings: $settings) -> Self {
+                Self::$settings(settings)
+            }
+        }
+    )*};
+}
+from_settings!(TokenBucket, FixedWindow, SlidingWindowLog, SlidingWindowCounter, LeakyBucket, Quota);
+
 impl Rule {
-    /// Its algorithm.
+    /// Returns the algorithm of the rule.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         match self {
@@ -110,18 +123,18 @@ impl Rule {
         }
     }
 
-    /// Whether decisions depend on the time of day.
+    /// True if decisions depend on the time of day.
     #[inline]
     pub(crate) fn reads_wall_clock(&self) -> bool {
         match self {
             Self::FixedWindow(window) => window.align() == Align::Clock,
             Self::SlidingWindowCounter(_) => true,
             Self::Quota(quota) => quota.reset().is_some(),
-            _ => false,
+            Self::TokenBucket(_) | Self::Gcra(_) | Self::SlidingWindowLog(_) | Self::LeakyBucket(_) => false,
         }
     }
 
-    /// What a key may take again in each [`period`](TokenBucket::period) or window.
+    /// Returns the tokens that a key regains in each [`period`](TokenBucket::period) or window.
     #[must_use]
     pub fn rate(&self) -> u64 {
         match self {
@@ -129,12 +142,12 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
-            Self::LeakyBucket(pace) => pace.rate(),
+            Self::LeakyBucket(bucket) => bucket.rate(),
             Self::Quota(quota) => quota.allowance(),
         }
     }
 
-    /// The most that one request can ever be admitted with: a burst, a limit.
+    /// Returns the largest cost that can ever be admitted: a burst or a limit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         match self {
@@ -142,21 +155,21 @@ impl Rule {
             Self::FixedWindow(window) => window.limit(),
             Self::SlidingWindowLog(window) => window.limit(),
             Self::SlidingWindowCounter(window) => window.limit(),
-            Self::LeakyBucket(pace) => pace.capacity(),
+            Self::LeakyBucket(bucket) => bucket.capacity(),
             Self::Quota(quota) => quota.allowance(),
         }
     }
 
-    /// One of `parts` equal parts of it, with room for at least one request that takes `cost`. A rule that cannot be
-    /// divided stays whole.
+    /// Returns one of `parts` equal shares of the rule, large enough for one request of `cost`. A rule that cannot be
+    /// divided is returned unchanged.
     #[cfg(feature = "redis")]
-    pub(crate) fn part(&self, parts: std::num::NonZeroU32, cost: u64) -> Self {
-        let share = |most: u64| (most / u64::from(parts.get())).max(cost.max(1)).min(most);
+    pub(crate) fn divided_by(&self, parts: std::num::NonZeroU32, cost: u64) -> Self {
+        let share = |total: u64| (total / u64::from(parts.get())).max(cost.max(1)).min(total);
         let bucket = |bucket: &TokenBucket| {
             let period = bucket.period().checked_mul(parts.get())?;
             TokenBucket::new(bucket.replenish_rate(), period, share(bucket.burst_capacity())).ok()
         };
-        let part = match self {
+        let divided = match self {
             Self::TokenBucket(whole) => bucket(whole).map(Self::TokenBucket),
             Self::Gcra(whole) => bucket(whole).map(Self::Gcra),
             Self::FixedWindow(whole) => match whole.calendar() {
@@ -171,7 +184,7 @@ impl Rule {
             Self::SlidingWindowCounter(whole) => {
                 SlidingWindowCounter::new(share(whole.limit()), whole.window()).ok().map(Self::SlidingWindowCounter)
             }
-            Self::LeakyBucket(whole) => whole.part(parts).map(Self::LeakyBucket),
+            Self::LeakyBucket(whole) => whole.divided_by(parts).map(Self::LeakyBucket),
             Self::Quota(whole) => match whole.reset() {
                 Some(reset) => Quota::resetting(share(whole.allowance()), reset.clone()),
                 None => Quota::new(share(whole.allowance())),
@@ -179,7 +192,7 @@ impl Rule {
             .ok()
             .map(Self::Quota),
         };
-        part.unwrap_or_else(|| self.clone())
+        divided.unwrap_or_else(|| self.clone())
     }
 }
 
@@ -195,7 +208,7 @@ impl Algorithm {
         Self::Quota,
     ];
 
-    /// Its name in configuration and metrics.
+    /// Returns the name used in configuration and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -210,7 +223,7 @@ impl Algorithm {
     }
 }
 
-/// Evaluates `$body` with `$inner` as the numbers of `$rule`, whichever algorithm they are for.
+/// Evaluates `$body` with `$inner` bound to the settings of `$rule`, for every algorithm.
 macro_rules! by_algorithm {
     ($rule:expr, $inner:ident => $body:expr) => {
         match $rule {
@@ -225,9 +238,12 @@ macro_rules! by_algorithm {
 }
 pub(crate) use by_algorithm;
 
-/// `time` in whole microseconds, if a rule can speak of it.
+/// Converts `time` to whole microseconds from 1 to [`MAX_SAFE_INTEGER`].
 fn micros(field: &'static str, time: std::time::Duration) -> Result<u64, RuleError> {
-    u64::try_from(time.as_micros()).ok().filter(|us| (1..=MOST).contains(us)).ok_or(RuleError::BadTime(field))
+    u64::try_from(time.as_micros())
+        .ok()
+        .filter(|us| (1..=MAX_SAFE_INTEGER).contains(us))
+        .ok_or(RuleError::DurationOutOfRange(field))
 }
 
 #[cfg(all(test, feature = "redis"))]
@@ -240,11 +256,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_rule_has_its_share_and_room_for_a_request() {
+    fn a_fraction_of_a_rule_has_its_share_and_admits_at_least_one_request() {
         let three = NonZeroU32::new(3).unwrap();
         let bucket = |rate, secs, burst| TokenBucket::new(rate, Duration::from_secs(secs), burst).unwrap();
         let window = |limit| Rule::FixedWindow(FixedWindow::new(limit, Duration::from_secs(60), Align::Clock).unwrap());
-        for (whole, cost, part) in [
+        for (whole, cost, share) in [
             (Rule::TokenBucket(bucket(10, 1, 20)), 1, Rule::TokenBucket(bucket(10, 3, 6))),
             (Rule::Gcra(bucket(1, 60, 2)), 1, Rule::Gcra(bucket(1, 180, 1))),
             (Rule::TokenBucket(bucket(10, 1, 20)), 15, Rule::TokenBucket(bucket(10, 3, 15))),
@@ -252,7 +268,7 @@ mod tests {
             (window(100), 1, window(33)),
             (window(2), 1, window(1)),
         ] {
-            assert_eq!(whole.part(three, cost), part);
+            assert_eq!(whole.divided_by(three, cost), share);
         }
     }
 }

@@ -1,9 +1,11 @@
-//! The rule of prepaid stocks.
+//! The rule of a prepaid quota.
 
-use super::{Calendar, MOST, RuleError};
+use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
 
-/// A stock of `allowance` that requests take from, never below zero, and that nothing refills: it is there for ever, or
-/// until a calendar says that a new one begins. It can be read, set and granted to (see the stores).
+/// A prepaid total of `allowance` tokens.
+///
+/// Requests consume it, never below zero, and nothing refills it. It lasts forever or for one calendar period. The
+/// stores have operations to read it, set it and grant to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Quota {
     allowance: u64,
@@ -11,39 +13,40 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// A stock for ever.
+    /// Creates a quota without a period.
     ///
     /// # Errors
-    /// Numbers beyond counting.
+    /// Fails if `allowance` exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(allowance: u64) -> Result<Self, RuleError> {
-        if allowance > MOST {
-            return Err(RuleError::TooMuch { field: "allowance", most: MOST });
+        if allowance > MAX_SAFE_INTEGER {
+            return Err(RuleError::TooLarge { field: "allowance", max: MAX_SAFE_INTEGER });
         }
         Ok(Self { allowance, reset: None })
     }
 
-    /// A stock that is new in each unit of the calendar: what was taken is forgotten then, and so is what was granted.
+    /// Creates a quota that starts anew in each unit of the calendar. Usage and grants of the previous period expire.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn resetting(allowance: u64, reset: Calendar) -> Result<Self, RuleError> {
         Ok(Self { reset: Some(reset), ..Self::new(allowance)? })
     }
 
-    /// What a new stock holds.
+    /// Returns the tokens of a new quota.
     #[must_use]
     pub fn allowance(&self) -> u64 {
         self.allowance
     }
 
-    /// When a new one begins.
+    /// Returns the calendar of the periods, if any.
     #[must_use]
     pub fn reset(&self) -> Option<&Calendar> {
         self.reset.as_ref()
     }
 
-    /// When the periods around `wall_us`, the time since 1970, begin: the one before it, the one that it is in, and the
-    /// two behind. `None` unless there are any.
+    /// Returns the starts of the periods around `wall_us`: the previous, the current and the next two.
+    ///
+    /// All times are microseconds since 1970. `None` if the quota has no period.
     #[must_use]
     pub fn periods_around(&self, wall_us: u64) -> Option<[u64; 4]> {
         self.reset.as_ref().map(|calendar| calendar.around(wall_us))

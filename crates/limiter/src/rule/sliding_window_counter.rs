@@ -1,19 +1,23 @@
-//! The rule of sliding windows that are estimated from two counters.
+//! The rule of a sliding window that is estimated from two counters.
 
 use std::time::Duration;
 
-use super::{MOST, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
-/// About `limit` in any stretch of time as long as `window`, from two counters a key: what was taken in the current
-/// window, and of what was taken in the one before the part that it overlaps with the last `window`. Windows begin at
-/// multiples of their length since 1970.
+/// Approximately `limit` tokens in any stretch as long as `window`, from two counters per key.
 ///
-/// The estimate takes the previous window's requests as evenly spread. How far it is from an exact
-/// [log](super::SlidingWindowLog): where `x` were admitted within the last `a` of a window, at most
-/// `limit + x * (1 - a / window)` are admitted in the stretch that begins there. So never twice the limit (a fixed
-/// window may admit that), and at most 1.25 times the limit after even traffic. In the other direction it denies what a
-/// log would admit: after 100 in the first second of a minute with a limit of 100, a log admits another 100 in the
-/// first second of the next minute, this one 10 by its 6th second and 50 by its 30th.
+/// The estimate is the count of the current window, plus the share of the previous window's count that still overlaps
+/// with the last `window`. Windows begin at multiples of their length since 1970.
+///
+/// The estimate assumes that requests of the previous window were evenly spread. Its error against an exact
+/// [log](super::SlidingWindowLog):
+///
+/// - If `x` tokens were admitted within the last `a` of a window, the stretch that begins there admits at most
+///   `limit + x * (1 - a / window)`. That is less than twice the limit, which a fixed window can admit, and at most
+///   1.25 times the limit after even traffic.
+/// - It can deny requests that a log admits. Example: a limit of 100 per minute, and 100 requests in the first second
+///   of a minute. In the next minute a log admits 100 in the first second; the counter admits 10 by the 6th second and
+///   50 by the 30th.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindowCounter {
     limit: u64,
@@ -22,27 +26,27 @@ pub struct SlidingWindowCounter {
 }
 
 impl SlidingWindowCounter {
-    /// About `limit` in any stretch of `window`. A limit of 0 denies everything.
+    /// Creates a rule of about `limit` in any stretch of `window`. A limit of 0 denies every request.
     ///
     /// # Errors
-    /// A window of nothing, or numbers beyond counting.
+    /// Fails if `window` is below 1 µs, or if a number exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(limit: u64, window: Duration) -> Result<Self, RuleError> {
-        if limit > MOST {
-            return Err(RuleError::TooMuch { field: "limit", most: MOST });
+        if limit > MAX_SAFE_INTEGER {
+            return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
         }
         let window_us = micros("window", window)?;
-        // As many ticks a window as leave every product of tokens and ticks exact; both quotients are 1 at least.
-        let ticks = (MOST / limit.max(1)).min(window_us);
+        // The most ticks per window for which every product of tokens and ticks is exact. Both quotients are at least 1.
+        let ticks = (MAX_SAFE_INTEGER / limit.max(1)).min(window_us);
         Ok(Self { limit, window_us, tick_us: window_us.div_ceil(ticks) })
     }
 
-    /// About how much passes in any stretch of a window.
+    /// Returns the approximate number of tokens admitted within any window length.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How long a window is.
+    /// Returns the length of a window.
     #[must_use]
     pub fn window(&self) -> Duration {
         Duration::from_micros(self.window_us)
@@ -53,14 +57,16 @@ impl SlidingWindowCounter {
         self.window_us
     }
 
-    /// The steps in which the previous window's part shrinks, in microseconds: 1 unless limit times window is above 2^53.
+    /// Returns the step in which the share of the previous window shrinks, in microseconds.
+    ///
+    /// It is 1 unless limit times window exceeds 2^53.
     #[must_use]
     #[inline]
     pub fn tick_us(&self) -> u64 {
         self.tick_us
     }
 
-    /// Ticks in a window, the last of which may be shorter. Times the limit they are at most [`MOST`].
+    /// Returns the ticks per window; the last may be shorter. Times the limit, at most [`MAX_SAFE_INTEGER`].
     #[inline]
     pub(crate) fn ticks(&self) -> u64 {
         if self.tick_us == 1 { self.window_us } else { self.window_us.div_ceil(self.tick_us) }
@@ -80,16 +86,19 @@ mod tests {
             (100, day, 1),
             (104_249, day, 1),
             (104_250, day, 2),
-            (0, MOST, 1),
-            (1, MOST, 1),
-            (2, MOST, 3),
-            (MOST, day, day),
+            (0, MAX_SAFE_INTEGER, 1),
+            (1, MAX_SAFE_INTEGER, 1),
+            (2, MAX_SAFE_INTEGER, 3),
+            (MAX_SAFE_INTEGER, day, day),
         ] {
             let rule = SlidingWindowCounter::new(limit, Duration::from_micros(window_us)).unwrap();
             assert_eq!(rule.tick_us(), tick_us, "{limit} in {window_us}");
-            assert!(u128::from(limit) * u128::from(rule.ticks()) <= u128::from(MOST), "{limit} in {window_us}");
+            assert!(
+                u128::from(limit) * u128::from(rule.ticks()) <= u128::from(MAX_SAFE_INTEGER),
+                "{limit} in {window_us}"
+            );
         }
-        assert!(SlidingWindowCounter::new(MOST + 1, Duration::from_secs(1)).is_err());
+        assert!(SlidingWindowCounter::new(MAX_SAFE_INTEGER + 1, Duration::from_secs(1)).is_err());
         assert!(SlidingWindowCounter::new(1, Duration::ZERO).is_err());
     }
 }

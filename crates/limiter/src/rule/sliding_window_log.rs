@@ -1,15 +1,16 @@
-//! The rule of exact sliding windows.
+//! The rule of an exact sliding window.
 
 use std::time::Duration;
 
 use super::{RuleError, micros};
 
-/// At most `limit` in any stretch of time as long as `window`, exactly: what was taken at `t` counts until `t + window`
-/// and not a microsecond longer.
+/// Exactly at most `limit` tokens in any stretch as long as `window`.
 ///
-/// 10 a minute admits 10 at 11:59:59 and the next ten at 12:00:59, where a fixed window would admit them at 12:00:00.
-/// The price is a log of what was taken within the last window: 16 bytes for each microsecond in which something was,
-/// in memory; 20 to 100 bytes for each token in Redis.
+/// A token admitted at `t` counts until `t + window`, to the microsecond. Example: 10 per minute admits 10 at 11:59:59
+/// and the next ten at 12:00:59. A fixed window would admit them at 12:00:00.
+///
+/// The cost is a log of the tokens admitted within the last window. In memory it takes 16 bytes per microsecond with
+/// an admitted request, in Redis 20 to 100 bytes per token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindowLog {
     limit: u64,
@@ -17,27 +18,27 @@ pub struct SlidingWindowLog {
 }
 
 impl SlidingWindowLog {
-    /// The largest limit. A log of that length takes Redis 100 MB; a `sliding-window-counter` has no such bound.
-    pub const MOST: u64 = 1_000_000;
+    /// Largest limit. A log of that length takes 100 MB in Redis; a `sliding-window-counter` has no such bound.
+    pub const MAX_LIMIT: u64 = 1_000_000;
 
-    /// At most `limit` in any stretch of `window`. A limit of 0 denies everything.
+    /// Creates a rule of at most `limit` in any stretch of `window`. A limit of 0 denies every request.
     ///
     /// # Errors
-    /// A window of nothing, or a limit above [`MOST`](Self::MOST).
+    /// Fails if `window` is below 1 µs or above 285 years, or if `limit` exceeds [`MAX_LIMIT`](Self::MAX_LIMIT).
     pub fn new(limit: u64, window: Duration) -> Result<Self, RuleError> {
-        if limit > Self::MOST {
-            return Err(RuleError::TooMuch { field: "limit", most: Self::MOST });
+        if limit > Self::MAX_LIMIT {
+            return Err(RuleError::TooLarge { field: "limit", max: Self::MAX_LIMIT });
         }
         Ok(Self { limit, window_us: micros("window", window)? })
     }
 
-    /// How much passes in any stretch of a window.
+    /// Returns the tokens admitted within any window length.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How long what was taken counts.
+    /// Returns the length of the window.
     #[must_use]
     pub fn window(&self) -> Duration {
         Duration::from_micros(self.window_us)

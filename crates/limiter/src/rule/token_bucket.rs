@@ -1,18 +1,21 @@
-//! The rule of token bucket and GCRA.
+//! The rule of a token bucket, also used by GCRA.
 
 use std::time::Duration;
 
 use super::flow::Flow;
-use super::{MOST, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, micros};
 
-/// A token bucket's rule, as Spring Cloud Gateway's `RedisRateLimiter` names it.
+/// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
 ///
-/// The bucket starts full, refills continuously with `replenish_rate` tokens a `period` and holds at most
-/// `burst_capacity`. A request takes its cost or is denied and takes nothing. In any stretch of time `T` a key is
-/// admitted at most `burst_capacity + replenish_rate * T / period` tokens' worth.
+/// The bucket starts full, refills continuously with `replenish_rate` tokens per `period` and holds at most
+/// `burst_capacity`. An admitted request consumes its cost; a denied request consumes nothing. In any stretch of time
+/// `T` a key is admitted at most `burst_capacity + replenish_rate * T / period` tokens.
 ///
-/// 10 a second with a burst of 20 admits 20 at once and 10 a second from then on; 10 a second with a burst of 1 admits
-/// one every 100 ms and never two at once; 1 a day with a burst of 1 admits one in any 24 hours.
+/// | Rule | Admits |
+/// |---|---|
+/// | 10 per second, burst 20 | 20 at once, then 10 per second |
+/// | 10 per second, burst 1 | one every 100 ms, never two at once |
+/// | 1 per day, burst 1 | one in any 24 hours |
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket {
     replenish_rate: u64,
@@ -23,58 +26,58 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket of `burst_capacity` tokens, refilled with `replenish_rate` tokens each `period`. A burst of 0 denies
-    /// everything, as Spring's does.
+    /// Creates a bucket of `burst_capacity` tokens, refilled with `replenish_rate` tokens per `period`. A burst of 0
+    /// denies every request, as in Spring.
     ///
     /// # Errors
-    /// A rate of 0, a period of nothing, or numbers beyond counting.
+    /// Fails if the rate is 0, the period is below 1 µs, or a number is out of range.
     pub fn new(replenish_rate: u64, period: Duration, burst_capacity: u64) -> Result<Self, RuleError> {
         let period_us = micros("period", period)?;
         if replenish_rate == 0 {
             return Err(RuleError::Zero("replenish-rate"));
         }
         for (field, value) in [("replenish-rate", replenish_rate), ("burst-capacity", burst_capacity)] {
-            if value > MOST {
-                return Err(RuleError::TooMuch { field, most: MOST });
+            if value > MAX_SAFE_INTEGER {
+                return Err(RuleError::TooLarge { field, max: MAX_SAFE_INTEGER });
             }
         }
         let flow = Flow::new(replenish_rate, period_us, burst_capacity)?;
         Ok(Self { replenish_rate, period_us, burst_capacity, capacity: burst_capacity * flow.units, flow })
     }
 
-    /// The same with a period of a second, as Spring has it.
+    /// Creates a bucket with a period of one second, as in Spring.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn per_second(replenish_rate: u64, burst_capacity: u64) -> Result<Self, RuleError> {
         Self::new(replenish_rate, Duration::from_secs(1), burst_capacity)
     }
 
-    /// Tokens added each [`period`](Self::period).
+    /// Returns the tokens added per [`period`](Self::period).
     #[must_use]
     pub fn replenish_rate(&self) -> u64 {
         self.replenish_rate
     }
 
-    /// The time in which [`replenish_rate`](Self::replenish_rate) tokens flow in.
+    /// Returns the time in which [`replenish_rate`](Self::replenish_rate) tokens are added.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_micros(self.period_us)
     }
 
-    /// Tokens that the bucket holds at most.
+    /// Returns the largest number of tokens in the bucket.
     #[must_use]
     pub fn burst_capacity(&self) -> u64 {
         self.burst_capacity
     }
 
-    /// What the bucket holds at most, in units of its flow.
+    /// Returns the largest level of the bucket, in units of its flow.
     #[inline]
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// How tokens flow in.
+    /// Returns the refill of the bucket.
     #[inline]
     pub(crate) fn flow(&self) -> &Flow {
         &self.flow

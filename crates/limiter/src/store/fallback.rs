@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::rule::Rule;
-use crate::store::memory::{Located, MemoryStore};
+use crate::store::memory::{KeyLocation, MemoryStore};
 use crate::store::{Check, OnStoreFailure};
 use crate::verdict::{Outcome, Source, Verdict};
 
@@ -14,7 +14,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Prepared decision without the store. It keeps the location of the local state instead of the key.
 pub(crate) enum Fallback {
-    Local { store: Arc<MemoryStore>, checks: Vec<(Located, Rule, u64)>, gateways: NonZeroU32 },
+    Local { store: Arc<MemoryStore>, checks: Vec<(KeyLocation, Rule, u64)>, gateways: NonZeroU32 },
     Allow,
     Deny,
 }
@@ -41,12 +41,12 @@ impl Fallback {
         match self {
             Self::Local { store, mut checks, gateways } => {
                 for (_, rule, cost) in checks.iter_mut().filter(|_| gateways > NonZeroU32::MIN) {
-                    *rule = rule.part(gateways, *cost);
+                    *rule = rule.divided_by(gateways, *cost);
                 }
                 Verdict { source: Source::Fallback, ..store.decide_located(&checks) }
             }
-            Self::Allow => Verdict::unseen(Outcome::Allowed),
-            Self::Deny => Verdict::unseen(Outcome::StoreUnavailable { retry_after: RETRY_AFTER }),
+            Self::Allow => Verdict::uncounted(Outcome::Allowed),
+            Self::Deny => Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER }),
         }
     }
 }

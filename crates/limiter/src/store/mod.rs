@@ -1,4 +1,4 @@
-//! Where what was spent is kept: in this process ([`memory`]) or in Redis.
+//! Stores: they decide requests and keep the consumed tokens, in [`memory`] or in Redis.
 
 #[cfg(feature = "redis")]
 pub(crate) mod breaker;
@@ -10,66 +10,85 @@ pub mod redis;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use super::key::BucketKey;
 use super::rule::Rule;
 use super::verdict::Verdict;
 
-/// The most rules that one decision may be asked about.
+/// Largest number of rules in one decision.
 pub const MAX_CHECKS: usize = 6;
 
-/// Decides requests and keeps what they spent.
+/// Decides requests and keeps the consumed tokens.
 pub trait Store: Send + Sync {
-    /// Decides one request under all of `checks` (one to [`MAX_CHECKS`], each with a key of its own): it takes what it
-    /// costs under each rule, or nothing under any. A store that need not wait answers at once; one that must ask over
-    /// a network hands back a future, bounded in time. It never fails: what happens when the network does is part of
-    /// the store (see [`Verdict::source`]).
+    /// Decides one request under all of `checks`: 1 to [`MAX_CHECKS`] rules, each with a key of its own. The request
+    /// consumes its cost under every rule, or nothing under any.
+    ///
+    /// A local store returns the verdict immediately; a remote store returns a future with a deadline. The decision
+    /// never fails: the store handles its own failures (see [`Verdict::source`]).
     fn decide(&self, checks: &[Check<'_>]) -> Decision;
 
-    /// Corrects what an admitted request took, when its cost is known: more than `check.cost` by a positive `more`, of
-    /// which at most what is there is taken; less by a negative one. `counted_at_us` is the verdict's. Best effort, and
-    /// waits for nobody.
+    /// Corrects the tokens consumed by an admitted request once its actual cost is known.
+    ///
+    /// A positive `more` consumes up to that many additional tokens; a negative one returns tokens. `counted_at_us` is
+    /// [`Verdict::counted_at_us`]. The correction is best effort and does not block.
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64);
 }
 
-/// One rule, and what the request is under it.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        (**self).decide(checks)
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        (**self).settle(check, more, counted_at_us);
+    }
+}
+
+/// One rule of a decision, with the key and the cost of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
-    /// What it is counted under.
+    /// Key under which the request is counted.
     pub key: BucketKey<'a>,
-    /// How much may pass.
+    /// Rule that limits the key.
     pub rule: &'a Rule,
-    /// How much it takes.
+    /// Tokens that the request consumes.
     pub cost: u64,
 }
 
 impl Check<'_> {
-    /// `more`, a correction of what was taken, or as much of it as may be given back: a stock's grants are in the same
-    /// number as what was taken, so that only the cost says how much that was.
+    /// Limits the correction `more` to the tokens that may be returned.
+    ///
+    /// A quota counts grants and consumed tokens in one number, so only the cost bounds the returned tokens.
     fn bounded(&self, more: i64) -> i64 {
         match self.rule {
             Rule::Quota(_) => more.max(i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost)),
-            _ => more,
+            Rule::TokenBucket(_)
+            | Rule::Gcra(_)
+            | Rule::FixedWindow(_)
+            | Rule::SlidingWindowLog(_)
+            | Rule::SlidingWindowCounter(_)
+            | Rule::LeakyBucket(_) => more,
         }
     }
 }
 
-/// A verdict, or one that is on its way.
+/// A verdict, or the future of one.
 pub enum Decision {
-    /// Decided already.
+    /// Decided.
     Ready(Verdict),
-    /// Being decided elsewhere; resolves within the store's own deadline.
+    /// In progress; resolves within the store's deadline.
     Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
 }
 
-/// What to do with a request when the store cannot be asked in time.
+/// Policy for decisions while the store is unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnStoreFailure {
-    /// Decide by the same rule in the memory of this process: each gateway then admits the whole rule.
+    /// Decides by the same rule in the memory of this process. Each gateway then admits the full limit.
     #[default]
     Local,
-    /// Let it pass unseen, as Spring Cloud Gateway does.
+    /// Allows requests uncounted, as Spring Cloud Gateway does.
     Allow,
-    /// Refuse it unseen: 503, since the client did nothing wrong.
+    /// Denies requests with status 503.
     Deny,
 }

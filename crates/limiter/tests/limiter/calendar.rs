@@ -1,4 +1,4 @@
-//! `lua/fixed_window.lua` beside what decides in memory, on the clock and on calendars.
+//! `lua/fixed_window.lua` compared with memory, aligned to the clock and to calendars.
 
 use std::time::Duration;
 
@@ -64,11 +64,11 @@ fn ask(redis: &mut Connection, rule: &FixedWindow, now_us: u64, starts_of_us: u6
 }
 
 #[test]
-fn the_server_chooses_among_the_windows_by_its_own_time() {
+fn the_server_selects_the_window_by_its_own_time() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let rule = on_calendar(5, CalendarUnit::Day, "UTC");
-    // Noon, by the gateway's clock.
+    // Noon by the gateway's clock.
     let noon = START_US - START_US % DAY + DAY / 2;
     for (now_us, ends_in) in [(noon - DAY, DAY / 2), (noon, DAY / 2), (noon + DAY + DAY / 4, DAY / 4)] {
         redis::cmd("DEL").arg("k").exec(redis).unwrap();
@@ -84,7 +84,7 @@ fn the_server_chooses_among_the_windows_by_its_own_time() {
 }
 
 #[test]
-fn windows_that_make_no_sense_are_refused() {
+fn invalid_windows_are_errors() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for starts in ["1 2 3", "1 2 2 4", "1 2 x 4", "4 3 2 1", "1 2 3 9007199254740992", "-1 2 3 4"] {
@@ -96,13 +96,13 @@ fn windows_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn a_calendar_is_decided_in_redis_alone_and_in_a_list() {
+async fn a_calendar_window_is_decided_in_redis_alone_and_in_a_list() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let year = Rule::FixedWindow(on_calendar(9, CalendarUnit::Year, "Europe/Berlin"));
     let check = |scope| Check { key: BucketKey { scope, id: b"k" }, rule: &year, cost: 2 };
     for checks in [&[check("r")][..], &[check("r#a"), check("r#b")], &[check("r#a"), check("r#b")]] {
-        let Decision::Pending(verdict) = store.decide(checks) else { panic!("redis is there") };
+        let Decision::Pending(verdict) = store.decide(checks) else { panic!("decided without redis") };
         let verdict = verdict.await;
         assert_eq!((verdict.source, verdict.is_allowed()), (Source::Redis, true));
         assert!(verdict.reset_after <= Duration::from_secs(366 * 86_400));

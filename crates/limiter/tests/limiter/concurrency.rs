@@ -1,4 +1,4 @@
-//! Slots in Redis: taken, renewed while a request lasts, and given back.
+//! Slots in Redis: acquired, renewed during a request, and released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct Gateway {
     releases: Arc<Releases>,
 }
 
-/// A store with `limit` slots a key, its leases of `lease_ms` renewed every third of that.
+/// Store with `limit` slots per key and leases of `lease_ms`, renewed after a third of that.
 fn gateway(client: &Arc<RedisClient>, limit: u64, lease_ms: u64, on_store_failure: OnStoreFailure) -> Gateway {
     let rule = Concurrency::new(limit, Duration::from_millis(lease_ms), None).unwrap();
     let (stats, releases) = (Arc::<LeaseStats>::default(), Arc::<Releases>::default());
@@ -50,7 +50,7 @@ fn owners(redis: &mut redis::Connection) -> Vec<String> {
     redis::cmd("ZRANGE").arg(KEY).arg(0).arg(-1).query(redis).unwrap()
 }
 
-/// What `INFO commandstats` counted of a command.
+/// Returns the calls of a command from `INFO commandstats`.
 fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
     let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
@@ -58,7 +58,7 @@ fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn two_gateways_share_the_slots_of_a_key_and_each_gives_back_its_own() {
+async fn two_gateways_share_the_slots_of_a_key_and_release_their_own() {
     let server = RedisServer::start();
     let (one, other) = (server.connected_client().await, server.connected_client().await);
     let gateways = [one, other].map(|client| gateway(&client, 2, 60_000, OnStoreFailure::Deny));
@@ -80,7 +80,7 @@ async fn two_gateways_share_the_slots_of_a_key_and_each_gives_back_its_own() {
 }
 
 #[tokio::test]
-async fn a_request_costs_one_call_and_a_release_and_a_denial_one_call() {
+async fn an_acquisition_a_release_and_a_denial_take_one_call_each() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
     let redis = &mut server.connection();
@@ -97,7 +97,7 @@ async fn a_request_costs_one_call_and_a_release_and_a_denial_one_call() {
 }
 
 #[tokio::test]
-async fn a_request_that_gives_up_while_redis_is_asked_leaves_no_lease() {
+async fn a_request_cancelled_during_the_acquisition_leaves_no_lease() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
     drop(gateway.ask("warm").await);
@@ -105,7 +105,7 @@ async fn a_request_that_gives_up_while_redis_is_asked_leaves_no_lease() {
     gateway.releases.settled(Duration::from_secs(10)).await;
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
     server.signal("STOP");
-    // The question is sent, and is not answered before the client has left.
+    // The call is sent, and the client leaves before the reply.
     assert!(tokio::time::timeout(Duration::from_millis(50), gateway.ask("k")).await.is_err());
     server.signal("CONT");
     gateway.releases.settled(Duration::from_secs(10)).await;
@@ -114,7 +114,7 @@ async fn a_request_that_gives_up_while_redis_is_asked_leaves_no_lease() {
 }
 
 #[tokio::test]
-async fn leases_are_renewed_in_one_write_while_they_are_held_and_never_after() {
+async fn leases_are_renewed_in_one_pipeline_while_held_and_never_after() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 600, 600, OnStoreFailure::Deny);
     let mut held = Vec::new();
@@ -124,15 +124,15 @@ async fn leases_are_renewed_in_one_write_while_they_are_held_and_never_after() {
     let redis = &mut server.connection();
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
     eventually("five rounds", async || gateway.stats.renewals(Renewal::Renewed) >= 5 * 20).await;
-    assert_eq!(owners(redis).len(), 20, "held for longer than their leases");
+    assert_eq!(owners(redis).len(), 20, "held for longer than the leases");
     let loads = calls(redis, "script|load");
-    assert!(calls(redis, "evalsha") >= 20 * loads && loads >= 5, "one pipeline a round");
+    assert!(calls(redis, "evalsha") >= 20 * loads && loads >= 5, "one pipeline per round");
     assert_eq!((gateway.stats.renewals(Renewal::Retaken), gateway.stats.overruns()), (0, 0));
     drop(held);
     gateway.releases.settled(Duration::from_secs(10)).await;
     let renewed = gateway.stats.renewals(Renewal::Renewed);
     assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
-    // Only time can show it: more than a lease.
+    // Waits for more than a lease.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap());
     assert_eq!(gateway.stats.renewals(Renewal::Renewed), renewed);
@@ -140,7 +140,7 @@ async fn leases_are_renewed_in_one_write_while_they_are_held_and_never_after() {
 }
 
 #[tokio::test]
-async fn more_leases_than_one_write_holds_are_all_renewed() {
+async fn more_leases_than_fit_one_pipeline_are_all_renewed() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 2_000, 3_000, OnStoreFailure::Deny);
     let mut held = Vec::new();
@@ -152,13 +152,13 @@ async fn more_leases_than_one_write_holds_are_all_renewed() {
 }
 
 #[tokio::test]
-async fn a_lease_that_redis_lost_is_taken_anew_or_overruns_and_takes_the_next_free_slot() {
+async fn a_lost_lease_is_retaken_or_overruns_until_a_slot_is_free() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 600, OnStoreFailure::Deny);
     let held = gateway.hold().await;
     let redis = &mut server.connection();
     redis::cmd("FLUSHALL").exec(redis).unwrap();
-    eventually("taken anew", async || gateway.stats.renewals(Renewal::Retaken) >= 1).await;
+    eventually("retaken", async || gateway.stats.renewals(Renewal::Retaken) >= 1).await;
     let mine = owners(redis);
     let steal = |redis: &mut redis::Connection| {
         redis::cmd("DEL").arg(KEY).exec(redis).unwrap();
@@ -166,11 +166,11 @@ async fn a_lease_that_redis_lost_is_taken_anew_or_overruns_and_takes_the_next_fr
     };
     steal(redis);
     eventually("overruns", async || gateway.stats.renewals(Renewal::Overrun) >= 3).await;
-    assert_eq!(gateway.stats.overruns(), 1, "one request, however often it asks");
+    assert_eq!(gateway.stats.overruns(), 1, "one overrun per request");
     assert_eq!((owners(redis), gateway.stats.in_flight()), (vec!["another".to_owned()], 1));
     redis::cmd("DEL").arg(KEY).exec(redis).unwrap();
     let before = gateway.stats.renewals(Renewal::Retaken);
-    eventually("has a slot again", async || gateway.stats.renewals(Renewal::Retaken) > before).await;
+    eventually("acquires a slot again", async || gateway.stats.renewals(Renewal::Retaken) > before).await;
     assert_eq!(owners(redis), mine);
     drop(held);
     gateway.releases.settled(Duration::from_secs(10)).await;
@@ -178,7 +178,7 @@ async fn a_lease_that_redis_lost_is_taken_anew_or_overruns_and_takes_the_next_fr
 }
 
 #[tokio::test]
-async fn a_script_that_redis_forgot_is_loaded_again_for_every_operation() {
+async fn a_flushed_script_is_loaded_again_for_every_operation() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 300, OnStoreFailure::Deny);
     let redis = &mut server.connection();
@@ -194,13 +194,13 @@ async fn a_script_that_redis_forgot_is_loaded_again_for_every_operation() {
 }
 
 #[tokio::test]
-async fn without_redis_each_policy_answers_at_once_and_releases_wait_for_nobody() {
+async fn without_redis_each_policy_decides_immediately_and_releases_do_not_block() {
     let mut server = RedisServer::start();
     let client = server.connected_client().await;
     let local = gateway(&client, 1, 60_000, OnStoreFailure::Local);
     let in_redis = local.hold().await;
     server.kill();
-    eventually("the loss is noticed", async || !client.status().connected()).await;
+    eventually("the connection is lost", async || !client.status().connected()).await;
     drop(in_redis);
     let here = local.ask("k").await;
     assert_eq!((here.verdict.remaining, here.verdict.source), (Some(0), Source::Fallback));
@@ -216,7 +216,7 @@ async fn without_redis_each_policy_answers_at_once_and_releases_wait_for_nobody(
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_leaves_no_lease_behind() {
+async fn a_late_reply_leaves_no_lease() {
     let server = RedisServer::start();
     let client = server.connected_client_that_waits(Duration::from_millis(300)).await;
     let gateway = gateway(&client, 1, 60_000, OnStoreFailure::Deny);
@@ -227,7 +227,7 @@ async fn an_answer_that_comes_too_late_leaves_no_lease_behind() {
     assert!(matches!(late.outcome, Outcome::StoreUnavailable { .. }), "{late:?}");
     let redis = &mut server.connection();
     let _: String = redis::cmd("PING").query(redis).unwrap();
-    eventually("given back", async || owners(redis).is_empty()).await;
+    eventually("released", async || owners(redis).is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -240,19 +240,19 @@ async fn a_release_that_overtakes_a_renewal_leaves_no_lease() {
     eventually("both connections", async || client.status().live_connections() == 2).await;
     let gateway = gateway(&client, 1, 300, OnStoreFailure::Deny);
     let held = gateway.hold().await;
-    eventually("the renewal is on its way", async || proxy.struck() > 0).await;
+    eventually("the renewal is sent", async || proxy.struck() > 0).await;
     let redis = &mut server.connection();
     drop(held);
-    eventually("given back over the other connection", async || owners(redis).is_empty()).await;
+    eventually("released over the other connection", async || owners(redis).is_empty()).await;
     proxy.set(Fault::Pass);
     eventually("the renewal arrives", async || gateway.stats.renewals(Renewal::Retaken) == 1).await;
     gateway.releases.settled(Duration::from_secs(10)).await;
-    eventually("and is undone", async || owners(redis).is_empty()).await;
+    eventually("the renewed lease is released", async || owners(redis).is_empty()).await;
     assert_eq!(calls(redis, "zrem"), 2);
 }
 
 #[tokio::test]
-async fn secret_keys_reach_redis_as_a_hash() {
+async fn secret_key_ids_are_hashed_in_redis() {
     let server = RedisServer::start();
     let gateway = gateway(&server.connected_client().await, 1, 60_000, OnStoreFailure::Deny);
     let gateway = Gateway { leases: gateway.leases.hash_keys(true), ..gateway };

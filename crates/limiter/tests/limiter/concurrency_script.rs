@@ -1,4 +1,4 @@
-//! `lua/concurrency.lua` by itself, at a time that the test gives it, beside its model.
+//! `lua/concurrency.lua` at times set by the test, compared with its model.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ fn owners(redis: &mut Connection) -> Vec<(String, f64)> {
 }
 
 #[test]
-fn an_owner_is_kept_with_the_microsecond_in_which_its_lease_ends() {
+fn an_owner_is_stored_with_the_end_of_its_lease_in_microseconds() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let reply = eval(redis, ["acquire", "a", "2", "1500000", "1763700000.000001"]).unwrap();
@@ -35,12 +35,12 @@ fn an_owner_is_kept_with_the_microsecond_in_which_its_lease_ends() {
     assert_eq!(reply, (1, 2, 1, 1_763_700_001_500_000));
     assert_eq!(eval(redis, ["acquire", "c", "2", "1500000", "1763700001.5"]).unwrap().0, 0);
     let reply = eval(redis, ["acquire", "c", "2", "1500000", "1763700001.500001"]).unwrap();
-    assert_eq!((reply.0, reply.1), (1, 2), "at its very end a lease is over");
-    assert_eq!(owners(redis).len(), 2, "and forgotten");
+    assert_eq!((reply.0, reply.1), (1, 2), "a lease does not hold at its end");
+    assert_eq!(owners(redis).len(), 2, "the ended lease is removed");
 }
 
 #[test]
-fn uses_the_servers_time_when_given_none() {
+fn uses_the_time_of_the_server_by_default() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let (before, _): (i64, i64) = redis::cmd("TIME").query(redis).unwrap();
@@ -50,14 +50,14 @@ fn uses_the_servers_time_when_given_none() {
 }
 
 #[test]
-fn only_the_owner_gives_back_what_it_holds() {
+fn only_the_owner_releases_its_slot() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     eval(redis, ["acquire", "a", "1", "1000000", "1763700000"]).unwrap();
     assert_eq!(eval(redis, ["release", "b", "1", "1000000", "1763700000"]).unwrap().0, 0);
     assert_eq!(owners(redis).len(), 1);
     assert_eq!(eval(redis, ["release", "a", "1", "1000000", "1763700000"]).unwrap(), (1, 0, 0, START_US as i64));
-    assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap(), "the last one leaves nothing");
+    assert!(!redis::cmd("EXISTS").arg(KEY).query::<bool>(redis).unwrap(), "the last release deletes the key");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_refusal_writes_nothing() {
     eval(redis, ["acquire", "old", "1", "1000000", "1763700000"]).unwrap();
     eval(redis, ["acquire", "a", "2", "5000000", "1763700000"]).unwrap();
     redis::cmd("CONFIG").arg("RESETSTAT").exec(redis).unwrap();
-    // One lease has ended, but the other is all that a limit of 1 allows.
+    // One lease has ended, but the other uses up a limit of 1.
     assert_eq!(eval(redis, ["acquire", "b", "1", "1000000", "1763700002"]).unwrap().0, 0);
     assert_eq!(eval(redis, ["renew", "old", "1", "1000000", "1763700002"]).unwrap().0, 0);
     let stats: String = redis::cmd("INFO").arg("commandstats").query(redis).unwrap();
@@ -77,7 +77,7 @@ fn a_refusal_writes_nothing() {
 }
 
 #[test]
-fn the_key_expires_after_the_last_lease_whoever_has_it() {
+fn the_key_expires_after_the_last_lease_of_any_owner() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for (owner, lease_us, millis) in [("a", "1500000", 2_500), ("b", "60000000", 61_000), ("c", "100000", 61_000)] {
@@ -88,7 +88,7 @@ fn the_key_expires_after_the_last_lease_whoever_has_it() {
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let long = "x".repeat(129);
@@ -130,7 +130,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn the_line_in_the_scripts_comment_runs() {
+fn the_command_in_the_header_runs() {
     let server = RedisServer::start();
     let line = TEXT.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
     let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
@@ -140,7 +140,7 @@ fn the_line_in_the_scripts_comment_runs() {
         String::from_utf8(output.stdout).unwrap().lines().take(3).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(run(), ["1", "1", "30000000"]);
-    assert_eq!(run(), ["1", "1", "30000000"], "an owner that asks again keeps its slot");
+    assert_eq!(run(), ["1", "1", "30000000"], "an owner that acquires again keeps its slot");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -150,9 +150,9 @@ enum Operation {
     Release,
 }
 
-/// An operation of one of a few owners on one of two keys, after the clock was moved, back too.
+/// Operation of one of a few owners on one of two keys, after a move of the clock in either direction.
 #[derive(Clone, Debug)]
-struct Asked {
+struct LeaseStep {
     operation: Operation,
     owner: u64,
     key: usize,
@@ -161,7 +161,7 @@ struct Asked {
     moves_us: i64,
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn lease_steps() -> impl Strategy<Value = LeaseStep> {
     let operation = prop::sample::select(vec![
         Operation::Acquire,
         Operation::Acquire,
@@ -171,7 +171,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         Operation::Release,
     ]);
     let lease_us = prop_oneof![Just(30_000_000u64), 10_000_000u64..90_000_000];
-    // Exactly a lease is where an error by one shows.
+    // Values around the lease detect off-by-one errors.
     let moves_us = prop_oneof![
         4 => Just(0i64),
         4 => 0i64..15_000_000,
@@ -180,7 +180,14 @@ fn asked() -> impl Strategy<Value = Asked> {
         1 => -100_000_000i64..0,
     ];
     (operation, 1u64..7, 0usize..2, prop_oneof![4 => Just(2u64), 1 => 1u64..5], lease_us, moves_us).prop_map(
-        |(operation, owner, key, limit, lease_us, moves_us)| Asked { operation, owner, key, limit, lease_us, moves_us },
+        |(operation, owner, key, limit, lease_us, moves_us)| LeaseStep {
+            operation,
+            owner,
+            key,
+            limit,
+            lease_us,
+            moves_us,
+        },
     )
 }
 
@@ -194,7 +201,7 @@ fn numbers(reply: Reply, now_us: u64) -> Numbers {
 }
 
 #[test]
-fn model_memory_and_redis_decide_every_trace_alike() {
+fn model_memory_and_redis_agree_on_every_trace() {
     let server = RedisServer::start();
     let redis = std::cell::RefCell::new(server.connection());
     let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg(TEXT).query(&mut redis.borrow_mut()).unwrap();
@@ -202,12 +209,12 @@ fn model_memory_and_redis_decide_every_trace_alike() {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     runner
-        .run(&prop::collection::vec(asked(), 1..40), |trace| {
+        .run(&prop::collection::vec(lease_steps(), 1..40), |trace| {
             let (mut model, memory) = ([Leases::default(), Leases::default()], LeaseTable::default());
             let (mut now_us, mut expected) = (START_US, Vec::new());
             let mut pipeline = redis::pipe();
             pipeline.cmd("FLUSHALL").ignore();
-            for Asked { operation, owner, key, limit, lease_us, moves_us } in trace {
+            for LeaseStep { operation, owner, key, limit, lease_us, moves_us } in trace {
                 now_us = now_us.saturating_add_signed(moves_us);
                 let id = Owner::new(7, owner);
                 let (leases, place) = (&mut model[key], BucketKey { scope: "r", id: &[key as u8] });

@@ -1,4 +1,4 @@
-//! The leaky bucket: its script beside memory, and the store's calls of it.
+//! `lua/leaky_bucket.lua` compared with memory, and its calls by the store.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -20,10 +20,10 @@ const TEXT: &str = include_str!("../../lua/leaky_bucket.lua");
 const KEY: &str = "leaky.{r.k}";
 const START_US: u64 = 1_763_700_000_000_000;
 
-/// `{allowed, places left, wait us, reset us, turn us}`.
+/// `{allowed, free places, wait us, reset us, turn us}`.
 type Reply = (i64, u64, i64, u64, u64);
 
-/// A rule's numbers: interval, longest wait and warm-up in µs, and the queue.
+/// Settings of a rule: interval, longest wait and warm-up in µs, and the queue.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     interval_us: u64,
@@ -57,10 +57,10 @@ fn stored(redis: &mut Connection) -> Option<String> {
     redis::cmd("GET").arg(KEY).query(redis).unwrap()
 }
 
-/// What memory says, as the script would.
+/// Returns the decision of the memory store in the format of the script.
 fn in_memory(memory: &MemoryStore, rule: &Rule, cost: u64) -> Reply {
     let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule, cost };
-    let Decision::Ready(verdict) = memory.decide(&[check]) else { panic!("memory never waits") };
+    let Decision::Ready(verdict) = memory.decide(&[check]) else { panic!("the memory store decides immediately") };
     let (allowed, wait_us) = match verdict.outcome {
         Outcome::Allowed => (1, verdict.delay.as_micros() as i64),
         Outcome::Denied { retry_after } => (0, retry_after.as_micros() as i64),
@@ -71,7 +71,7 @@ fn in_memory(memory: &MemoryStore, rule: &Rule, cost: u64) -> Reply {
 }
 
 #[test]
-fn keeps_when_the_next_turn_is_and_the_gaps() {
+fn stores_the_next_turn_and_the_gaps() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let ask = TEN_A_SECOND.args("1763700000", "1");
@@ -88,7 +88,7 @@ fn keeps_when_the_next_turn_is_and_the_gaps() {
 }
 
 #[test]
-fn a_warm_up_is_kept_to_the_last_bit() {
+fn a_warm_up_is_stored_to_the_last_bit() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let rule = Numbers { interval_us: 500_000, max_wait_us: 9_000_000, max_queue: 99, warm_up_us: 4_000_000 };
@@ -98,7 +98,7 @@ fn a_warm_up_is_kept_to_the_last_bit() {
 }
 
 #[test]
-fn a_denial_writes_nothing_and_a_value_of_another_kind_counts_as_missing() {
+fn a_denial_writes_nothing_and_an_invalid_value_counts_as_missing() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let rule = Numbers { max_queue: 0, ..TEN_A_SECOND };
@@ -113,7 +113,7 @@ fn a_denial_writes_nothing_and_a_value_of_another_kind_counts_as_missing() {
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let good = ["100000", "1000000", "", "1", "5", "0"];
@@ -130,7 +130,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn the_line_in_the_scripts_comment_runs() {
+fn the_command_in_the_header_runs() {
     let server = RedisServer::start();
     let line = TEXT.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
     let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
@@ -141,7 +141,7 @@ fn the_line_in_the_scripts_comment_runs() {
 }
 
 #[tokio::test]
-async fn the_store_calls_it_alone_and_six_times_at_once() {
+async fn the_store_calls_the_script_alone_and_in_lists_of_six() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let us = Duration::from_micros;
@@ -152,7 +152,7 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
     let second = ask(&store, "k", &rule).await;
     assert!(second.delay > Duration::from_secs(9) && second.remaining == Some(2), "{second:?}");
     store.settle(Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost: 1 }, -1, second.counted_at_us);
-    eventually("the turn is given back", async || {
+    eventually("the turn is returned", async || {
         let look = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost: 0 };
         decided(&store, &[look]).await.remaining == Some(3)
     })
@@ -166,7 +166,7 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
         let third = decided(&store, &six).await;
         let look = Check { cost: 0, ..six[0] };
         let before = decided(&store, &[look]).await.remaining.unwrap();
-        store.settle(six[0], -1, third.standings[0].counted_at_us);
+        store.settle(six[0], -1, third.per_rule[0].counted_at_us);
         eventually("its turn is free", async || decided(&store, &[look]).await.remaining == Some(before + 1)).await;
     }
     let bucket = Rule::TokenBucket(TokenBucket::per_second(1, 1).unwrap());
@@ -175,7 +175,7 @@ async fn the_store_calls_it_alone_and_six_times_at_once() {
     assert!(decided(&store, &both).await.is_allowed());
     let denied = decided(&store, &both).await;
     assert!(!denied.is_allowed());
-    assert_eq!(denied.standings[1].remaining, 3, "no turn was taken");
+    assert_eq!(denied.per_rule[1].remaining, 3, "no turn was consumed");
 }
 
 async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
@@ -188,7 +188,7 @@ async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
 #[derive(Clone, Debug)]
 enum Step {
     Ask(u64),
-    /// One of those whose turn is ahead, or was lately, leaves.
+    /// A request with a future or recent turn leaves.
     Leave(prop::sample::Index),
     More(u64),
     Rule(Numbers),
@@ -216,7 +216,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 }
 
 #[test]
-fn memory_and_redis_decide_every_trace_alike() {
+fn memory_and_redis_agree_on_every_trace() {
     let server = RedisServer::start();
     let redis = RefCell::new(server.connection());
     let cases = std::env::var("TOLLGATE_TRACES").map_or(300, |traces| traces.parse().unwrap());
@@ -238,7 +238,7 @@ fn memory_and_redis_decide_every_trace_alike() {
             };
             match step {
                 Step::Rule(other) => numbers = other,
-                // Less than a second, and memory takes it for somebody who had to wait for the lock.
+                // The memory store attributes a step back below a second to waiting for the lock.
                 Step::SetBack(by_us) => clock.set(clock.now_us() - gap - by_us),
                 Step::More(more) => correct(redis, more as i64, 0),
                 Step::Leave(index) if !given.is_empty() => {
@@ -254,7 +254,7 @@ fn memory_and_redis_decide_every_trace_alike() {
                     }
                 }
             }
-            // The server's own time stands still beside the trace's.
+            // The server's clock does not advance with that of the trace.
             redis::cmd("PERSIST").arg(KEY).exec(redis).unwrap();
             let look = eval(redis, &numbers.args(&seconds(clock.now_us()), "0")).unwrap();
             prop_assert_eq!(look, in_memory(&memory, &Rule::LeakyBucket(numbers.rule()), 0));

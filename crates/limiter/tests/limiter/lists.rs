@@ -22,7 +22,7 @@ async fn ask(store: &impl Store, rules: &[Rule], cost: u64) -> Verdict {
 }
 
 fn left(verdict: &Verdict) -> Vec<u64> {
-    verdict.standings.iter().map(|answer| answer.remaining).collect()
+    verdict.per_rule.iter().map(|answer| answer.remaining).collect()
 }
 
 fn every_kind(limit: u64) -> [Rule; 6] {

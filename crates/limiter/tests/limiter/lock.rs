@@ -168,7 +168,7 @@ async fn several_rules_are_decided_all_or_nothing() {
     let (wide, tight) = (hourly(10), hourly(1));
     let key = |scope| BucketKey { scope, id: b"k" };
     let both = [Check { key: key("a"), rule: &wide, cost: 1 }, Check { key: key("b"), rule: &tight, cost: 1 }];
-    let left = |verdict: &Verdict| verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>();
+    let left = |verdict: &Verdict| verdict.per_rule.iter().map(|answer| answer.remaining).collect::<Vec<_>>();
     assert_eq!(left(&decided(&store, &both).await), [9, 0]);
     let denied = decided(&store, &both).await;
     assert_eq!((denied.is_allowed(), denied.rule, left(&denied)), (false, 1, vec![9, 0]));

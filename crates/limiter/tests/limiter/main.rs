@@ -23,7 +23,6 @@ mod model;
 mod monitor;
 mod outages;
 mod permissions;
-mod pictures;
 mod quota;
 mod round_trips;
 mod script;

@@ -1,4 +1,4 @@
-//! Counts on their way to a real Redis, which comes and goes.
+//! Flushing of counts to a real Redis with outages.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -35,7 +35,7 @@ fn flusher(ledger: &Arc<Ledger>, server: &RedisServer, timeout: Duration) -> Flu
     flusher
 }
 
-/// Ticks until `requests` are in Redis.
+/// Ticks until the counts of `requests` are in Redis.
 async fn landed(flusher: &mut Flusher, ledger: &Ledger, requests: u64) {
     eventually("counts arrive", async || {
         flusher.tick().await;
@@ -44,7 +44,7 @@ async fn landed(flusher: &mut Flusher, ledger: &Ledger, requests: u64) {
     .await;
 }
 
-/// Sums over all hashes, by field.
+/// Returns the sums over all hashes, by field.
 fn sums(server: &RedisServer) -> BTreeMap<String, u64> {
     let redis = &mut server.connection();
     let keys: Vec<String> = redis::cmd("KEYS").arg("request_counter.*").query(redis).unwrap();
@@ -64,7 +64,7 @@ fn expected(requests: u64) -> BTreeMap<String, u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_million_counts_arrive_exactly_though_redis_is_stopped_and_killed_three_times() {
+async fn a_million_counts_are_exact_although_redis_is_stopped_and_killed_three_times() {
     const THREADS: u64 = 4;
     const EACH: u64 = 250_000;
     let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
@@ -88,7 +88,7 @@ async fn a_million_counts_arrive_exactly_though_redis_is_stopped_and_killed_thre
             std::thread::spawn(move || {
                 for n in 0..EACH {
                     count(&meter, &format!("key-{}", (n * 7 + thread) % 50));
-                    // As long as Redis comes and goes there is always something on the way.
+                    // Counts continue during all outages.
                     if n % 500 == 0 && !ended.load(SeqCst) {
                         std::thread::sleep(Duration::from_millis(5));
                     }
@@ -101,13 +101,13 @@ async fn a_million_counts_arrive_exactly_though_redis_is_stopped_and_killed_thre
         eventually("counts arrive", async || ledger.status().flushed > flushed).await;
         server.signal("STOP");
         let failed = ledger.status().failed_sends;
-        eventually("batches are late", async || ledger.status().failed_sends > failed).await;
+        eventually("batches fail", async || ledger.status().failed_sends > failed).await;
         server.signal("CONT");
         let flushed = ledger.status().flushed;
         eventually("counts arrive again", async || ledger.status().flushed > flushed).await;
         tokio::time::sleep(Duration::from_millis(7 * round)).await; // at another moment of the tick each time
         server.kill();
-        eventually("batches wait", async || ledger.status().waiting_batches > 0).await;
+        eventually("batches queue", async || ledger.status().waiting_batches > 0).await;
         server.launch();
     }
     ended.store(true, SeqCst);
@@ -122,9 +122,9 @@ async fn a_million_counts_arrive_exactly_though_redis_is_stopped_and_killed_thre
     assert_eq!(sums(&server), expected(THREADS * EACH));
 }
 
-/// The case that numbers are for: Redis has added a batch, and nobody was told.
+/// Redis has added a batch, but the reply is lost.
 #[tokio::test]
-async fn a_batch_whose_answer_was_lost_is_not_added_twice() {
+async fn a_batch_with_a_lost_reply_is_not_added_twice() {
     let server = RedisServer::start();
     let ledger = Arc::new(Ledger::new(100));
     let meter = meter(&ledger, "r");
@@ -135,21 +135,21 @@ async fn a_batch_whose_answer_was_lost_is_not_added_twice() {
         server.signal("STOP");
         count(&meter, "a");
         let failed = ledger.status().failed_sends;
-        eventually("the batch was sent and is late", async || {
+        eventually("the batch is sent without a reply", async || {
             flusher.tick().await;
             ledger.status().failed_sends > failed
         })
         .await;
         server.signal("CONT");
         let sent = |sums: BTreeMap<String, u64>| sums.get("GET.2xx.requests").copied();
-        eventually("redis reads what it was sent", async || sent(sums(&server)) == Some(rounds)).await;
+        eventually("redis reads the batch", async || sent(sums(&server)) == Some(rounds)).await;
         landed(&mut flusher, &ledger, rounds).await;
         assert_eq!(sums(&server), expected(rounds));
     }
 }
 
 #[tokio::test]
-async fn all_that_gathered_goes_in_one_pipeline_to_keys_that_expire() {
+async fn all_counts_are_sent_in_one_pipeline_to_keys_with_an_expiry() {
     let server = RedisServer::start();
     let ledger = Arc::new(Ledger::new(1_000));
     let meter = meter(&ledger, "r");
@@ -177,7 +177,7 @@ async fn all_that_gathered_goes_in_one_pipeline_to_keys_that_expire() {
 }
 
 #[tokio::test]
-async fn forgotten_scripts_and_other_peoples_keys_cost_no_ones_counts() {
+async fn flushed_scripts_and_foreign_keys_lose_no_other_counts() {
     let server = RedisServer::start();
     let ledger = Arc::new(Ledger::new(1_000));
     let meter = meter(&ledger, "r");
@@ -199,7 +199,7 @@ async fn forgotten_scripts_and_other_peoples_keys_cost_no_ones_counts() {
 }
 
 #[tokio::test]
-async fn an_outage_of_any_length_costs_no_attribution_of_half_as_many_names_as_there_is_room_for() {
+async fn an_outage_loses_no_attribution_with_names_for_half_of_the_room() {
     let mut server = RedisServer::stopped(&[]);
     let ledger = Arc::new(Ledger::new(100));
     let meter = meter(&ledger, "r");
@@ -215,7 +215,7 @@ async fn an_outage_of_any_length_costs_no_attribution_of_half_as_many_names_as_t
 }
 
 #[tokio::test]
-async fn an_outage_is_bounded_in_memory_and_loses_attribution_only() {
+async fn an_outage_has_bounded_memory_and_loses_only_attribution() {
     let mut server = RedisServer::stopped(&[]);
     let ledger = Arc::new(Ledger::new(100));
     let meter = meter(&ledger, "r");
@@ -233,7 +233,7 @@ async fn an_outage_is_bounded_in_memory_and_loses_attribution_only() {
 }
 
 #[tokio::test]
-async fn the_end_waits_for_redis_only_so_long_and_says_what_is_lost() {
+async fn finish_has_a_deadline_and_returns_the_lost_requests() {
     let server = RedisServer::stopped(&[]);
     let ledger = Arc::new(Ledger::new(100));
     let meter = meter(&ledger, "r");
@@ -248,7 +248,7 @@ async fn the_end_waits_for_redis_only_so_long_and_says_what_is_lost() {
 }
 
 #[tokio::test]
-async fn without_redis_counts_stay_and_can_be_read() {
+async fn without_redis_counts_stay_readable_in_memory() {
     let ledger = Arc::new(Ledger::new(100));
     let meter = meter(&ledger, "r");
     let mut flusher = Flusher::new(Arc::clone(&ledger), FlushSettings::default()).unwrap();

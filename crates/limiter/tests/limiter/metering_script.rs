@@ -1,4 +1,4 @@
-//! `lua/request_counter.lua` by itself.
+//! `lua/request_counter.lua` alone.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -28,7 +28,7 @@ fn run(redis: &mut Connection, command: &[&str]) {
 }
 
 #[test]
-fn a_batch_is_added_once_and_the_next_one_again() {
+fn each_batch_is_added_once() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(eval(redis, &["1", "60", "30", "GET.requests", "2", "GET.bytes_out", "512"]).unwrap(), 1);
@@ -40,14 +40,14 @@ fn a_batch_is_added_once_and_the_next_one_again() {
 }
 
 #[test]
-fn the_expiry_is_set_at_first_kept_then_and_repaired_where_it_is_gone() {
+fn the_expiry_is_set_once_and_restored_if_missing() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     eval(redis, &["1", "3600", "30", "requests", "1"]).unwrap();
     assert!((3_000..=3_600).contains(&ttl(redis, HASH)) && (1..=30).contains(&ttl(redis, MARKER)));
     eval(redis, &["2", "999999", "3600", "requests", "1"]).unwrap();
-    assert!(ttl(redis, HASH) <= 3_600, "not put off");
-    assert!(ttl(redis, MARKER) > 3_000, "remembered anew with each batch");
+    assert!(ttl(redis, HASH) <= 3_600, "the expiry is not extended");
+    assert!(ttl(redis, MARKER) > 3_000, "each batch extends the expiry of its number");
     run(redis, &["PERSIST", HASH]);
     assert_eq!(ttl(redis, HASH), -1);
     eval(redis, &["3", "3600", "30", "requests", "1"]).unwrap();
@@ -55,7 +55,7 @@ fn the_expiry_is_set_at_first_kept_then_and_repaired_where_it_is_gone() {
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let bad: [&[&str]; 19] = [
@@ -90,7 +90,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn what_cannot_be_added_to_is_left_as_it_is() {
+fn keys_of_another_type_are_left_unchanged() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let add = ["1", "60", "60", "f", "5", "g", "5"];
@@ -119,7 +119,7 @@ fn numbers_beyond_doubles_are_added_exactly() {
 }
 
 #[test]
-fn the_line_in_the_scripts_comment_runs() {
+fn the_command_in_the_header_runs() {
     let server = RedisServer::start();
     let line = TEXT.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
     let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);

@@ -1,10 +1,10 @@
-//! `lua/quota.lua` beside what decides in memory.
+//! `lua/quota.lua` compared with memory.
 
 use proptest::prelude::*;
 use redis::{Connection, RedisResult};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::quota::{NotTaken, Taken};
-use tollgate_limiter::rule::{Calendar, CalendarUnit, MOST, Quota, Rule};
+use tollgate_limiter::quota::{Withdrawal, WithdrawalError};
+use tollgate_limiter::rule::{Calendar, CalendarUnit, MAX_SAFE_INTEGER, Quota, Rule};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 use crate::support::{RedisServer, memory, run_line, seconds, store};
@@ -24,7 +24,7 @@ impl Scripted for Quota {
     }
 
     fn most(&self) -> u64 {
-        // After a reset, which traces hold stocks to; corrections may leave more than the allowance until then.
+        // After a reset; until then, corrections may leave more than the allowance.
         self.allowance()
     }
 }
@@ -37,7 +37,7 @@ fn quota(allowance: u64, reset: Option<CalendarUnit>) -> Quota {
 }
 
 fn quotas() -> impl Strategy<Value = Quota> {
-    let allowances = prop_oneof![4 => 0u64..30, 1 => MOST / 2 - 9..=MOST / 2];
+    let allowances = prop_oneof![4 => 0u64..30, 1 => MAX_SAFE_INTEGER / 2 - 9..=MAX_SAFE_INTEGER / 2];
     let resets = prop::sample::select(vec![None, Some(CalendarUnit::Day), Some(CalendarUnit::Week)]);
     (allowances, resets).prop_map(|(allowance, reset)| quota(allowance, reset))
 }
@@ -60,13 +60,13 @@ impl Model<Quota> for Number {
 }
 
 #[test]
-fn a_stock_is_a_number_in_memory_and_in_redis() {
+fn memory_and_redis_agree_on_quotas() {
     let rules = (0u64..60).prop_map(|allowance| vec![quota(allowance, None)]);
     trace::run(500, rules, steps(DAY, 5, true), || Some(Number::default()));
 }
 
 #[test]
-fn stocks_agree_through_periods_changed_rules_and_clocks_set_back() {
+fn quotas_agree_through_periods_changed_rules_and_clocks_set_back() {
     let rules = prop::collection::vec(quotas(), 1..4);
     trace::run(1_500, rules, steps(DAY, 5, true), || None::<NoModel>);
 }
@@ -77,7 +77,7 @@ fn run(redis: &mut Connection, allowance: u64, action: &str, cost: &str) -> Redi
 }
 
 #[test]
-fn a_stock_for_ever_never_expires_and_is_granted_to_and_set() {
+fn a_quota_without_a_period_never_expires_and_can_be_granted_and_set() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let mut left = |action: &str, cost: &str| {
@@ -92,15 +92,15 @@ fn a_stock_for_ever_never_expires_and_is_granted_to_and_set() {
     assert_eq!(left("grant", "14"), (1, 20, "-10".to_owned()));
     assert_eq!(left("grant", "-5"), (1, 15, "-5".to_owned()));
     assert_eq!(left("set", "3"), (1, 3, "7".to_owned()));
-    assert_eq!(left("set", "10"), (1, 10, String::new()), "as new");
-    let most = MOST.to_string();
+    assert_eq!(left("set", "10"), (1, 10, String::new()), "equals a new quota");
+    let most = MAX_SAFE_INTEGER.to_string();
     for _ in 0..3 {
-        assert_eq!(left("grant", &most), (1, MOST as i64, format!("-{most}")), "as much as is counted exactly");
+        assert_eq!(left("grant", &most), (1, MAX_SAFE_INTEGER as i64, format!("-{most}")), "the largest exact number");
     }
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for args in [
@@ -123,7 +123,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn the_line_in_the_scripts_comment_runs() {
+fn the_command_in_the_header_runs() {
     let server = RedisServer::start();
     assert_eq!(run_line(&server, Quota::TEXT)[..4], ["1", "19", "0", "0"]);
 }
@@ -133,44 +133,51 @@ fn key(id: &str) -> BucketKey<'_> {
 }
 
 #[tokio::test]
-async fn stocks_are_read_set_granted_to_and_taken_from_in_redis_and_in_memory_alike() {
+async fn quota_operations_agree_in_redis_and_in_memory() {
     let server = RedisServer::start();
     let in_redis = store(&server.connected_client().await, OnStoreFailure::Deny);
     let (in_memory, _clock) = memory();
     for rule in [quota(10, None), quota(10, Some(CalendarUnit::Month))] {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
-        in_memory.set_stock(key("a"), &rule, 10);
+        in_memory.set_quota(key("a"), &rule, 10);
         assert_eq!(
-            (in_memory.stock_left(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await),
+            (in_memory.quota_remaining(key("a"), &rule), in_redis.quota_remaining(key("a"), &rule).await),
             (10, Ok(10))
         );
         assert_eq!(
-            (in_memory.grant_stock(key("a"), &rule, 5), in_redis.grant_quota(key("a"), &rule, 5).await),
+            (in_memory.grant_quota(key("a"), &rule, 5), in_redis.grant_quota(key("a"), &rule, 5).await),
             (15, Ok(15))
         );
-        assert_eq!((in_memory.set_stock(key("b"), &rule, 2), in_redis.set_quota(key("b"), &rule, 2).await), (2, Ok(2)));
-        let wanted = [(key("a"), 12), (key("b"), 3), (key(""), 1), (key("b"), 0), (key("b"), MOST + 1), (key("b"), 2)];
-        let expected = vec![
-            Ok(Taken { taken: 12, left: 3 }),
-            Err(NotTaken::Short { left: 2 }),
-            Err(NotTaken::BadKey),
-            Err(NotTaken::BadAmount),
-            Err(NotTaken::BadAmount),
-            Ok(Taken { taken: 2, left: 0 }),
+        assert_eq!((in_memory.set_quota(key("b"), &rule, 2), in_redis.set_quota(key("b"), &rule, 2).await), (2, Ok(2)));
+        let wanted = [
+            (key("a"), 12),
+            (key("b"), 3),
+            (key(""), 1),
+            (key("b"), 0),
+            (key("b"), MAX_SAFE_INTEGER + 1),
+            (key("b"), 2),
         ];
-        assert_eq!(in_memory.take_stocks(&rule, &wanted), expected);
+        let expected = vec![
+            Ok(Withdrawal { taken: 12, remaining: 3 }),
+            Err(WithdrawalError::Insufficient { remaining: 2 }),
+            Err(WithdrawalError::EmptyKey),
+            Err(WithdrawalError::InvalidAmount),
+            Err(WithdrawalError::InvalidAmount),
+            Ok(Withdrawal { taken: 2, remaining: 0 }),
+        ];
+        assert_eq!(in_memory.withdraw_quotas(&rule, &wanted), expected);
         redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connection()).unwrap();
         assert_eq!(in_redis.withdraw_quotas(&rule, &wanted).await.unwrap(), expected);
-        // A request gives back no more than it took, whatever was granted.
+        // A request returns at most its cost, independent of grants.
         let rule = Rule::Quota(rule);
         in_memory.settle(Check { key: key("b"), rule: &rule, cost: 2 }, -9, u64::MAX);
         let Rule::Quota(rule) = rule else { unreachable!() };
-        assert_eq!(in_memory.stock_left(key("b"), &rule), 2);
+        assert_eq!(in_memory.quota_remaining(key("b"), &rule), 2);
     }
 }
 
 #[tokio::test]
-async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
+async fn a_grant_applies_to_the_quota_of_a_list() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let (quota, key) = (Quota::new(2).unwrap(), BucketKey { scope: "r#stock", id: b"me" });
@@ -189,10 +196,13 @@ async fn a_stock_in_a_list_is_the_one_that_is_granted_to() {
 }
 
 #[tokio::test]
-async fn a_stock_that_redis_cannot_be_asked_for_is_an_error() {
+async fn quota_operations_fail_without_redis() {
     let server = RedisServer::stopped(&[]);
     let in_redis = store(&server.client(), OnStoreFailure::Local);
     assert!(in_redis.quota_remaining(key("a"), &quota(10, None)).await.is_err());
     assert!(in_redis.withdraw_quotas(&quota(10, None), &[(key("a"), 1)]).await.is_err());
-    assert_eq!(in_redis.withdraw_quotas(&quota(10, None), &[(key(""), 1)]).await.unwrap(), [Err(NotTaken::BadKey)]);
+    assert_eq!(
+        in_redis.withdraw_quotas(&quota(10, None), &[(key(""), 1)]).await.unwrap(),
+        [Err(WithdrawalError::EmptyKey)]
+    );
 }

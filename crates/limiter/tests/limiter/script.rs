@@ -1,4 +1,4 @@
-//! `lua/token_bucket.lua` by itself, at a time that the test gives it.
+//! `lua/token_bucket.lua` at times set by the test.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{RedisServer, memory, run_line, seconds};
 pub(crate) const TEXT: &str = include_str!("../../lua/token_bucket.lua");
 const START_US: u64 = 1_763_700_000_000_000;
 
-/// `{allowed, remaining, retry after us, reset after us}`; the time of the decision is left out.
+/// `{allowed, remaining, retry after us, reset after us}`; without the time of the decision.
 type Reply = (i64, i64, i64, i64);
 
 pub(crate) fn keys(id: &str) -> [String; 2] {
@@ -40,7 +40,7 @@ fn set(connection: &mut Connection, id: &str, tokens: &str, timestamp: &str) {
 }
 
 #[test]
-fn keeps_tokens_and_seconds_as_decimals_of_six_places() {
+fn stores_tokens_and_seconds_with_six_decimals() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000", "4"]).unwrap(), (1, 6, 0, 1_333_334));
@@ -51,7 +51,7 @@ fn keeps_tokens_and_seconds_as_decimals_of_six_places() {
 }
 
 #[test]
-fn uses_the_servers_time_when_given_none() {
+fn uses_the_time_of_the_server_by_default() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let (before, _): (u64, u64) = redis::cmd("TIME").query(redis).unwrap();
@@ -97,7 +97,7 @@ fn both_keys_expire_no_earlier_than_the_bucket_is_full() {
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let bad = [
@@ -130,7 +130,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn text_that_is_no_number_counts_as_missing() {
+fn a_value_that_is_not_a_number_counts_as_missing() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     for (tokens, timestamp, left) in [
@@ -160,7 +160,7 @@ fn a_value_of_another_type_is_replaced() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_adds_nothing_and_starves_nobody() {
+fn a_clock_set_back_adds_no_tokens_and_starves_no_key() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     eval(redis, "a", ["1", "2", "1763709999", "2"]).unwrap();
@@ -169,7 +169,7 @@ fn a_clock_that_was_set_back_adds_nothing_and_starves_nobody() {
 }
 
 #[test]
-fn the_line_in_the_scripts_comment_runs() {
+fn the_command_in_the_header_runs() {
     let server = RedisServer::start();
     assert_eq!(run_line(&server, TEXT)[..4], ["1", "19", "0", "100000"]);
 }
@@ -196,7 +196,7 @@ fn bursts() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn memory_and_redis_decide_every_trace_alike() {
+fn memory_and_redis_agree_on_every_trace() {
     let server = RedisServer::start();
     let redis = std::cell::RefCell::new(server.connection());
     let config = ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() };
@@ -214,7 +214,7 @@ fn memory_and_redis_decide_every_trace_alike() {
                 let rule = Rule::TokenBucket(TokenBucket::per_second(rate, burst).unwrap());
                 let id = step.key.to_string();
                 let [tokens, timestamp] = keys(&id);
-                // The server's own time stands almost still beside the trace's, so keys expire by hand.
+                // The server's clock hardly advances during a trace, so the test deletes expired keys.
                 if now_us >= expires_at_us[usize::from(step.key)] {
                     redis::cmd("DEL").arg(&tokens).arg(&timestamp).exec(redis).unwrap();
                 }
@@ -241,7 +241,7 @@ fn memory_and_redis_decide_every_trace_alike() {
                 }
                 let key = BucketKey { scope: "r", id: id.as_bytes() };
                 let Decision::Ready(verdict) = memory.decide(&[Check { key, rule: &rule, cost: step.cost }]) else {
-                    panic!("memory never waits");
+                    panic!("the memory store decides immediately");
                 };
                 let (allowed, retry_after) = match verdict.outcome {
                     Outcome::Allowed => (1, 0),

@@ -1,11 +1,11 @@
-//! Sharing buckets with Spring Cloud Gateway while one replaces the other.
+//! Buckets shared with Spring Cloud Gateway during a migration.
 
 use redis::Connection;
 
 use crate::script::{eval, keys};
 use crate::support::RedisServer;
 
-/// What Spring's own script does, told anew: whole seconds, both keys written even on a denial.
+/// Reimplementation of Spring's script: whole seconds, both keys are written even on a denial.
 const SPRING: &str = "
 local rate, capacity, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local now = tonumber(ARGV[3]) or tonumber(redis.call('TIME')[1])
@@ -28,16 +28,20 @@ fn spring(redis: &mut Connection, id: &str, args: [&str; 4]) -> (i64, i64) {
 }
 
 #[test]
-fn what_we_took_spring_misses() {
+fn spring_sees_tokens_consumed_by_tollgate() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000.4", "7"]).unwrap().1, 3);
-    assert_eq!(spring(redis, "a", ["3", "10", "1763700000", "1"]), (1, 2), "their second began before our request");
-    assert_eq!(spring(redis, "b", ["3", "10", "1763700000", "1"]), (1, 9), "a bucket of its own is full");
+    assert_eq!(
+        spring(redis, "a", ["3", "10", "1763700000", "1"]),
+        (1, 2),
+        "the second of Spring began before the request"
+    );
+    assert_eq!(spring(redis, "b", ["3", "10", "1763700000", "1"]), (1, 9), "another bucket is full");
 }
 
 #[test]
-fn what_spring_took_we_miss() {
+fn tollgate_sees_tokens_consumed_by_spring() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(spring(redis, "a", ["1", "10", "1763700000", "8"]), (1, 2));
@@ -47,20 +51,20 @@ fn what_spring_took_we_miss() {
 }
 
 #[test]
-fn fractions_that_spring_passes_on_are_understood() {
+fn fractions_written_by_spring_are_parsed() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     eval(redis, "a", ["1", "10", "1763700000", "10"]).unwrap();
     assert_eq!(eval(redis, "a", ["1", "10", "1763700002.1", "1"]).unwrap().1, 1);
-    // Spring refills 0.9 s on top of our 1.1 tokens, takes one, and writes all digits of a double.
+    // Spring adds 0.9 tokens to 1.1, consumes one, and writes all digits of a double.
     assert_eq!(spring(redis, "a", ["1", "10", "1763700003", "1"]), (1, 1));
     let tokens: String = redis::cmd("GET").arg(&keys("a")[0]).query(redis).unwrap();
-    assert!(tokens.len() > 8 || tokens == "1", "{tokens} is what a double prints as");
+    assert!(tokens.len() > 8 || tokens == "1", "{tokens} is a printed double");
     assert_eq!(eval(redis, "a", ["1", "10", "1763700003", "1"]).unwrap(), (1, 0, 0, 10_000_000));
 }
 
 #[test]
-fn both_in_turn_admit_no_more_than_one_bucket() {
+fn alternating_gateways_admit_no_more_than_one_bucket() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let mut admitted = 0;

@@ -1,4 +1,4 @@
-//! A redis-server for each test, its clients, and shorthands.
+//! Test helpers: redis-server, clients and stores.
 
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::Verdict;
 
-/// A redis-server, and clients of it.
+/// redis-server with helpers for clients.
 pub(crate) struct RedisServer(tollgate_test_support::RedisServer);
 
 impl Deref for RedisServer {
@@ -39,12 +39,12 @@ impl RedisServer {
         Self(tollgate_test_support::RedisServer::start_with(args))
     }
 
-    /// A server that is not started yet.
+    /// Creates a server that is not running yet.
     pub(crate) fn stopped(args: &[&str]) -> Self {
         Self(tollgate_test_support::RedisServer::stopped(args))
     }
 
-    /// A client with a timeout that a busy machine does not exceed.
+    /// Starts a client with a timeout long enough for a busy machine.
     pub(crate) fn client(&self) -> Arc<RedisClient> {
         self.client_that_waits(Duration::from_secs(20))
     }
@@ -53,7 +53,7 @@ impl RedisServer {
         self.connected_client_that_waits(Duration::from_secs(20)).await
     }
 
-    /// A client with `timeout` for each decision.
+    /// Starts a client with `timeout` and waits until it is connected.
     pub(crate) async fn connected_client_that_waits(&self, timeout: Duration) -> Arc<RedisClient> {
         let client = self.client_that_waits(timeout);
         assert!(client.wait_connected(Duration::from_secs(10)).await);
@@ -85,7 +85,7 @@ pub(crate) async fn ask(store: &impl Store, id: &str, rule: &Rule) -> Verdict {
     }
 }
 
-/// Polls until `done`. Returns the time that took. Panics after 10 s.
+/// Polls `done` until it returns true, and returns the duration. Panics after 10 s.
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !done().await {
@@ -95,12 +95,12 @@ pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) 
     start.elapsed()
 }
 
-/// Microseconds as a script's seconds.
+/// Formats microseconds as the seconds of a script argument.
 pub(crate) fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// Output of the `redis-cli` line in a script's header.
+/// Runs the `redis-cli` command of a script header and returns its output.
 pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
     let line = script.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
     let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);

@@ -1,33 +1,33 @@
-//! Random traces through an algorithm's decisions in Rust, its script in a real Redis, and a model.
+//! Random traces through an algorithm in Rust, its script in a real Redis, and a reference model.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use redis::Connection;
 use tollgate_limiter::algorithm::{Algorithm, Moment};
-use tollgate_limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 use crate::support::{RedisServer, seconds};
 
-/// A multiple of every window that the traces have, near today.
+/// Start of the traces: a multiple of every window, near the present.
 pub(crate) const START_US: u64 = 1_763_769_600_000_000;
 
-/// A kind of rule with a script.
+/// Type of rule with a script.
 pub(crate) trait Scripted: Algorithm + Clone + std::fmt::Debug {
     const TEXT: &'static str;
 
-    /// The script's arguments at `now_us`; `counted_at_us` for a correction.
+    /// Returns the arguments of the script at `now_us`; `counted_at_us` for a correction.
     fn args(&self, now_us: u64, cost: &str, counted_at_us: Option<u64>) -> Vec<String>;
 
-    /// The most that one request can be admitted with.
+    /// Returns the largest admitted cost.
     fn most(&self) -> u64;
 }
 
-/// One request, or a correction of an earlier one.
+/// Request, or correction of an earlier one.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// How far the clock moves before it, in microseconds.
+    /// Move of the clock before the step, in microseconds.
     pub(crate) moves_us: i64,
-    /// Under which of the trace's rules, modulo their number.
+    /// Index of the rule, modulo the number of rules of the trace.
     pub(crate) rule: usize,
     pub(crate) action: Action,
 }
@@ -35,31 +35,31 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Take(u64),
-    /// So much more for the step so many steps ago.
+    /// Correction of tokens for the step that many steps ago.
     Settle(i64, usize),
 }
 
-/// A reply of a script: `{allowed, left, wait us, reset us, now us}`.
+/// Reply of a script: `{allowed, remaining, wait us, reset us, now us}`.
 pub(crate) type Reply = (i64, i64, i64, i64, i64);
 
-/// The definition of an algorithm, told in the plainest way.
+/// Reference model of an algorithm.
 pub(crate) trait Model<A> {
-    /// Whether a request passes, and what is left.
+    /// Returns true for an admitted request, and the remaining tokens.
     fn take(&mut self, rule: &A, now_us: u64, cost: u64) -> (bool, u64);
     fn settle(&mut self, rule: &A, now_us: u64, more: i64, counted_at_us: u64);
 }
 
-/// A model that says nothing.
+/// Placeholder for traces without a model.
 pub(crate) struct NoModel;
 
 impl<A> Model<A> for NoModel {
     fn take(&mut self, _: &A, _: u64, _: u64) -> (bool, u64) {
-        unreachable!("asked only when there is one")
+        unreachable!("called only with a model")
     }
     fn settle(&mut self, _: &A, _: u64, _: i64, _: u64) {}
 }
 
-/// Steps of up to `costs`, with gaps of about `window_us`; forwards only, or backwards too.
+/// Returns steps with costs up to `costs` and gaps of about `window_us`, optionally backwards in time.
 pub(crate) fn steps(window_us: u64, costs: u64, backwards: bool) -> impl Strategy<Value = Vec<Step>> {
     let window = window_us as i64;
     let back = if backwards { 1u32 } else { 0 };
@@ -80,7 +80,7 @@ pub(crate) fn steps(window_us: u64, costs: u64, backwards: bool) -> impl Strateg
     prop::collection::vec(step, 1..50)
 }
 
-/// Runs traces of `rules` and `steps`: as many as `TOLLGATE_TRACES` says, or `cases`.
+/// Runs `TOLLGATE_TRACES` traces of `rules` and `steps`, by default `cases`.
 pub(crate) fn run<A: Scripted, M: Model<A>>(
     cases: u32,
     rules: impl Strategy<Value = Vec<A>>,
@@ -106,16 +106,16 @@ fn trace<A: Scripted, M: Model<A>>(redis: &mut Connection, rules: &[A], steps: &
     for step in steps {
         now_us = now_us.checked_add_signed(step.moves_us).unwrap();
         let (rule, now) = (&rules[step.rule % rules.len()], Moment::at(now_us));
-        let (answer, change, args) = match step.action {
+        let (verdict, change, args) = match step.action {
             Action::Take(cost) => {
-                let (answer, change) = rule.decide(state.as_ref(), now, cost);
+                let (verdict, change) = rule.decide(state.as_ref(), now, cost);
                 let after = change.is_some().then(|| clone_change(rule, state.as_ref(), now, cost)).flatten();
-                hold_to_its_word(rule, after.as_ref().or(state.as_ref()), now_us, cost, &answer);
+                check_promises(rule, after.as_ref().or(state.as_ref()), now_us, cost, &verdict);
                 if let Some(model) = &mut model {
-                    let said = (answer.outcome == Outcome::Allowed, answer.remaining);
-                    assert_eq!(said, model.take(rule, now_us, cost), "{step:?} at {now_us} is not as the model has it");
+                    let said = (verdict.outcome == Outcome::Allowed, verdict.remaining);
+                    assert_eq!(said, model.take(rule, now_us, cost), "{step:?} at {now_us} differs from the model");
                 }
-                (Some(answer), change, rule.args(now_us, &cost.to_string(), None))
+                (Some(verdict), change, rule.args(now_us, &cost.to_string(), None))
             }
             Action::Settle(more, ago) => {
                 let counted_at_us = times[times.len().saturating_sub(ago + 1)..].first().copied().unwrap_or(now_us);
@@ -128,58 +128,58 @@ fn trace<A: Scripted, M: Model<A>>(redis: &mut Connection, rules: &[A], steps: &
         };
         times.push(now_us);
         calls.cmd("EVAL").arg(A::TEXT).arg(1).arg("k").arg(&args);
-        // The server's own time stands almost still beside the trace's.
+        // The server's clock hardly advances during a trace.
         calls.cmd("PERSIST").arg("k").ignore().cmd("DUMP").arg("k");
-        expected.push((answer, change.is_some(), now_us));
+        expected.push((verdict, change.is_some(), now_us));
         if let Some(change) = change {
             state = Some(A::apply(state.take(), change));
         }
     }
     let replies: Vec<redis::Value> = calls.query(redis).unwrap();
     let mut before = redis::Value::Nil;
-    for (at, ((answer, writes, now_us), reply)) in expected.into_iter().zip(replies.chunks(2)).enumerate() {
+    for (at, ((verdict, writes, now_us), reply)) in expected.into_iter().zip(replies.chunks(2)).enumerate() {
         let [reply, dump] = reply else { panic!("two replies a step") };
         let reply: Reply = redis::from_redis_value_ref(reply).unwrap();
-        if let Some(answer) = answer {
-            assert_eq!(reply, as_reply(&answer, now_us), "step {at} of {steps:?} under {rules:?}");
+        if let Some(verdict) = verdict {
+            assert_eq!(reply, as_reply(&verdict, now_us), "step {at} of {steps:?} under {rules:?}");
         }
-        assert!(writes || *dump == before, "step {at} of {steps:?} under {rules:?} wrote without need");
+        assert!(writes || *dump == before, "step {at} of {steps:?} under {rules:?} wrote unnecessarily");
         before = dump.clone();
     }
 }
 
-/// The state after a request, decided once more.
+/// Decides a request again and returns the state after it.
 fn clone_change<A: Scripted>(rule: &A, state: Option<&A::State>, now: Moment, cost: u64) -> Option<A::State> {
     rule.decide(state, now, cost).1.map(|change| A::apply(state.cloned(), change))
 }
 
-/// A lone client that waits as it was told passes, and not a microsecond sooner; after the reset all is there again.
-fn hold_to_its_word<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64, cost: u64, answer: &Answer) {
+/// Checks that the retry delay is exact to the microsecond, and that the full capacity is available after the reset.
+fn check_promises<A: Scripted>(rule: &A, state: Option<&A::State>, now_us: u64, cost: u64, verdict: &RuleVerdict) {
     let at = |us: u128, cost| rule.decide(state, Moment::at(now_us + u64::try_from(us).unwrap()), cost).0;
-    if let Outcome::Denied { retry_after } = answer.outcome {
+    if let Outcome::Denied { retry_after } = verdict.outcome {
         let wait_us = retry_after.as_micros();
         assert!(wait_us > 0);
         assert_eq!(at(wait_us, cost).outcome, Outcome::Allowed, "after {wait_us} us");
         assert_ne!(at(wait_us - 1, cost).outcome, Outcome::Allowed, "before {wait_us} us");
     }
-    if !answer.reset_after.is_zero() && rule.most() > 0 {
-        let reset_us = answer.reset_after.as_micros();
+    if !verdict.reset_after.is_zero() && rule.most() > 0 {
+        let reset_us = verdict.reset_after.as_micros();
         assert_eq!(at(reset_us, 0).remaining, rule.most(), "after {reset_us} us");
         assert_ne!(at(reset_us - 1, 0).remaining, rule.most(), "before {reset_us} us");
     }
 }
 
-pub(crate) fn as_reply(answer: &Answer, now_us: u64) -> Reply {
-    let (allowed, wait) = match answer.outcome {
+pub(crate) fn as_reply(verdict: &RuleVerdict, now_us: u64) -> Reply {
+    let (allowed, wait) = match verdict.outcome {
         Outcome::Allowed => (1, 0),
         Outcome::Denied { retry_after } => (0, retry_after.as_micros() as i64),
         Outcome::NeverAdmitted => (0, -1),
         other => panic!("no algorithm says {other:?}"),
     };
-    (allowed, answer.remaining as i64, wait, answer.reset_after.as_micros() as i64, now_us as i64)
+    (allowed, verdict.remaining as i64, wait, verdict.reset_after.as_micros() as i64, now_us as i64)
 }
 
-/// Arguments that every window's script begins with.
+/// Returns the leading arguments of every window script.
 pub(crate) fn window_args(limit: u64, window_us: u128, now_us: u64, cost: &str) -> Vec<String> {
     vec![limit.to_string(), window_us.to_string(), seconds(now_us), cost.to_owned()]
 }

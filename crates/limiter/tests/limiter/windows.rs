@@ -1,4 +1,4 @@
-//! `lua/sliding_window_log.lua` and `lua/sliding_window_counter.lua` beside what decides in memory.
+//! `lua/sliding_window_log.lua` and `lua/sliding_window_counter.lua` compared with memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use redis::{Connection, RedisResult};
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{MOST, Rule, SlidingWindowCounter, SlidingWindowLog};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, SlidingWindowCounter, SlidingWindowLog};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
 use crate::support::{RedisServer, memory, run_line, seconds, store};
@@ -55,7 +55,7 @@ fn one<A: std::fmt::Debug>(rule: impl Strategy<Value = A>) -> impl Strategy<Valu
     rule.prop_map(|rule| vec![rule])
 }
 
-/// Every token with its time; nothing is ever dropped.
+/// Reference model: every token with its time; nothing is dropped.
 #[derive(Default)]
 struct EveryToken(Vec<u64>);
 
@@ -83,7 +83,7 @@ impl Model<SlidingWindowLog> for EveryToken {
     }
 }
 
-/// What was taken in each window, by its number; `previous * (window - elapsed) + current * window` in 128 bits.
+/// Reference model: tokens by number of the window; `previous * (window - elapsed) + current * window` in 128 bits.
 #[derive(Default)]
 struct EveryWindow(BTreeMap<u64, u64>);
 
@@ -116,22 +116,24 @@ impl Model<SlidingWindowCounter> for EveryWindow {
 }
 
 #[test]
-fn the_log_is_what_its_definition_says_in_memory_and_in_redis() {
+fn the_log_matches_its_definition_in_memory_and_in_redis() {
     let rules = one((0u64..12, 1u64..3).prop_map(|(limit, secs)| log(limit, secs * SECOND)));
     trace::run(2_000, rules, steps(SECOND, 5, false), || Some(EveryToken::default()));
 }
 
 #[test]
-fn the_counter_is_what_its_definition_says_in_memory_and_in_redis() {
-    let limits = prop_oneof![0u64..12, Just(1_000_000_000_000), Just(MOST)];
+fn the_counter_matches_its_definition_in_memory_and_in_redis() {
+    let limits = prop_oneof![0u64..12, Just(1_000_000_000_000), Just(MAX_SAFE_INTEGER)];
     let rules = one((limits, 1u64..3).prop_map(|(limit, secs)| counter(limit, secs * SECOND)));
     trace::run(2_000, rules, steps(SECOND, 5, false), || Some(EveryWindow::default()));
 }
 
 #[test]
-fn the_counter_is_exact_where_the_numbers_are_huge() {
-    let rules = one((MOST / 4_000_000..=MOST, 1u64..2_000_000).prop_map(|(limit, us)| counter(limit, us)));
-    trace::run(500, rules, steps(SECOND, MOST / 3, false), || Some(EveryWindow::default()));
+fn the_counter_is_exact_with_huge_numbers() {
+    let rules =
+        one((MAX_SAFE_INTEGER / 4_000_000..=MAX_SAFE_INTEGER, 1u64..2_000_000)
+            .prop_map(|(limit, us)| counter(limit, us)));
+    trace::run(500, rules, steps(SECOND, MAX_SAFE_INTEGER / 3, false), || Some(EveryWindow::default()));
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn the_log_agrees_through_changed_rules_and_clocks_set_back() {
 
 #[test]
 fn the_counter_agrees_through_changed_rules_and_clocks_set_back() {
-    let limits = prop_oneof![4 => 0u64..12, 1 => 1u64..MOST];
+    let limits = prop_oneof![4 => 0u64..12, 1 => 1u64..MAX_SAFE_INTEGER];
     let rules = prop::collection::vec((limits, 1u64..3_000_000).prop_map(|(limit, us)| counter(limit, us)), 1..4);
     trace::run(2_000, rules, steps(SECOND, 5, true), || None::<NoModel>);
 }
@@ -183,7 +185,7 @@ fn the_log_has_a_member_for_each_token_and_one_score_for_each_microsecond() {
 }
 
 #[test]
-fn the_counter_is_one_string_that_lives_for_as_long_as_it_counts() {
+fn the_counter_is_one_string_that_expires_when_it_stops_counting() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let rule = counter(10, 60 * SECOND);
@@ -198,11 +200,11 @@ fn the_counter_is_one_string_that_lives_for_as_long_as_it_counts() {
     assert_eq!(text(redis), format!("{} 3 0 60000000", START_US + 60 * SECOND));
     assert!((30_500..=31_000).contains(&pttl(redis)), "{} ms", pttl(redis));
     redis::cmd("SET").arg("k").arg("soup").exec(redis).unwrap();
-    assert_eq!(ask(redis, &rule, START_US, "1").1, 9, "text of another kind counts as missing");
+    assert_eq!(ask(redis, &rule, START_US, "1").1, 9, "an invalid value counts as missing");
 }
 
 #[test]
-fn bad_arguments_are_refused_and_nothing_is_written() {
+fn invalid_arguments_fail_without_a_write() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let (log, counter) = (SlidingWindowLog::TEXT, SlidingWindowCounter::TEXT);
@@ -239,7 +241,7 @@ fn bad_arguments_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn uses_the_servers_time_when_given_none() {
+fn uses_the_time_of_the_server_by_default() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     let (before, _): (u64, u64) = redis::cmd("TIME").query(redis).unwrap();
@@ -255,14 +257,14 @@ fn uses_the_servers_time_when_given_none() {
 }
 
 #[test]
-fn the_lines_in_the_scripts_comments_run() {
+fn the_commands_in_the_headers_run() {
     let server = RedisServer::start();
     assert_eq!(run_line(&server, SlidingWindowLog::TEXT)[..4], ["1", "19", "0", "10000000"]);
     assert_eq!(run_line(&server, SlidingWindowCounter::TEXT)[..3], ["1", "19", "0"]);
 }
 
 #[tokio::test]
-async fn several_windows_take_all_or_nothing_in_one_call() {
+async fn several_windows_consume_all_or_nothing_in_one_call() {
     let server = RedisServer::start();
     let in_redis = store(&server.connected_client().await, OnStoreFailure::Deny);
     let (in_memory, _clock) = memory();
@@ -277,7 +279,7 @@ async fn several_windows_take_all_or_nothing_in_one_call() {
                 Decision::Ready(verdict) => verdict,
                 Decision::Pending(verdict) => verdict.await,
             };
-            let remaining: Vec<u64> = verdict.standings.iter().map(|answer| answer.remaining).collect();
+            let remaining: Vec<u64> = verdict.per_rule.iter().map(|answer| answer.remaining).collect();
             assert_eq!(remaining, left, "a cost of {cost}: {verdict:?}");
         }
     }

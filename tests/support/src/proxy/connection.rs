@@ -1,4 +1,4 @@
-//! One client's connection, and the one to Redis behind it.
+//! Connection of a client, with its connection to Redis.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep_until};
 use super::fault::Effect;
 use super::{Control, resp};
 
-/// Three loops work on it side by side: commands to Redis, replies from it, and what the client is sent, when it is due.
-/// The first to end ends all.
+/// Three concurrent loops forward commands to Redis, read its replies, and send due replies to the client. The first loop
+/// to end ends the connection.
 pub(super) struct Connection {
     control: Arc<Control>,
-    /// What becomes of the replies that Redis owes, in order.
+    /// Treatment of outstanding replies, in order.
     owed: Mutex<VecDeque<(Effect, u64)>>,
     due: Mutex<VecDeque<Due>>,
-    /// How many of those the client has not been sent.
+    /// Number of outstanding replies not yet sent to the client.
     undelivered: AtomicUsize,
     owes: Notify,
     given: Notify,
@@ -36,9 +36,9 @@ struct Due {
 
 enum When {
     At(Instant),
-    /// Once another fault is set than in this era.
+    /// After the next change of the fault.
     After(u64),
-    /// Now, and nothing after it.
+    /// Now, followed by the end of the connection.
     Last,
 }
 
@@ -93,7 +93,7 @@ impl Connection {
                     self.control.after(era).await;
                 }
                 let reaches_redis = !matches!(effect, Effect::Answer(_));
-                // Their replies are pushes.
+                // Replies to these commands are pushes.
                 if !resp::name(&command).ends_with("SUBSCRIBE") {
                     self.owed.lock().unwrap().push_back((effect, era));
                     self.owes.notify_one();
@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// Answers what Redis is not asked, up to the next reply that it owes.
+    /// Sends replies to commands that do not reach Redis, up to the next outstanding reply.
     fn give_answers(&self) {
         let mut owed = self.owed.lock().unwrap();
         while let Some((Effect::Answer(_), _)) = owed.front() {
@@ -164,7 +164,7 @@ impl Connection {
         self.given.notify_one();
     }
 
-    /// Waits until the client has been sent everything.
+    /// Waits until all replies are sent to the client.
     async fn all_delivered(&self) {
         while self.undelivered.load(SeqCst) > 0 {
             self.delivered.notified().await;

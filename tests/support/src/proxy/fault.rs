@@ -1,34 +1,34 @@
-//! What may go wrong between a client and Redis.
+//! Faults between a client and Redis.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// What is wrong. It strikes commands that arrive while it is set, and those about scripts and replies strike calls of
-/// scripts only (`EVAL`, `EVALSHA`, `FCALL`), so that clients still connect.
+/// Fault. It affects commands that arrive while it is set. Faults of calls and replies affect script calls only (`EVAL`,
+/// `EVALSHA`, `FCALL`), so clients can still connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     Pass,
-    /// Every reply, of any command, comes so much later.
+    /// Every reply is delayed.
     Delay(Duration),
-    /// Connections are accepted, and nothing is read, sent or closed. What was sent meanwhile goes on afterwards.
+    /// Connections are accepted, but nothing is read, sent or closed. Commands sent meanwhile proceed afterwards.
     BlackHole,
-    /// Nobody listens, and connections are reset.
+    /// The port is closed, and connections are reset.
     Refuse,
-    /// Commands from the first one on in which these bytes occur, on that connection, reach Redis afterwards only.
+    /// Commands of a connection reach Redis only afterwards, from the first one that contains these bytes on.
     HoldCommands(&'static [u8]),
-    /// The call reaches Redis. Its reply, and those behind it, come once another fault, or none, is set.
+    /// The call reaches Redis. Its reply and later ones are held until the fault changes.
     HoldReplies,
-    /// The call reaches Redis. Half of its reply comes, and the connection closes.
+    /// The call reaches Redis. Half of its reply is sent, and the connection closes.
     Cut,
-    /// The call reaches Redis. These bytes come in place of its reply.
+    /// The call reaches Redis. These bytes replace its reply.
     Replace(Cow<'static, [u8]>),
-    /// The call does not reach Redis. These bytes come as though they were its reply.
+    /// The call does not reach Redis. These bytes are the reply.
     Answer(Cow<'static, [u8]>),
 }
 
-/// Errors with which Redis answers calls of scripts, as it words them.
+/// Error replies of Redis to script calls.
 pub const ERRORS: [&str; 12] = [
     "LOADING Redis is loading the dataset in memory",
     "READONLY You can't write against a read only replica.",
@@ -48,37 +48,37 @@ pub const ERRORS: [&str; 12] = [
 ];
 
 impl Fault {
-    /// Scripts are answered with an error, such as one of [`ERRORS`], and do not run.
+    /// Scripts do not run and fail with an error, such as one of [`ERRORS`].
     pub fn error(text: &str) -> Self {
         Self::Answer(format!("-{text}\r\n").into_bytes().into())
     }
 
-    /// Scripts run, and something that is no reply at all comes back.
+    /// Scripts run, and the reply is not valid RESP.
     pub fn garbage() -> Self {
         Self::Replace(b"HTTP/1.1 400 Bad Request\r\n\r\n".into())
     }
 
-    /// Scripts run, and a reply that no script of ours gives comes back.
+    /// Scripts run, and the reply has an unexpected type.
     pub fn wrong_type() -> Self {
         Self::Replace(b"+OK\r\n".into())
     }
 
-    /// Scripts run, and the beginning of a text of 100 GB comes back.
+    /// Scripts run, and the reply is the beginning of a string of 100 GB.
     pub fn huge_text() -> Self {
         Self::Replace(b"$99999999999\r\nx".into())
     }
 
-    /// Scripts run, and the beginning of a list of a billion items comes back.
+    /// Scripts run, and the reply is the beginning of a list of a billion items.
     pub fn huge_list() -> Self {
         Self::Replace(b"*1000000000\r\n:1\r\n".into())
     }
 
-    /// Whether connections live with it.
+    /// True if connections stay open under the fault.
     pub(super) fn is_refusal(&self) -> bool {
         *self == Self::Refuse
     }
 
-    /// What it does to this command.
+    /// Returns the treatment of a command.
     pub(super) fn on(&self, command: &[u8], is_script: bool) -> Effect {
         match self {
             Self::Pass | Self::BlackHole | Self::Refuse => Effect::None,
@@ -96,7 +96,7 @@ impl Fault {
     }
 }
 
-/// What becomes of one command and its reply.
+/// Treatment of a command and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,

@@ -1,7 +1,7 @@
-//! A proxy before a Redis that fails as told.
+//! Proxy in front of a Redis that injects faults.
 //!
-//! It knows where commands and replies begin, and pairs them in order, so that a fault strikes exactly one reply of
-//! many that are on their way. It runs on a thread of its own, whatever clock and runtime the test has.
+//! It parses commands and replies and pairs them in order, so a fault affects exactly one of many outstanding replies.
+//! It runs on its own thread, independent of the clock and runtime of the test.
 
 mod connection;
 mod fault;
@@ -22,10 +22,10 @@ use connection::Connection;
 use fault::Effect;
 pub use fault::{ERRORS, Fault};
 
-/// Listens on loopback for a Redis elsewhere. Ends with its handle, and all connections with it.
+/// Proxy on loopback for a Redis. The proxy and its connections end with the handle.
 #[derive(Debug)]
 pub struct FaultProxy {
-    /// Where it listens.
+    /// Address of the proxy.
     pub address: SocketAddr,
     control: Arc<Control>,
     stop: Option<oneshot::Sender<()>>,
@@ -33,12 +33,12 @@ pub struct FaultProxy {
     _port: Port,
 }
 
-/// What the handle tells the connections, and they it.
+/// State shared by the handle and the connections.
 #[derive(Debug)]
 struct Control {
     target: SocketAddr,
     state: Mutex<State>,
-    /// Counts the faults that were set: who holds something back lets it go at the next.
+    /// Number of faults set so far. Held replies are released when it changes.
     era: watch::Sender<u64>,
     resets: watch::Sender<u64>,
     live: AtomicUsize,
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl FaultProxy {
-    /// Stands before the Redis at `target`, with nothing wrong.
+    /// Starts a proxy for the Redis at `target`, without a fault.
     pub fn start(target: SocketAddr) -> Self {
         let port = Port::claim();
         let control = Arc::new(Control {
@@ -84,17 +84,17 @@ impl FaultProxy {
         Self { address, control, stop: Some(stop), thread: Some(thread), _port: port }
     }
 
-    /// Its URL.
+    /// Returns the URL.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// From now on this is wrong, until something else is set.
+    /// Sets the fault until the next call.
     pub fn set(&self, fault: Fault) {
         self.control.set(fault, false);
     }
 
-    /// The same for the first command that it strikes; then nothing is wrong.
+    /// Sets the fault for the first affected command only.
     pub fn once(&self, fault: Fault) {
         self.control.set(fault, true);
     }
@@ -104,22 +104,22 @@ impl FaultProxy {
         self.control.resets.send_modify(|resets| *resets += 1);
     }
 
-    /// Commands that were struck by what is wrong since it was set.
+    /// Returns the commands affected by the fault since it was set.
     pub fn struck(&self) -> usize {
         self.control.state.lock().unwrap().struck
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn live(&self) -> usize {
         self.control.live.load(SeqCst)
     }
 
-    /// Connections that were ever accepted.
+    /// Returns the number of connections accepted so far.
     pub fn accepted(&self) -> usize {
         self.control.accepted.load(SeqCst)
     }
 
-    /// Calls of scripts that were ever passed on to Redis.
+    /// Returns the number of script calls forwarded so far.
     pub fn calls(&self) -> usize {
         self.control.calls.load(SeqCst)
     }
@@ -132,7 +132,7 @@ impl Drop for FaultProxy {
     }
 }
 
-/// Accepts until it is dropped, and holds all connections.
+/// Accepts connections until it is dropped, and owns them.
 async fn listen(listener: TcpListener, address: SocketAddr, control: Arc<Control>) {
     let mut era = control.era.subscribe();
     let mut listener = Some(listener);
@@ -167,7 +167,7 @@ impl Control {
         self.state.lock().unwrap().fault.clone()
     }
 
-    /// What becomes of a command that has arrived.
+    /// Returns the treatment of an arrived command.
     fn strike(&self, command: &[u8]) -> Effect {
         let is_script = matches!(resp::name(command).as_str(), "EVAL" | "EVALSHA" | "FCALL");
         let mut state = self.state.lock().unwrap();
@@ -184,13 +184,13 @@ impl Control {
         effect
     }
 
-    /// Waits while nothing may pass.
+    /// Waits while the fault blocks all traffic.
     async fn passable(&self) {
         let mut era = self.era.subscribe();
         let _ = era.wait_for(|_| self.fault() != Fault::BlackHole).await;
     }
 
-    /// Waits until another fault is set than at `era`.
+    /// Waits until the fault has changed since `era`.
     async fn after(&self, era: u64) {
         let _ = self.era.subscribe().wait_for(|now| *now != era).await;
     }

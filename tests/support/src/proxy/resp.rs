@@ -1,6 +1,6 @@
-//! As much of the Redis protocol as tells where a command or a reply ends.
+//! Lengths of commands and replies in the Redis protocol.
 
-/// The length of the first reply in `bytes`, of RESP2 or RESP3; `None` if it is not all there.
+/// Returns the length of the first reply in `bytes` (RESP2 or RESP3); `None` if it is incomplete.
 pub(super) fn reply_len(bytes: &[u8]) -> Option<usize> {
     let mut end = 0;
     let mut left = 1_u64;
@@ -12,7 +12,7 @@ pub(super) fn reply_len(bytes: &[u8]) -> Option<usize> {
             b'$' | b'!' | b'=' => end += usize::try_from(number).map_or(0, |length| length + 2),
             b'*' | b'~' | b'>' => left += u64::try_from(number).unwrap_or(0),
             b'%' => left += 2 * u64::try_from(number).unwrap_or(0),
-            // What it is an attribute of follows.
+            // The attributed reply follows.
             b'|' => left += 2 * u64::try_from(number).unwrap_or(0) + 1,
             _ => {}
         }
@@ -20,12 +20,12 @@ pub(super) fn reply_len(bytes: &[u8]) -> Option<usize> {
     (end <= bytes.len()).then_some(end)
 }
 
-/// The length of the first command in `bytes`: a list of texts, or a line.
+/// Returns the length of the first command in `bytes`: a list of strings, or a line.
 pub(super) fn command_len(bytes: &[u8]) -> Option<usize> {
     if bytes.first() == Some(&b'*') { reply_len(bytes) } else { line(bytes).map(|(.., line)| line) }
 }
 
-/// A command's name in capitals.
+/// Returns the name of a command in capitals.
 pub(super) fn name(command: &[u8]) -> String {
     let mut words = command.split(|&byte| byte == b'\n');
     let word = if command.first() == Some(&b'*') { words.nth(2) } else { words.next() };
@@ -33,7 +33,7 @@ pub(super) fn name(command: &[u8]) -> String {
     String::from_utf8_lossy(word.unwrap_or_default()).to_ascii_uppercase()
 }
 
-/// The first line: what it begins with, the number behind that (0 if there is none), and its length with its end.
+/// Parses the first line: its type byte, the number after it (0 if there is none), and its length with line break.
 fn line(bytes: &[u8]) -> Option<(u8, i64, usize)> {
     let end = bytes.windows(2).position(|window| window == b"\r\n")?;
     let number = bytes[..end].get(1..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_end_where_they_end() {
+    fn lengths_of_replies_are_exact() {
         for reply in [
             "+OK\r\n",
             "-ERR no\r\n",
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_end_where_they_end_and_have_names() {
+    fn lengths_and_names_of_commands_are_exact() {
         for (command, called) in [("*2\r\n$7\r\nevalsha\r\n$2\r\n\r\n\r\n", "EVALSHA"), ("PING\r\n", "PING")] {
             assert_eq!(command_len(format!("{command}*1\r\n").as_bytes()), Some(command.len()));
             assert_eq!(name(command.as_bytes()), called);

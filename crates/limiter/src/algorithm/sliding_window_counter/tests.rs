@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::rule::MOST;
+use crate::rule::MAX_SAFE_INTEGER;
 use crate::verdict::Outcome;
 
 const SECOND: u64 = 1_000_000;
@@ -14,20 +14,20 @@ fn rule(limit: u64, secs: u64) -> SlidingWindowCounter {
     SlidingWindowCounter::new(limit, Duration::from_secs(secs)).unwrap()
 }
 
-/// Decides and keeps.
-fn ask(rule: &SlidingWindowCounter, state: &mut Option<Counters>, now_us: u64, cost: u64) -> Answer {
-    let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+/// Decides a request and updates `state`.
+fn decide(rule: &SlidingWindowCounter, state: &mut Option<Counters>, now_us: u64, cost: u64) -> RuleVerdict {
+    let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
     *state = change.or(*state);
-    answer
+    verdict
 }
 
 fn denied(us: u64) -> Outcome {
     Outcome::Denied { retry_after: Duration::from_micros(us) }
 }
 
-/// How many of cost 1 are admitted at once.
+/// Returns the number of admitted requests of cost 1 at one time.
 fn admitted(rule: &SlidingWindowCounter, state: &mut Option<Counters>, now_us: u64) -> u64 {
-    (0..).take_while(|_| ask(rule, state, now_us, 1).outcome == Outcome::Allowed).count() as u64
+    (0..).take_while(|_| decide(rule, state, now_us, 1).outcome == Outcome::Allowed).count() as u64
 }
 
 #[test]
@@ -35,73 +35,73 @@ fn the_previous_window_counts_by_its_overlap() {
     let (rule, mut state) = (rule(100, 60), None);
     assert_eq!(admitted(&rule, &mut state, START + SECOND), 100);
     assert_eq!(admitted(&rule, &mut state, START + 60 * SECOND), 0);
-    assert_eq!(admitted(&rule, &mut state, START + 66 * SECOND), 10, "a tenth of the previous window has slid out");
-    assert_eq!(admitted(&rule, &mut state, START + 90 * SECOND), 40, "half of it, and 10 are taken");
-    assert_eq!(admitted(&rule, &mut state, START + 119 * SECOND), 48, "98 of 100 and a bit, and 50 are taken");
+    assert_eq!(admitted(&rule, &mut state, START + 66 * SECOND), 10, "a tenth of the previous window no longer counts");
+    assert_eq!(admitted(&rule, &mut state, START + 90 * SECOND), 40, "half of it, and 10 are used");
+    assert_eq!(admitted(&rule, &mut state, START + 119 * SECOND), 48, "98 of 100, and 50 are used");
     assert_eq!(admitted(&rule, &mut state, START + 150 * SECOND), 51, "half of the 98 count");
 }
 
 #[test]
-fn the_wait_is_the_first_microsecond_in_which_it_passes() {
+fn the_retry_delay_ends_at_the_first_microsecond_of_admission() {
     let (rule, mut state) = (rule(100, 60), None);
-    ask(&rule, &mut state, START + SECOND, 100);
-    assert_eq!(ask(&rule, &mut state, START + 2 * SECOND, 1).outcome, denied(58 * SECOND + 600_000));
-    assert_eq!(ask(&rule, &mut state, START + 60 * SECOND, 1).outcome, denied(600_000));
-    assert_eq!(ask(&rule, &mut state, START + 60 * SECOND + 599_999, 1).outcome, denied(1));
-    assert_eq!(ask(&rule, &mut state, START + 60 * SECOND + 600_000, 1).outcome, Outcome::Allowed);
-    assert_eq!(ask(&rule, &mut state, START + 60 * SECOND + 600_000, 100).outcome, denied(59_400_000 + 60 * SECOND));
-    assert_eq!(ask(&rule, &mut state, START + 61 * SECOND, 99).outcome, denied(59 * SECOND), "one of 100 is left over");
-    assert_eq!(ask(&rule, &mut state, START + 61 * SECOND, 101).outcome, Outcome::NeverAdmitted);
+    decide(&rule, &mut state, START + SECOND, 100);
+    assert_eq!(decide(&rule, &mut state, START + 2 * SECOND, 1).outcome, denied(58 * SECOND + 600_000));
+    assert_eq!(decide(&rule, &mut state, START + 60 * SECOND, 1).outcome, denied(600_000));
+    assert_eq!(decide(&rule, &mut state, START + 60 * SECOND + 599_999, 1).outcome, denied(1));
+    assert_eq!(decide(&rule, &mut state, START + 60 * SECOND + 600_000, 1).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule, &mut state, START + 60 * SECOND + 600_000, 100).outcome, denied(59_400_000 + 60 * SECOND));
+    assert_eq!(decide(&rule, &mut state, START + 61 * SECOND, 99).outcome, denied(59 * SECOND), "one of 100 remains");
+    assert_eq!(decide(&rule, &mut state, START + 61 * SECOND, 101).outcome, Outcome::NeverAdmitted);
 }
 
 #[test]
-fn resets_when_nothing_of_it_slides_any_more() {
+fn resets_when_no_window_counts_any_more() {
     let (rule, mut state) = (rule(100, 60), None);
-    assert_eq!(ask(&rule, &mut state, START + SECOND, 0).reset_after, Duration::ZERO);
+    assert_eq!(decide(&rule, &mut state, START + SECOND, 0).reset_after, Duration::ZERO);
     assert_eq!(state, None);
-    assert_eq!(ask(&rule, &mut state, START + SECOND, 1).reset_after, Duration::from_secs(119));
-    assert_eq!(ask(&rule, &mut state, START + 61 * SECOND, 0).reset_after, Duration::from_secs(59));
-    assert_eq!(ask(&rule, &mut state, START + 120 * SECOND, 0).reset_after, Duration::ZERO);
-    assert_eq!(state.unwrap().rests_at_us(), START + 120 * SECOND);
+    assert_eq!(decide(&rule, &mut state, START + SECOND, 1).reset_after, Duration::from_secs(119));
+    assert_eq!(decide(&rule, &mut state, START + 61 * SECOND, 0).reset_after, Duration::from_secs(59));
+    assert_eq!(decide(&rule, &mut state, START + 120 * SECOND, 0).reset_after, Duration::ZERO);
+    assert_eq!(state.unwrap().expires_at_us(), START + 120 * SECOND);
 }
 
 #[test]
 fn a_denial_changes_nothing_and_a_limit_of_0_denies_all() {
     let (ten, mut state) = (rule(10, 60), None);
-    ask(&ten, &mut state, START, 10);
+    decide(&ten, &mut state, START, 10);
     assert_eq!(ten.decide(state.as_ref(), Moment::at(START + 70 * SECOND), 9).1, None);
-    assert_eq!(ask(&rule(0, 60), &mut None, START, 1).outcome, Outcome::NeverAdmitted);
-    assert_eq!(ask(&rule(0, 60), &mut None, START, 0).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule(0, 60), &mut None, START, 1).outcome, Outcome::NeverAdmitted);
+    assert_eq!(decide(&rule(0, 60), &mut None, START, 0).outcome, Outcome::Allowed);
 }
 
 #[test]
-fn a_changed_limit_keeps_what_was_taken() {
+fn a_changed_limit_keeps_the_consumed_tokens() {
     let mut state = None;
-    ask(&rule(10, 60), &mut state, START, 10);
-    assert_eq!(ask(&rule(20, 60), &mut state, START, 0).remaining, 10);
-    assert_eq!(ask(&rule(5, 60), &mut state, START, 1).outcome, denied(72 * SECOND), "counted as 5");
+    decide(&rule(10, 60), &mut state, START, 10);
+    assert_eq!(decide(&rule(20, 60), &mut state, START, 0).remaining, 10);
+    assert_eq!(decide(&rule(5, 60), &mut state, START, 1).outcome, denied(72 * SECOND), "counted as 5");
 }
 
 #[test]
-fn a_changed_window_counts_what_still_mattered_in_the_current_one() {
+fn a_changed_window_counts_overlapping_tokens_in_the_current_one() {
     let mut state = None;
-    ask(&rule(10, 60), &mut state, START, 4);
-    ask(&rule(10, 60), &mut state, START + 60 * SECOND, 3);
-    assert_eq!(ask(&rule(10, 10), &mut state, START + 65 * SECOND, 0).remaining, 3);
-    assert_eq!(ask(&rule(10, 10), &mut state, START + 75 * SECOND, 0).remaining, 6, "half of the 7 have slid out");
-    assert_eq!(ask(&rule(10, 60), &mut state, START + 80 * SECOND, 0).remaining, 10);
+    decide(&rule(10, 60), &mut state, START, 4);
+    decide(&rule(10, 60), &mut state, START + 60 * SECOND, 3);
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 65 * SECOND, 0).remaining, 3);
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 75 * SECOND, 0).remaining, 6, "half of the 7 no longer count");
+    assert_eq!(decide(&rule(10, 60), &mut state, START + 80 * SECOND, 0).remaining, 10);
 }
 
 #[test]
-fn a_clock_set_back_starves_nobody() {
+fn a_clock_set_back_starves_no_key() {
     let (rule, mut state) = (rule(10, 60), None);
-    ask(&rule, &mut state, START + 600 * SECOND, 10);
-    assert_eq!(ask(&rule, &mut state, START + 30 * SECOND, 1).outcome, denied(36 * SECOND));
-    assert_eq!(ask(&rule, &mut state, START + 66 * SECOND, 1).outcome, Outcome::Allowed);
+    decide(&rule, &mut state, START + 600 * SECOND, 10);
+    assert_eq!(decide(&rule, &mut state, START + 30 * SECOND, 1).outcome, denied(36 * SECOND));
+    assert_eq!(decide(&rule, &mut state, START + 66 * SECOND, 1).outcome, Outcome::Allowed);
 }
 
 #[test]
-fn a_wall_clock_that_is_set_does_not_move_open_windows() {
+fn setting_the_wall_clock_does_not_move_open_windows() {
     let (rule, mut state) = (rule(10, 60), None);
     let at = |secs: u64, wall_secs: u64| Moment { now_us: secs * SECOND, wall_us: wall_secs * SECOND };
     state = rule.decide(state.as_ref(), at(5, 1_230), 10).1.or(state);
@@ -113,10 +113,10 @@ fn a_wall_clock_that_is_set_does_not_move_open_windows() {
 }
 
 #[test]
-fn a_correction_goes_to_the_window_that_it_was_taken_in() {
+fn a_correction_applies_to_the_window_of_the_request() {
     let (rule, mut state) = (rule(10, 60), None);
-    ask(&rule, &mut state, START, 8);
-    ask(&rule, &mut state, START + 60 * SECOND, 2);
+    decide(&rule, &mut state, START, 8);
+    decide(&rule, &mut state, START + 60 * SECOND, 2);
     let mut settle = |now_us, more, counted_at_us| {
         state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state);
         (state.unwrap().previous, state.unwrap().current)
@@ -130,10 +130,10 @@ fn a_correction_goes_to_the_window_that_it_was_taken_in() {
 
 #[test]
 fn the_largest_numbers_do_not_overflow() {
-    let rule = SlidingWindowCounter::new(MOST, Duration::from_micros(MOST)).unwrap();
+    let rule = SlidingWindowCounter::new(MAX_SAFE_INTEGER, Duration::from_micros(MAX_SAFE_INTEGER)).unwrap();
     let mut state = None;
-    assert_eq!(ask(&rule, &mut state, 5, MOST).remaining, 0);
-    assert_eq!(ask(&rule, &mut state, 6, 1).outcome, denied(2 * MOST - 6), "a window is a single tick");
-    assert_eq!(ask(&rule, &mut state, u64::MAX - 1, u64::MAX).outcome, Outcome::NeverAdmitted);
-    assert_eq!(ask(&rule, &mut state, u64::MAX - 1, MOST).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule, &mut state, 5, MAX_SAFE_INTEGER).remaining, 0);
+    assert_eq!(decide(&rule, &mut state, 6, 1).outcome, denied(2 * MAX_SAFE_INTEGER - 6), "a window is a single tick");
+    assert_eq!(decide(&rule, &mut state, u64::MAX - 1, u64::MAX).outcome, Outcome::NeverAdmitted);
+    assert_eq!(decide(&rule, &mut state, u64::MAX - 1, MAX_SAFE_INTEGER).outcome, Outcome::Allowed);
 }

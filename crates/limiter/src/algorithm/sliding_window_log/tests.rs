@@ -11,11 +11,11 @@ fn rule(limit: u64, secs: u64) -> SlidingWindowLog {
     SlidingWindowLog::new(limit, Duration::from_secs(secs)).unwrap()
 }
 
-/// Decides and keeps.
-fn ask(rule: &SlidingWindowLog, state: &mut Option<Log>, now_us: u64, cost: u64) -> Answer {
-    let (answer, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
+/// Decides a request and updates `state`.
+fn decide(rule: &SlidingWindowLog, state: &mut Option<Log>, now_us: u64, cost: u64) -> RuleVerdict {
+    let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
     keep(state, change);
-    answer
+    verdict
 }
 
 fn settle(rule: &SlidingWindowLog, state: &mut Option<Log>, now_us: u64, more: i64, counted_at_us: u64) {
@@ -34,22 +34,22 @@ fn denied(us: u64) -> Outcome {
 }
 
 #[test]
-fn what_was_taken_counts_for_a_window_and_not_a_microsecond_longer() {
+fn tokens_count_for_exactly_one_window() {
     let (rule, mut state) = (rule(3, 60), None);
-    assert_eq!(ask(&rule, &mut state, 0, 1).remaining, 2);
-    assert_eq!(ask(&rule, &mut state, 10 * SECOND, 2).remaining, 0);
-    assert_eq!(ask(&rule, &mut state, 20 * SECOND, 1).outcome, denied(40 * SECOND));
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND - 1, 1).outcome, denied(1));
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND, 1).outcome, Outcome::Allowed);
-    assert_eq!(ask(&rule, &mut state, 60 * SECOND, 1).outcome, denied(10 * SECOND));
-    assert_eq!(ask(&rule, &mut state, 70 * SECOND, 0).remaining, 2, "the two of one microsecond leave together");
+    assert_eq!(decide(&rule, &mut state, 0, 1).remaining, 2);
+    assert_eq!(decide(&rule, &mut state, 10 * SECOND, 2).remaining, 0);
+    assert_eq!(decide(&rule, &mut state, 20 * SECOND, 1).outcome, denied(40 * SECOND));
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND - 1, 1).outcome, denied(1));
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND, 1).outcome, Outcome::Allowed);
+    assert_eq!(decide(&rule, &mut state, 60 * SECOND, 1).outcome, denied(10 * SECOND));
+    assert_eq!(decide(&rule, &mut state, 70 * SECOND, 0).remaining, 2, "two tokens of one microsecond expire together");
 }
 
 #[test]
-fn a_larger_cost_waits_for_as_many_to_leave() {
+fn a_larger_cost_waits_until_enough_tokens_expire() {
     let (rule, mut state) = (rule(4, 60), None);
     for at in [1, 2, 3, 4] {
-        ask(&rule, &mut state, at * SECOND, 1);
+        decide(&rule, &mut state, at * SECOND, 1);
     }
     let wait = |cost| rule.decide(state.as_ref(), Moment::at(5 * SECOND), cost).0.outcome;
     assert_eq!([1, 2, 3, 4].map(wait), [56, 57, 58, 59].map(|secs| denied(secs * SECOND)));
@@ -58,77 +58,77 @@ fn a_larger_cost_waits_for_as_many_to_leave() {
 }
 
 #[test]
-fn resets_when_the_newest_leaves() {
+fn resets_when_the_newest_token_expires() {
     let (rule, mut state) = (rule(4, 60), None);
-    assert_eq!(ask(&rule, &mut state, 5, 0).reset_after, Duration::ZERO);
-    assert_eq!(state, None, "a cost of nothing only looks");
-    assert_eq!(ask(&rule, &mut state, 5, 1).reset_after, Duration::from_secs(60));
-    assert_eq!(ask(&rule, &mut state, 5 + SECOND, 0).reset_after, Duration::from_secs(59));
-    assert_eq!(ask(&rule, &mut state, 5 + 60 * SECOND, 0).reset_after, Duration::ZERO);
+    assert_eq!(decide(&rule, &mut state, 5, 0).reset_after, Duration::ZERO);
+    assert_eq!(state, None, "a cost of 0 only reads");
+    assert_eq!(decide(&rule, &mut state, 5, 1).reset_after, Duration::from_secs(60));
+    assert_eq!(decide(&rule, &mut state, 5 + SECOND, 0).reset_after, Duration::from_secs(59));
+    assert_eq!(decide(&rule, &mut state, 5 + 60 * SECOND, 0).reset_after, Duration::ZERO);
 }
 
 #[test]
 fn a_denial_changes_nothing() {
     let (rule, mut state) = (rule(1, 60), None);
-    ask(&rule, &mut state, 5, 1);
+    decide(&rule, &mut state, 5, 1);
     assert_eq!(rule.decide(state.as_ref(), Moment::at(6), 1).1, None);
     assert_eq!(rule.decide(state.as_ref(), Moment::at(6), 9).1, None);
 }
 
 #[test]
-fn a_changed_limit_keeps_what_was_taken_and_a_changed_window_what_is_within_it() {
+fn a_changed_limit_or_window_keeps_the_consumed_tokens_within_the_window() {
     let mut state = None;
     for at in [0, 30, 50] {
-        ask(&rule(3, 60), &mut state, at * SECOND, 1);
+        decide(&rule(3, 60), &mut state, at * SECOND, 1);
     }
-    assert_eq!(ask(&rule(5, 60), &mut state, 55 * SECOND, 0).remaining, 2);
-    assert_eq!(ask(&rule(2, 60), &mut state, 55 * SECOND, 1).outcome, denied(35 * SECOND), "two must leave");
-    assert_eq!(ask(&rule(3, 10), &mut state, 55 * SECOND, 0).remaining, 2);
-    assert_eq!(ask(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 0, "looking drops nothing");
-    ask(&rule(3, 10), &mut state, 100 * SECOND, 1);
-    assert_eq!(ask(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "taking does");
+    assert_eq!(decide(&rule(5, 60), &mut state, 55 * SECOND, 0).remaining, 2);
+    assert_eq!(decide(&rule(2, 60), &mut state, 55 * SECOND, 1).outcome, denied(35 * SECOND), "two must expire");
+    assert_eq!(decide(&rule(3, 10), &mut state, 55 * SECOND, 0).remaining, 2);
+    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 0, "reading drops nothing");
+    decide(&rule(3, 10), &mut state, 100 * SECOND, 1);
+    assert_eq!(decide(&rule(3, 120), &mut state, 100 * SECOND, 0).remaining, 2, "consuming does");
 }
 
 #[test]
-fn a_clock_set_back_holds_a_key_for_a_window_at_most() {
+fn a_clock_set_back_blocks_a_key_for_at_most_one_window() {
     let (rule, mut state) = (rule(2, 60), None);
-    ask(&rule, &mut state, 1_000 * SECOND, 1);
-    ask(&rule, &mut state, 1_001 * SECOND, 1);
-    let answer = ask(&rule, &mut state, 500 * SECOND, 1);
-    assert_eq!((answer.outcome, answer.reset_after), (denied(60 * SECOND), Duration::from_secs(60)));
-    assert_eq!(ask(&rule, &mut state, 560 * SECOND - 1, 1).outcome, denied(1));
-    assert_eq!(ask(&rule, &mut state, 560 * SECOND, 2).outcome, Outcome::Allowed);
+    decide(&rule, &mut state, 1_000 * SECOND, 1);
+    decide(&rule, &mut state, 1_001 * SECOND, 1);
+    let verdict = decide(&rule, &mut state, 500 * SECOND, 1);
+    assert_eq!((verdict.outcome, verdict.reset_after), (denied(60 * SECOND), Duration::from_secs(60)));
+    assert_eq!(decide(&rule, &mut state, 560 * SECOND - 1, 1).outcome, denied(1));
+    assert_eq!(decide(&rule, &mut state, 560 * SECOND, 2).outcome, Outcome::Allowed);
 }
 
 #[test]
-fn a_correction_touches_only_what_was_taken_in_that_microsecond() {
+fn a_correction_returns_only_tokens_of_that_microsecond() {
     let (rule, mut state) = (rule(10, 60), None);
-    ask(&rule, &mut state, SECOND, 4);
-    ask(&rule, &mut state, 2 * SECOND, 3);
-    let left = |state: &mut Option<Log>, at| ask(&rule, state, at, 0).remaining;
+    decide(&rule, &mut state, SECOND, 4);
+    decide(&rule, &mut state, 2 * SECOND, 3);
+    let left = |state: &mut Option<Log>, at| decide(&rule, state, at, 0).remaining;
     settle(&rule, &mut state, 3 * SECOND, -3, SECOND);
     assert_eq!(left(&mut state, 3 * SECOND), 6);
     settle(&rule, &mut state, 3 * SECOND, -3, SECOND);
-    assert_eq!(left(&mut state, 3 * SECOND), 7, "no more than was taken then");
+    assert_eq!(left(&mut state, 3 * SECOND), 7, "no more than was consumed then");
     settle(&rule, &mut state, 3 * SECOND, -1, SECOND + 1);
     assert_eq!(left(&mut state, 3 * SECOND), 7);
     settle(&rule, &mut state, 3 * SECOND, 100, SECOND);
-    assert_eq!(left(&mut state, 3 * SECOND), 0, "and no more than there is");
+    assert_eq!(left(&mut state, 3 * SECOND), 0, "no more than is available");
     assert_eq!(left(&mut state, 62 * SECOND), 3);
     settle(&rule, &mut state, 62 * SECOND, -3, 2 * SECOND);
-    assert_eq!(left(&mut state, 62 * SECOND), 3, "what left on its own is not given back");
+    assert_eq!(left(&mut state, 62 * SECOND), 3, "expired tokens are not returned");
     settle(&rule, &mut state, 62 * SECOND, -7, 3 * SECOND);
     assert_eq!(left(&mut state, 62 * SECOND), 10);
 }
 
 #[test]
-fn memory_follows_what_counts() {
+fn memory_follows_the_counted_tokens() {
     let (rule, mut state) = (rule(100, 1), None);
     assert_eq!(size_of::<Log>(), 16);
     for n in 0..10_000 {
-        assert_eq!(ask(&rule, &mut state, n * 10_000, 1).outcome, Outcome::Allowed);
+        assert_eq!(decide(&rule, &mut state, n * 10_000, 1).outcome, Outcome::Allowed);
     }
     let log = state.unwrap();
-    assert!(log.owned_bytes() < 64 + 256 * 16, "{} bytes for 100 runs", log.owned_bytes());
-    assert_eq!(log.rests_at_us(), 9_999 * 10_000 + SECOND);
+    assert!(log.heap_bytes() < 64 + 256 * 16, "{} bytes for 100 runs", log.heap_bytes());
+    assert_eq!(log.expires_at_us(), 9_999 * 10_000 + SECOND);
 }

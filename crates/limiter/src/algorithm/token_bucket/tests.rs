@@ -5,18 +5,18 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rule::MOST;
+use crate::rule::MAX_SAFE_INTEGER;
 use crate::verdict::Outcome;
 
 fn rule(rate: u64, burst: u64) -> TokenBucket {
     TokenBucket::per_second(rate, burst).unwrap()
 }
 
-fn decide(rule: &TokenBucket, state: Option<Bucket>, now_us: u64, cost: u64) -> (Answer, Option<Bucket>) {
+fn decide(rule: &TokenBucket, state: Option<Bucket>, now_us: u64, cost: u64) -> (RuleVerdict, Option<Bucket>) {
     rule.decide(state.as_ref(), Moment::at(now_us), cost)
 }
 
-/// One bucket under one rule, as a store would keep it.
+/// One bucket under one rule, with its stored state.
 struct Kept {
     rule: TokenBucket,
     state: Option<Bucket>,
@@ -27,16 +27,16 @@ impl Kept {
         Self { rule: rule(rate, burst), state: None }
     }
 
-    fn ask(&mut self, now_us: u64, cost: u64) -> Answer {
-        let (answer, state) = decide(&self.rule, self.state, now_us, cost);
+    fn ask(&mut self, now_us: u64, cost: u64) -> RuleVerdict {
+        let (verdict, state) = decide(&self.rule, self.state, now_us, cost);
         if state.is_some() {
             self.state = state;
         }
-        answer
+        verdict
     }
 }
 
-/// The same bucket told the long way: its level in millionths, refilled by what flowed since the last look.
+/// Reference model: the level in millionths of a token, refilled at each request.
 struct Model {
     rate: u128,
     capacity: u128,
@@ -58,8 +58,8 @@ impl Model {
     }
 }
 
-fn wait_of(answer: Answer) -> u64 {
-    match answer.outcome {
+fn wait_of(verdict: RuleVerdict) -> u64 {
+    match verdict.outcome {
         Outcome::Denied { retry_after } => retry_after.as_micros() as u64,
         other => panic!("expected a denial, got {other:?}"),
     }
@@ -87,27 +87,27 @@ fn a_third_of_a_second_is_not_rounded() {
     kept.ask(0, 2);
     assert_eq!(wait_of(kept.ask(0, 1)), 333_334);
     assert_eq!(kept.ask(333_334, 1).outcome, Outcome::Allowed);
-    // 2 millionths came too early the first time, so the next token is whole a microsecond sooner.
+    // The first wait was rounded up by 2 millionths, so the next token is complete a microsecond sooner.
     assert_eq!(wait_of(kept.ask(333_334, 1)), 333_333);
 }
 
 #[test]
 fn more_than_the_burst_is_never_admitted() {
     let mut kept = Kept::new(10, 5);
-    let answer = kept.ask(0, 6);
-    assert_eq!((answer.outcome, answer.remaining), (Outcome::NeverAdmitted, 5));
+    let verdict = kept.ask(0, 6);
+    assert_eq!((verdict.outcome, verdict.remaining), (Outcome::NeverAdmitted, 5));
     assert_eq!(kept.state, None);
 }
 
 #[test]
-fn a_burst_of_nothing_denies_everything() {
+fn a_burst_of_0_denies_every_request() {
     let mut kept = Kept::new(10, 0);
-    let answer = kept.ask(0, 1);
-    assert_eq!((answer.outcome, answer.remaining, answer.reset_after), (Outcome::NeverAdmitted, 0, Duration::ZERO));
+    let verdict = kept.ask(0, 1);
+    assert_eq!((verdict.outcome, verdict.remaining, verdict.reset_after), (Outcome::NeverAdmitted, 0, Duration::ZERO));
 }
 
 #[test]
-fn a_cost_of_nothing_only_looks() {
+fn a_cost_of_0_only_reads() {
     let mut kept = Kept::new(10, 5);
     assert_eq!(kept.ask(0, 0).remaining, 5);
     assert_eq!(kept.state, None);
@@ -117,14 +117,14 @@ fn a_cost_of_nothing_only_looks() {
 fn the_largest_rule_does_not_overflow() {
     let most = u64::from(u32::MAX);
     let mut kept = Kept::new(1, most);
-    let answer = kept.ask(u64::MAX, most);
-    assert_eq!((answer.outcome, answer.remaining), (Outcome::Allowed, 0));
+    let verdict = kept.ask(u64::MAX, most);
+    assert_eq!((verdict.outcome, verdict.remaining), (Outcome::Allowed, 0));
     let mut kept = Kept::new(most, most);
     assert_eq!(kept.ask(5, most).reset_after, Duration::from_secs(1));
     assert_eq!(wait_of(kept.ask(1_000_004, most)), 1);
-    let mut kept = Kept::new(1_000_000_000_000_000, MOST);
-    assert_eq!(kept.ask(5, MOST).remaining, 0);
-    assert_eq!(kept.ask(1_000_005, MOST).remaining, 1_000_000_000_000_000);
+    let mut kept = Kept::new(1_000_000_000_000_000, MAX_SAFE_INTEGER);
+    assert_eq!(kept.ask(5, MAX_SAFE_INTEGER).remaining, 0);
+    assert_eq!(kept.ask(1_000_005, MAX_SAFE_INTEGER).remaining, 1_000_000_000_000_000);
     assert_eq!(kept.ask(1_000_005, u64::MAX).outcome, Outcome::NeverAdmitted);
 }
 
@@ -133,34 +133,34 @@ fn a_clock_that_steps_back_adds_nothing() {
     let mut kept = Kept::new(1, 10);
     kept.ask(1_000_000_000, 10);
     assert_eq!(kept.ask(0, 1).remaining, 0);
-    // Nor does it starve the key: from the step on, the bucket fills as an empty one.
+    // The key does not starve: from the step on, the bucket refills from empty.
     assert_eq!(wait_of(kept.ask(0, 1)), 1_000_000);
     assert_eq!(kept.ask(1_000_000, 1).outcome, Outcome::Allowed);
 }
 
 #[test]
-fn a_changed_rule_keeps_what_was_spent() {
+fn a_changed_rule_keeps_the_consumed_tokens() {
     let (_, spent) = decide(&rule(1, 10), None, 0, 10);
-    assert_eq!(decide(&rule(1, 20), spent, 0, 1).0.remaining, 9, "10 of the 20 are left, one of them taken now");
+    assert_eq!(decide(&rule(1, 20), spent, 0, 1).0.remaining, 9, "10 of the 20 remain, one of them consumed now");
     let (denied, rebased) = decide(&rule(100, 10), spent, 0, 1);
-    assert_eq!(denied.remaining, 0, "a higher rate gives nothing back");
+    assert_eq!(denied.remaining, 0, "a higher rate returns nothing");
     assert_eq!(wait_of(denied), 10_000, "the next token comes at the new rate");
-    assert_eq!(decide(&rule(100, 10), rebased, 10_000, 1).0.outcome, Outcome::Allowed, "and it does come");
+    assert_eq!(decide(&rule(100, 10), rebased, 10_000, 1).0.outcome, Outcome::Allowed, "the token is available");
     let (fast, fast_spent) = decide(&rule(1_000, 10), None, 0, 10);
     assert_eq!(fast.reset_after, Duration::from_millis(10));
-    assert_eq!(decide(&rule(1, 10), fast_spent, 0, 1).0.remaining, 0, "a lower rate gives nothing back either");
+    assert_eq!(decide(&rule(1, 10), fast_spent, 0, 1).0.remaining, 0, "a lower rate returns nothing either");
 }
 
 #[test]
-fn a_smaller_burst_empties_the_bucket_and_no_more() {
+fn a_smaller_burst_leaves_at_most_an_empty_bucket() {
     let (_, spent) = decide(&rule(1, 100), None, 0, 100);
-    let (answer, state) = decide(&rule(1, 5), spent, 0, 1);
-    assert_eq!(answer.reset_after, Duration::from_secs(5));
+    let (verdict, state) = decide(&rule(1, 5), spent, 0, 1);
+    assert_eq!(verdict.reset_after, Duration::from_secs(5));
     assert_eq!(decide(&rule(1, 5), state, 1_000_000, 1).0.outcome, Outcome::Allowed);
 }
 
 #[test]
-fn a_changed_period_keeps_what_was_spent_in_whole_tokens() {
+fn a_changed_period_keeps_the_consumed_tokens_rounded_to_whole_tokens() {
     let per_hour = |tokens| TokenBucket::new(tokens, Duration::from_secs(3_600), tokens).unwrap();
     let (_, spent) = decide(&per_hour(10), None, 0, 10);
     assert_eq!(decide(&per_hour(20), spent, 1_000_000, 1).0.remaining, 9, "exactly 10 more");
@@ -203,10 +203,10 @@ proptest! {
         let mut now_us = 0;
         for (gap, cost) in trace {
             now_us += gap;
-            let answer = kept.ask(now_us, cost);
+            let verdict = kept.ask(now_us, cost);
             let (allowed, left) = model.ask(now_us, cost);
-            prop_assert_eq!(answer.outcome == Outcome::Allowed, allowed);
-            prop_assert_eq!(u128::from(answer.remaining), left);
+            prop_assert_eq!(verdict.outcome == Outcome::Allowed, allowed);
+            prop_assert_eq!(u128::from(verdict.remaining), left);
         }
     }
 
@@ -243,8 +243,8 @@ proptest! {
             now_us += gap;
             kept.ask(now_us, cost);
         }
-        let answer = kept.ask(now_us, cost);
-        if let Outcome::Denied { retry_after } = answer.outcome {
+        let verdict = kept.ask(now_us, cost);
+        if let Outcome::Denied { retry_after } = verdict.outcome {
             let wait_us = retry_after.as_micros() as u64;
             let early = decide(&kept.rule, kept.state, now_us + wait_us - 1, cost).0;
             let still_denied = matches!(early.outcome, Outcome::Denied { .. });
@@ -256,10 +256,10 @@ proptest! {
     #[test]
     fn is_full_exactly_when_it_says_so(rate in rates(), burst in 1u64..50, cost in 1u64..6) {
         let mut kept = Kept::new(rate, burst);
-        let answer = kept.ask(7, cost.min(burst));
-        let full_at = 7 + answer.reset_after.as_micros() as u64;
+        let verdict = kept.ask(7, cost.min(burst));
+        let full_at = 7 + verdict.reset_after.as_micros() as u64;
         let state = kept.state.unwrap();
-        prop_assert!(state.rests_at_us() == full_at);
+        prop_assert!(state.expires_at_us() == full_at);
         prop_assert_eq!(decide(&kept.rule, kept.state, full_at, burst).0.outcome, Outcome::Allowed);
     }
 }

@@ -145,7 +145,7 @@ impl LeaseStore for RedisLeases {
 
 impl Shared {
     fn without_redis(&self, fallback: Fallback) -> Acquired {
-        let unseen = |outcome| Acquired { verdict: Verdict::unseen(outcome), lease: None };
+        let unseen = |outcome| Acquired { verdict: Verdict::uncounted(outcome), lease: None };
         match fallback {
             Fallback::Local(key) => self.local.acquire_named(key, Source::Fallback),
             Fallback::Allow => unseen(Outcome::Allowed),

@@ -1,24 +1,24 @@
-//! What time it is, in microseconds.
+//! Clocks of the memory store, in microseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A clock that counts microseconds from a moment of its own.
+/// Clock that counts microseconds from an arbitrary start.
 pub trait Clock: Send + Sync {
-    /// Microseconds since that moment. Never less than before, as far as the clock can help it.
+    /// Returns the microseconds since the start. The value should never decrease.
     fn now_us(&self) -> u64;
 
-    /// Microseconds since 1970-01-01T00:00Z, as far as the machine knows. It may be set forwards and back.
+    /// Returns the microseconds since 1970-01-01T00:00Z on the wall clock, which may be set forwards and back.
     fn wall_us(&self) -> u64;
 }
 
-/// The machine's monotonic clock: setting the wall clock does not move it.
+/// Monotonic clock of the machine. Setting the wall clock does not affect it.
 #[derive(Debug)]
 pub struct MonotonicClock {
     start: Instant,
 }
 
-/// A clock that a test moves by hand.
+/// Clock for tests that advances only on demand.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_us: AtomicU64,
@@ -45,12 +45,12 @@ impl Clock for MonotonicClock {
 }
 
 impl ManualClock {
-    /// Moves the clock on.
+    /// Advances the clock by `by`.
     pub fn advance(&self, by: Duration) {
         self.now_us.fetch_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Sets the clock, backwards too.
+    /// Sets the clock, forwards or back.
     pub fn set(&self, now_us: u64) {
         self.now_us.store(now_us, Ordering::SeqCst);
     }

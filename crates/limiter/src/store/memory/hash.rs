@@ -1,22 +1,22 @@
-//! SipHash-1-3 with 128 bits of result (Aumasson and Bernstein), in one go over two texts.
+//! SipHash-1-3 with a 128-bit result (Aumasson and Bernstein), over two texts in one pass.
 //!
-//! It is the hash that the standard library's maps use, keyed so that nobody who does not know the key can aim at
-//! somebody else's bucket. A streaming hasher spends half of its time on gathering bytes into words across calls; here
-//! each text is padded to whole words, and the last word holds both lengths, so that no two pairs look alike.
+//! The standard library's maps use the same hash. Its secret key prevents clients from constructing collisions. A
+//! streaming hasher spends half of its time on collecting bytes into words across calls. Here each text is padded to
+//! whole words, and the last word contains both lengths, so different pairs have different inputs.
 
-use super::table::Place;
+use super::table::KeyHash;
 
-/// A key of 128 secret bits.
+/// Hasher with a secret key of 128 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Hasher {
     k0: u64,
     k1: u64,
 }
 
-/// The four words of the state.
+/// State of SipHash: four words.
 struct State(u64, u64, u64, u64);
 
-/// How many bits of the last word hold the length of either text: no request has a head of 256 MB.
+/// Bits of each length in the last word. They suffice for texts below 256 MB.
 const LENGTH_BITS: u32 = 28;
 
 const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
@@ -26,19 +26,19 @@ impl Hasher {
         Self { k0: word(&key[..8]), k1: word(&key[8..]) }
     }
 
-    /// The place of a key id within a scope.
+    /// Returns the hash of a key id within a scope.
     #[inline]
-    pub(super) fn key(&self, scope: &[u8], id: &[u8]) -> Place {
+    pub(super) fn key(&self, scope: &[u8], id: &[u8]) -> KeyHash {
         self.hash(scope, id, (scope.len() as u64 & LENGTH_MASK) << LENGTH_BITS | (id.len() as u64 & LENGTH_MASK))
     }
 
-    /// The place of a scope itself: no id is so long that a key could be there.
-    pub(super) fn scope(&self, scope: &[u8]) -> Place {
+    /// Returns the hash of a scope. Its length field is larger than that of any key id, so it differs from all keys.
+    pub(super) fn scope(&self, scope: &[u8]) -> KeyHash {
         self.hash(scope, &[], (scope.len() as u64 & LENGTH_MASK) << LENGTH_BITS | LENGTH_MASK)
     }
 
     #[inline(always)]
-    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> Place {
+    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> KeyHash {
         let mut state = State(
             self.k0 ^ 0x736f_6d65_7073_6575,
             self.k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
@@ -47,13 +47,13 @@ impl Hasher {
         );
         state.absorb_text(scope);
         state.absorb_text(id);
-        // As the standard has it, the last byte is the length of what was hashed: both texts and seven bytes.
+        // As in the standard, the last byte is the length of the input: both padded texts and seven bytes.
         let hashed = scope.len().next_multiple_of(8) + id.len().next_multiple_of(8) + 7;
         state.absorb((hashed as u64) << 56 | lengths);
         state.2 ^= 0xee;
         let first = state.finish();
         state.1 ^= 0xdd;
-        Place::new(first, state.finish())
+        KeyHash::new(first, state.finish())
     }
 }
 
@@ -99,14 +99,14 @@ impl State {
     }
 }
 
-/// At most eight bytes as a number, the first of them the least; no copy of a length that is known only then.
+/// Reads up to eight bytes as a little-endian number, without a copy of variable length.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     if let Some(eight) = bytes.first_chunk::<8>() {
         return u64::from_le_bytes(*eight);
     }
     match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        // The two halves overlap, with the same bytes in the same places.
+        // The two halves overlap in equal bytes at equal positions.
         (Some(&low), Some(&high)) => {
             let shift = 8 * (bytes.len() - 4);
             u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << shift
@@ -130,7 +130,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn is_siphash_of_both_texts_padded_and_their_lengths(
+        fn equals_siphash_of_both_padded_texts_and_their_lengths(
             key in any::<[u8; 16]>(),
             scope in prop::collection::vec(any::<u8>(), 0..40),
             id in prop::collection::vec(any::<u8>(), 0..300),
@@ -144,11 +144,11 @@ mod tests {
             let mut expected = SipHasher13::new_with_key(&key);
             expected.write(&padded);
             let expected = expected.finish128();
-            prop_assert_eq!(Hasher::new(key).key(&scope, &id), Place::new(expected.h1, expected.h2));
+            prop_assert_eq!(Hasher::new(key).key(&scope, &id), KeyHash::new(expected.h1, expected.h2));
         }
 
         #[test]
-        fn a_word_is_its_bytes_padded_with_nothing(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn a_word_is_its_bytes_padded_with_zeros(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
             let mut padded = [0; 8];
             padded[..bytes.len()].copy_from_slice(&bytes);
             prop_assert_eq!(word(&bytes), u64::from_le_bytes(padded));
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn neither_borders_nor_padding_nor_a_scope_of_its_own_meet() {
+    fn boundaries_padding_and_scopes_do_not_collide() {
         let hasher = Hasher::new([7; 16]);
-        let places = [
+        let hashes = [
             hasher.key(b"a", b"bc"),
             hasher.key(b"ab", b"c"),
             hasher.key(b"abc", b""),
@@ -168,8 +168,8 @@ mod tests {
             hasher.scope(b"abc"),
             hasher.scope(b"a"),
         ];
-        for (n, place) in places.iter().enumerate() {
-            assert!(!places[..n].contains(place), "number {n}");
+        for (n, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..n].contains(hash), "number {n}");
         }
     }
 }

@@ -34,7 +34,7 @@ async fn ask<const N: usize>(store: &impl Store, ids: &[String], rules: &[Rule; 
 
 fn left(verdict: &Verdict) -> Vec<u64> {
     assert_eq!(verdict.source, Source::Redis);
-    verdict.standings.iter().map(|answer| answer.remaining).collect()
+    verdict.per_rule.iter().map(|answer| answer.remaining).collect()
 }
 
 fn every_kind(limit: u64) -> [Rule; 6] {

@@ -11,7 +11,7 @@ use tollgate_limiter::concurrency::{
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Counts, Dimensions, FlushSettings, Flusher, Ledger, Meter, MeterSettings, Period};
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
-use tollgate_limiter::quota::NotTaken;
+use tollgate_limiter::quota::WithdrawalError;
 use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::{RedisClient, RedisPlans, RedisSettings, Servers};
@@ -146,8 +146,8 @@ async fn quotas_are_withdrawn_on_every_node() {
     let taken = store.withdraw_quotas(&rule, &wanted).await.unwrap();
     for (place, outcome) in taken.iter().enumerate() {
         match outcome {
-            Ok(taken) => assert_eq!((place, taken.left), (3, 9)),
-            Err(NotTaken::Short { left }) => assert_eq!(*left, 5),
+            Ok(taken) => assert_eq!((place, taken.remaining), (3, 9)),
+            Err(WithdrawalError::Insufficient { remaining: left }) => assert_eq!(*left, 5),
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -60,7 +60,7 @@ async fn a_migrating_slot_is_served_by_both_nodes() {
         let checks: Vec<_> = ["r#one", "r#two"].into_iter().zip(&list).map(check).collect();
         let verdict = answer(store.decide(&checks)).await;
         assert_eq!(verdict.source, Source::Redis);
-        verdict.standings.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
+        verdict.per_rule.iter().map(|answer| answer.remaining).collect::<Vec<_>>()
     };
     assert_eq!([ask_list().await, ask_list().await], [[8, 8], [7, 7]]);
     moving.finish();

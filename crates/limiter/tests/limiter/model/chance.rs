@@ -1,4 +1,4 @@
-//! What happens in a trace: times, rules and costs, at random.
+//! Random steps of a trace: times, rules and costs.
 
 use tollgate_limiter::rule::{Rule, SlidingWindowLog};
 
@@ -11,16 +11,16 @@ impl Trace<'_> {
         let now = self.stores.now();
         let until = if self.rng.chance(1, 15) {
             let Some(earlier) = self.set_back(now) else { return };
-            // The line moved along with the clock, and what was told of a turn did not.
+            // The queue moved with the clock, but the recorded turns did not.
             self.grants.retain(|grant| !matches!(self.slots[grant.part.slot].rule, Rule::LeakyBucket(_)));
             earlier
         } else {
             let later = self.later(now);
-            self.free_of_doubt(later)
+            self.after_overtaken_decisions(later)
         };
         self.steps.push(Step::At(until));
         if let Some(expiry) = &mut self.expiry {
-            // Forgotten before the clock is set back, too.
+            // Expires before the clock is set back as well.
             expiry.expire(until.max(now));
             self.stores.memory.sweep();
         }
@@ -38,24 +38,24 @@ impl Trace<'_> {
             1 => now + rng.below(1_000),
             2 => now + rng.below(2 * SECOND),
             3 => now + rng.below(100 * SECOND),
-            // Longer than every expiry.
+            // Longer than any expiry.
             4 => now + rng.below(3 * 86_400 * SECOND),
             _ if promised.is_empty() => now + rng.below(SECOND),
             _ => rng.pick(&promised) + rng.below(3) - 1,
         }
     }
 
-    /// `at`, or later: to the memory a moment less than a second before one at which it decided already is that one,
-    /// since whoever waits for a lock read the clock before.
-    fn free_of_doubt(&self, mut at: u64) -> u64 {
+    /// Returns `at`, or a later time of a decision less than a second after it. The memory store treats such a small step
+    /// back as the later time.
+    fn after_overtaken_decisions(&self, mut at: u64) -> u64 {
         while let Some(overtaken) = self.visits.iter().find(|&&visit| at < visit && visit - at <= SECOND) {
             at = *overtaken;
         }
         at
     }
 
-    /// An earlier time, by more than a second, at which nothing is at work that rests already: whether that was
-    /// forgotten meanwhile is nobody's promise.
+    /// Returns a time more than a second earlier, at which no expired state would count again. The stores do not define
+    /// whether such a state was dropped meanwhile.
     fn set_back(&mut self, now: u64) -> Option<u64> {
         let by = self.rng.pick(&[0, SECOND, 100 * SECOND, 86_400 * SECOND]);
         let mut at = now - SECOND - 1 - self.rng.below(by + 1);
@@ -71,12 +71,12 @@ impl Trace<'_> {
         let slot = self.rng.below(self.slots.len() as u64) as usize;
         let mut rule = (self.slots[slot].kind.rule)(&mut self.rng);
         match (&mut rule, &self.slots[slot].rule) {
-            // A longer window finds what was not forgotten under the shorter one, which is nobody's promise.
+            // A longer window is undefined for entries that the shorter one may have dropped.
             (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) => {
                 *new = SlidingWindowLog::new(new.limit(), new.window().min(old.window())).unwrap();
             }
-            // When a window or a period began, or how long a turn is, is told by the rule, for want of room: what was
-            // taken under another one is given back as far as that goes.
+            // The stores derive the start of a window or period, and the length of a turn, from the current rule.
+            // Returning tokens of another rule is therefore approximate.
             (Rule::FixedWindow(_) | Rule::Quota(_) | Rule::LeakyBucket(_), _) => {
                 self.grants.retain(|grant| grant.part.slot != slot);
             }

@@ -1,62 +1,62 @@
-//! What an algorithm's definition says, and whether an answer keeps to it.
+//! Reference models of the algorithms, and the comparison of verdicts with them.
 //!
-//! A model answers only whether a cost fits at a time, and how much does. That a promised wait is the right one is not
-//! computed but tried: the request fits that much later, and not a microsecond earlier.
+//! A model defines the cost that fits at a time. Retry delays are not computed but tried: the request fits after the delay,
+//! and not a microsecond earlier.
 
 use std::time::Duration;
 
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::verdict::{Answer, Outcome};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 use super::rng::Rng;
 
-/// One algorithm: how its rules are made up and what a key's model is.
+/// Algorithm with its random rules and its model.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Its name, for whom a trace fails.
+    /// Name, for failure messages.
     pub(crate) name: &'static str,
-    /// A rule, of few numbers, so that they coincide often.
+    /// Returns a random rule from few numbers, so that boundaries often coincide.
     pub(crate) rule: fn(&mut Rng) -> Rule,
-    /// A key that nobody asked for.
+    /// Returns the model of a new key.
     pub(crate) key: fn() -> Box<dyn Model>,
-    /// The most that may be admitted of one key within `time` µs, both ends included.
+    /// Returns the largest cost admitted for one key within `time` µs, both ends included.
     pub(crate) bound: fn(&Rule, time: u64) -> u128,
 }
 
-/// What was spent under one key, by the definition of the algorithm. Times are µs since 1970.
+/// Model of one key. Times are µs since 1970.
 pub(crate) trait Model: Send {
-    /// Takes notice that the key was asked for under `rule`: a changed rule, or a clock that was set back, counts from
-    /// now on. Whoever asks the questions below has done so before.
+    /// Applies `rule` and `now` to the state: a changed rule, or a clock that was set back, takes effect. Must precede the
+    /// other calls.
     fn seen(&mut self, rule: &Rule, now: u64);
 
-    /// How much more fits.
+    /// Returns the remaining tokens.
     fn left(&self, rule: &Rule, now: u64) -> u64;
 
-    /// Whether a request fits that costs so much.
+    /// True if a request of `cost` fits.
     fn fits(&self, rule: &Rule, now: u64, cost: u64) -> bool {
         cost <= self.left(rule, now)
     }
 
-    /// Whether a request that does not fit never will.
+    /// True if a request that does not fit can never fit.
     fn never(&self, rule: &Rule, cost: u64) -> bool {
         cost > rule.capacity()
     }
 
-    /// How long an admitted request waits for its turn.
+    /// Returns the wait of an admitted request for its turn.
     fn delay(&self, _rule: &Rule, _now: u64, _cost: u64) -> u64 {
         0
     }
 
-    /// Takes what fits.
+    /// Consumes a cost that fits.
     fn take(&mut self, rule: &Rule, now: u64, cost: u64);
 
-    /// Takes `more`, as much as fits, or gives back what was taken at `taken_at`, as far as it still counts.
+    /// Consumes up to `more` tokens, or returns tokens consumed at `taken_at` that still count.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64);
 
-    /// Until when something of what was spent counts; 0 if nothing was spent.
+    /// Returns the time until which a consumed token counts; 0 if there is none.
     fn spent_until(&self, rule: &Rule) -> u64;
 
-    /// From when on the key may be forgotten.
+    /// Returns the time from which the key may be dropped.
     fn rests_at(&self, rule: &Rule) -> u64 {
         self.spent_until(rule)
     }
@@ -64,12 +64,12 @@ pub(crate) trait Model: Send {
     fn boxed(&self) -> Box<dyn Model>;
 }
 
-/// One rule's part in a decision, and what it leaves.
+/// Result of one rule in a decision.
 pub(crate) struct Trial {
     pub(crate) fits: bool,
-    /// The key as it was found.
+    /// Key before the decision.
     found: Box<dyn Model>,
-    /// The same with the cost taken, if it fits.
+    /// Key after consuming the cost, if it fits.
     taken: Box<dyn Model>,
     delay: u64,
 }
@@ -87,17 +87,17 @@ impl Trial {
         Self { fits, found, taken, delay }
     }
 
-    /// Whether `answer` says what the definition does, if the whole request was `admitted` or not.
+    /// Compares `verdict` with the model, for a request that was `admitted` or not.
     pub(crate) fn check(
         &self,
         rule: &Rule,
         now: u64,
         cost: u64,
         admitted: bool,
-        answer: &Answer,
+        verdict: &RuleVerdict,
     ) -> Result<(), String> {
         let never = !self.fits && self.found.never(rule, cost);
-        match answer.outcome {
+        match verdict.outcome {
             Outcome::Allowed if self.fits => {}
             Outcome::NeverAdmitted if never => {}
             Outcome::Denied { retry_after } if !self.fits && !never => {
@@ -117,21 +117,21 @@ impl Trial {
             other => return Err(format!("{other:?}, but fits: {}, never: {never}", self.fits)),
         }
         let left = if admitted && self.fits { &self.taken } else { &self.found }.left(rule, now);
-        if answer.remaining != left {
-            return Err(format!("{} remain, not {left}", answer.remaining));
+        if verdict.remaining != left {
+            return Err(format!("{} remain, not {left}", verdict.remaining));
         }
-        // Where another rule denies, this is when it would be reset if the request were admitted.
+        // If another rule denies, the reset is that of an admitted request.
         let reset = self.taken.spent_until(rule).saturating_sub(now);
-        if micros(answer.reset_after) != reset {
-            return Err(format!("reset after {} µs, not {reset}", answer.reset_after.as_micros()));
+        if micros(verdict.reset_after) != reset {
+            return Err(format!("reset after {} µs, not {reset}", verdict.reset_after.as_micros()));
         }
-        if micros(answer.delay) != self.delay {
-            return Err(format!("a turn after {} µs, not {}", answer.delay.as_micros(), self.delay));
+        if micros(verdict.delay) != self.delay {
+            return Err(format!("a turn after {} µs, not {}", verdict.delay.as_micros(), self.delay));
         }
         Ok(())
     }
 
-    /// What is kept of the key; `None` if it stays as it was.
+    /// Returns the new state of the key; `None` if it is unchanged.
     pub(crate) fn kept(self, admitted: bool) -> Option<Box<dyn Model>> {
         match (self.fits, admitted) {
             (true, true) => Some(self.taken),
@@ -141,16 +141,16 @@ impl Trial {
     }
 }
 
-/// Which of the answers stands nearest to denying: see `Verdict`.
-pub(crate) fn nearest(answers: &[(Answer, u64)]) -> usize {
-    let nearer = |(a, of_a): &(Answer, u64), (b, of_b): &(Answer, u64)| {
+/// Returns the index of the most restrictive verdict: see `Verdict`.
+pub(crate) fn nearest(answers: &[(RuleVerdict, u64)]) -> usize {
+    let nearer = |(a, of_a): &(RuleVerdict, u64), (b, of_b): &(RuleVerdict, u64)| {
         let rank = |outcome: Outcome| match outcome {
             Outcome::Allowed => (0, Duration::ZERO),
             Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } => (1, retry_after),
             Outcome::NeverAdmitted => (2, Duration::ZERO),
         };
-        let part = |answer: &Answer, of: u64| match answer.outcome {
-            Outcome::Allowed => (u128::from(of.saturating_sub(answer.remaining)), u128::from(of.max(1))),
+        let part = |verdict: &RuleVerdict, of: u64| match verdict.outcome {
+            Outcome::Allowed => (u128::from(of.saturating_sub(verdict.remaining)), u128::from(of.max(1))),
             _ => (0, 1),
         };
         let ((spent_a, of_a), (spent_b, of_b)) = (part(a, *of_a), part(b, *of_b));

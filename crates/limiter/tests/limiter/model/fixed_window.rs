@@ -1,4 +1,4 @@
-//! Fixed windows: a list of what was taken in the one that is open.
+//! Model of the fixed window: the tokens consumed in the open window.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate_limiter::rule::{Align, FixedWindow, Rule};
 use super::definition::Model;
 use super::rng::Rng;
 
-/// A window, until when it is open, and what was taken in it.
+/// Open window: its end and the consumed tokens.
 #[derive(Clone, Default)]
 struct Opened {
     until: u64,
@@ -21,7 +21,7 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     Rule::FixedWindow(FixedWindow::new(limit, Duration::from_micros(window), align).unwrap())
 }
 
-/// The limit in each window that a stretch of time can touch.
+/// Returns the limit times the windows that a stretch of time can touch.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let (limit, window, _) = numbers(rule);
     u128::from(limit) * u128::from(time.div_ceil(window) + 1)
@@ -36,7 +36,7 @@ fn numbers(rule: &Rule) -> (u64, u64, Align) {
     (rule.limit(), rule.window().as_micros() as u64, rule.align())
 }
 
-/// When a window that opens now is over.
+/// Returns the end of a window that opens now.
 fn over_at(rule: &Rule, now: u64) -> u64 {
     match numbers(rule) {
         (_, window, Align::Clock) => (now / window + 1) * window,
@@ -58,8 +58,8 @@ impl Opened {
 }
 
 impl Model for Opened {
-    /// A window keeps its end, unless one that opened now would be over earlier: the rule's is shorter, or the clock was
-    /// set back.
+    /// A window keeps its end unless one that opens now would end earlier, after a changed rule or a clock that was set
+    /// back.
     fn seen(&mut self, rule: &Rule, now: u64) {
         if now < self.until {
             self.until = self.until.min(over_at(rule, now));
@@ -79,7 +79,7 @@ impl Model for Opened {
         }
     }
 
-    /// A window is taken to have begun its length before its end, whatever the rule was then.
+    /// The start of a window is its end minus the length under the current rule.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let ((limit, window, _), used, amount) = (numbers(rule), self.used(now), more.unsigned_abs());
         if more > 0 {

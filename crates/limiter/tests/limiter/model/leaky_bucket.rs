@@ -1,4 +1,4 @@
-//! The leaky bucket: a line of turns, each as long as its cost says. Without a warm-up.
+//! Model of the leaky bucket: a queue of turns, each as long as its cost. Without a warm-up.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tollgate_limiter::rule::{LeakyBucket, Rule};
 use super::definition::Model;
 use super::rng::Rng;
 
-/// The turns that were given and not given back.
+/// Assigned turns.
 #[derive(Clone, Default)]
 struct Line {
-    /// Each from when to when, in order.
+    /// Start and end of each turn, in order.
     turns: Vec<(u64, u64)>,
-    /// When the line is over, turns at its end being taken off when they are given back.
+    /// End of the queue. A returned last turn shortens it.
     free_at: u64,
     written_at: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     Rule::LeakyBucket(LeakyBucket::new(rate, times.0, times.1, queue).unwrap())
 }
 
-/// One turn, one more each interval, and the last one's cost.
+/// Returns one turn, one more per interval, and the cost of the last one.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let Numbers { interval, .. } = Numbers::of(rule);
     u128::from(time / interval) + u128::from(rule.capacity())
@@ -38,7 +38,7 @@ pub(crate) fn key() -> Box<dyn Model> {
 
 struct Numbers {
     interval: u64,
-    /// The longest wait.
+    /// Returns the longest wait.
     reach: u64,
 }
 
@@ -51,7 +51,7 @@ impl Numbers {
 }
 
 impl Line {
-    /// The start of the first free stretch, from now on, that is so long.
+    /// Returns the start of the first free interval of that length, from now on.
     fn free_stretch(&self, now: u64, long: u64) -> u64 {
         let mut from = now;
         for &(begins, ends) in &self.turns {
@@ -63,7 +63,7 @@ impl Line {
         from
     }
 
-    /// Forgets what is past.
+    /// Drops turns in the past.
     fn write(&mut self, now: u64) {
         self.turns.retain(|(_, ends)| *ends > now);
         self.free_at = self.turns.last().map_or(now, |(_, ends)| *ends);
@@ -72,7 +72,7 @@ impl Line {
 }
 
 impl Model for Line {
-    /// When the clock is set back the line moves along with it.
+    /// If the clock is set back, the queue moves along.
     fn seen(&mut self, _: &Rule, now: u64) {
         let back = self.written_at.saturating_sub(now);
         if back > 0 && self.free_at > self.written_at {
@@ -81,7 +81,7 @@ impl Model for Line {
         }
     }
 
-    /// As many requests as could follow each other.
+    /// Counts the requests that could follow each other.
     fn left(&self, rule: &Rule, now: u64) -> u64 {
         let mut line = self.clone();
         let mut left = 0;
@@ -110,7 +110,7 @@ impl Model for Line {
         }
     }
 
-    /// A turn that has not begun is given back; more of a cost goes to the end of the line.
+    /// Returns a turn that has not begun; a higher cost extends the end of the queue.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let (Numbers { interval, reach }, amount) = (Numbers::of(rule), more.unsigned_abs());
         if more > 0 {

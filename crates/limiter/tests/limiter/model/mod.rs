@@ -1,12 +1,12 @@
-//! Every algorithm against its definition: random traces through a naive model, the memory and a real Redis.
+//! Random traces through a reference model, the memory store and a real Redis, for every algorithm.
 //!
-//! A model is written from the definition, not from the code: one file an algorithm, one line in [`KINDS`]. All three
-//! must agree on everything that a verdict says. `TOLLGATE_TRACES` says how many traces are run (10,000), and
-//! `TOLLGATE_SEED` runs one alone. A trace of rules and keys of its own is:
+//! Models follow the definition, not the code: one file per algorithm and one line in [`KINDS`]. All three must agree on
+//! every field of a verdict. `TOLLGATE_TRACES` sets the number of traces (10,000), and `TOLLGATE_SEED` runs a single one.
+//! A trace has its own rules and keys and consists of:
 //!
 //! - one to four rules in a decision, of any algorithm, in a list (`limiter#name`), shared (`#name`) or alone;
-//! - costs from 0 to beyond every capacity, time that stands still, passes by a moment promised, by days, or back;
-//! - rules that change, corrections of what was taken.
+//! - costs from 0 to beyond every capacity; times that stand still, reach a promised time, skip days or move back;
+//! - changed rules and corrections.
 
 mod chance;
 mod definition;
@@ -35,7 +35,7 @@ pub(crate) use self::stores::answer;
 use self::trace::Trace;
 use crate::support::RedisServer;
 
-/// Every algorithm.
+/// All algorithms.
 pub(crate) const KINDS: &[Kind] = &[
     Kind {
         name: "token-bucket",
@@ -66,11 +66,10 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind { name: "quota", rule: quota::rule, key: quota::key, bound: quota::bound },
 ];
 
-/// Traces under way at one time: as many decisions share a write to Redis.
+/// Number of concurrent traces. Their decisions share writes to Redis.
 const AT_ONCE: usize = 64;
 
-/// The shortest time in which a key may expire. Redis' own clock runs on while a trace's stands still, so a trace that
-/// takes longer may lose keys too early.
+/// Shortest expiry of a key. The clock of Redis advances independently of a trace, so a slower trace may lose keys early.
 const KEYS_LAST: Duration = Duration::from_millis(900);
 
 #[test]
@@ -83,7 +82,7 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// Runs one trace, again if it was so slow that keys may have expired under it.
+/// Runs one trace, and repeats it if it was so slow that keys may have expired.
 async fn run(seed: u64, client: &Arc<RedisClient>) -> Result<u64, String> {
     let mut run = 0;
     loop {
@@ -135,7 +134,7 @@ async fn the_model_the_memory_and_redis_agree_on_every_trace() {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_by_forgetting_as_soon_as_allowed() {
+async fn dropping_expired_states_immediately_loses_nothing() {
     let server = RedisServer::start();
     let client = server.connected_client().await;
     let mut expiry = Expiry::new(server.connection());

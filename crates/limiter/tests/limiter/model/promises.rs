@@ -1,5 +1,4 @@
-//! The promises that every algorithm makes, kept by the memory and by Redis: never more than its bound in any stretch
-//! of time, and a wait that is neither too short nor too long.
+//! Guarantees of every algorithm, in memory and in Redis: the bound in any stretch of time, and exact retry delays.
 
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
@@ -14,7 +13,7 @@ use crate::support::RedisServer;
 
 const SECOND: u64 = 1_000_000;
 
-/// One client that is alone under one rule.
+/// Single client of one rule.
 struct Client {
     stores: Stores,
     scope: String,
@@ -32,7 +31,7 @@ impl Client {
     }
 }
 
-/// Comes as often as it may, and then as early as it was told; returns what was admitted when.
+/// Sends requests as early as admitted, after the exact retry delays; returns times and costs of the admitted ones.
 async fn greedy(client: &Client, rng: &mut Rng) -> Vec<(u64, u64)> {
     let (clock, mut admitted) = (&client.stores.clock, Vec::new());
     for _ in 0..rng.within(10, 40) {
@@ -64,7 +63,7 @@ async fn greedy(client: &Client, rng: &mut Rng) -> Vec<(u64, u64)> {
 }
 
 #[tokio::test]
-async fn nobody_passes_the_bound_and_every_wait_is_the_shortest_true_one() {
+async fn no_key_exceeds_its_bound_and_every_retry_delay_is_exact() {
     let server = RedisServer::start();
     let redis = server.connected_client().await;
     let clients = number("TOLLGATE_TRACES").unwrap_or(10_000) / 200;
@@ -87,6 +86,6 @@ async fn nobody_passes_the_bound_and_every_wait_is_the_shortest_true_one() {
                 }
             }
         }
-        assert!(waited > 0, "{} is put to the test", kind.name);
+        assert!(waited > 0, "{} has no denied request", kind.name);
     }
 }

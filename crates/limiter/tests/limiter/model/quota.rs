@@ -1,4 +1,4 @@
-//! The prepaid stock: what was taken of it, in the period that the clock is in.
+//! Model of the quota: the tokens consumed in the current period.
 
 use tollgate_limiter::rule::{Calendar, CalendarUnit, Quota, Rule};
 
@@ -7,14 +7,14 @@ use super::rng::Rng;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// What was taken of the stock that is there until then.
+/// Consumed tokens and the end of the period.
 #[derive(Clone, Default)]
 struct Used {
     taken: u64,
     until: u64,
 }
 
-/// Periods of UTC, whose length needs no calendar to tell.
+/// Periods in UTC with a fixed length.
 pub(crate) fn rule(rng: &mut Rng) -> Rule {
     let allowance = rng.pick(&[0, 1, 2, 3, 5, 10, 20, 1_000_000]);
     let unit = rng.pick(&[None, Some(CalendarUnit::Hour), Some(CalendarUnit::Day), Some(CalendarUnit::Week)]);
@@ -24,7 +24,7 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     })
 }
 
-/// A stock in each period that a stretch of time can touch.
+/// Returns the allowance times the periods that a stretch of time can touch.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
     let stocks = rule.reset().map_or(1, |reset| time.div_ceil(length(reset)) + 1);
@@ -44,7 +44,7 @@ fn length(calendar: &Calendar) -> u64 {
     }
 }
 
-/// The allowance, how long a period is and when the one is over that it is now; 1970 began on a Thursday.
+/// Returns the allowance, the length of a period and the end of the current one. 1970 began on a Thursday.
 fn numbers(rule: &Rule, now: u64) -> (u64, u64, u64) {
     let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
     let Some(reset) = rule.reset() else { return (rule.allowance(), 0, u64::MAX) };
@@ -60,7 +60,7 @@ impl Used {
 }
 
 impl Model for Used {
-    /// A stock keeps its end, unless the period would be over earlier: the rule's is shorter, or the clock was set back.
+    /// A quota keeps its end unless its period would end earlier, after a changed rule or a clock that was set back.
     fn seen(&mut self, rule: &Rule, now: u64) {
         if self.used(now) > 0 {
             self.until = self.until.min(numbers(rule, now).2);
@@ -78,7 +78,7 @@ impl Model for Used {
         }
     }
 
-    /// A period is taken to have begun its length before its end, whatever the rule was then.
+    /// The start of a period is its end minus the length under the current rule.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let length = numbers(rule, now).1;
         if more > 0 {

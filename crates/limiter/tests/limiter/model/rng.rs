@@ -1,6 +1,6 @@
-//! Random numbers that a seed repeats (SplitMix64, Steele, Lea and Flood 2014).
+//! Reproducible random numbers (SplitMix64; Steele, Lea and Flood 2014).
 
-/// A stream of numbers; two of one seed are the same.
+/// Stream of random numbers, determined by its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 
@@ -17,22 +17,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from `least` to `most`.
+    /// Returns a number from `least` to `most`, inclusive.
     pub(crate) fn within(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// One of `all`.
+    /// Returns one of `all`.
     pub(crate) fn pick<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize].clone()
     }
 
-    /// True `times` in `of`.
+    /// Returns true with probability `times / of`.
     pub(crate) fn chance(&mut self, times: u64, of: u64) -> bool {
         self.below(of) < times
     }

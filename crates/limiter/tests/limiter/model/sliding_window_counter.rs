@@ -1,4 +1,4 @@
-//! The estimated sliding window: what was taken in the window that the clock is in, and in the one before it.
+//! Model of the sliding window counter: the tokens of the current and the previous window.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate_limiter::rule::{Rule, SlidingWindowCounter};
 use super::definition::Model;
 use super::rng::Rng;
 
-/// The window that began at `start`: what was taken in it and in the one before.
+/// Window that began at `start`: its tokens and those of the previous one.
 #[derive(Clone, Default)]
 struct Windows {
     start: u64,
@@ -22,7 +22,7 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, Duration::from_micros(window)).unwrap())
 }
 
-/// Never twice the limit in a window.
+/// Returns the bound: less than twice the limit per window.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let (limit, window) = numbers(rule);
     u128::from(limit) * u128::from(2 * (time / window + 1))
@@ -38,7 +38,7 @@ fn numbers(rule: &Rule) -> (u64, u64) {
 }
 
 impl Windows {
-    /// The same at `now`, windows having gone by.
+    /// Returns the state moved on to `now`.
     fn at(&self, now: u64) -> Self {
         let Self { start, window, current, .. } = *self;
         if window == 0 || now < start + window {
@@ -52,7 +52,7 @@ impl Windows {
 }
 
 impl Model for Windows {
-    /// Windows of another length, or that have not begun yet, count as taken now; none counts more than the limit.
+    /// Tokens of windows of another length, or in the future, count as consumed now; no window counts above the limit.
     fn seen(&mut self, rule: &Rule, now: u64) {
         let (limit, window) = numbers(rule);
         let mut moved = self.at(now);
@@ -70,7 +70,7 @@ impl Model for Windows {
         let (limit, window) = numbers(rule);
         let Self { start, before, current, .. } = self.at(now);
         let (before, current) = (before.min(limit), current.min(limit));
-        // before * (window - elapsed) / window + current + left <= limit, with nothing rounded.
+        // before * (window - elapsed) / window + current + left <= limit, without rounding.
         let overlaps = if before > 0 { u128::from(before) * u128::from(window - (now - start)) } else { 0 };
         let free = u128::from(limit - current) * u128::from(window);
         (free.saturating_sub(overlaps) / u128::from(window)) as u64
@@ -85,7 +85,7 @@ impl Model for Windows {
         }
     }
 
-    /// Gives back to the window that it was taken in.
+    /// Returns tokens to the window in which they were consumed.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         let (limit, amount) = (numbers(rule).0, more.unsigned_abs());
         if more > 0 {

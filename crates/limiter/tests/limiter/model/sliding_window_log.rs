@@ -1,4 +1,4 @@
-//! The exact sliding window: when everything was taken.
+//! Model of the sliding window log: the times of all tokens.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tollgate_limiter::rule::{Rule, SlidingWindowLog};
 use super::definition::Model;
 use super::rng::Rng;
 
-/// What was taken, and when.
+/// Tokens with their times.
 #[derive(Clone, Default)]
-struct Taken {
+struct Withdrawal {
     log: Vec<(u64, u64)>,
-    /// When it was written, and for a window how long.
+    /// Time of the last write and the window then.
     written: (u64, u64),
 }
 
@@ -21,14 +21,14 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     Rule::SlidingWindowLog(SlidingWindowLog::new(limit, Duration::from_micros(window)).unwrap())
 }
 
-/// The limit in each of the windows that make up a stretch of time.
+/// Returns the limit times the windows that cover a stretch of time.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let (limit, window) = numbers(rule);
     u128::from(limit) * u128::from(time / window + 1)
 }
 
 pub(crate) fn key() -> Box<dyn Model> {
-    Box::new(Taken::default())
+    Box::new(Withdrawal::default())
 }
 
 fn numbers(rule: &Rule) -> (u64, u64) {
@@ -36,20 +36,20 @@ fn numbers(rule: &Rule) -> (u64, u64) {
     (rule.limit(), rule.window().as_micros() as u64)
 }
 
-impl Taken {
+impl Withdrawal {
     fn used(&self, window: u64, now: u64) -> u64 {
         self.log.iter().filter(|(at, _)| now < at + window).map(|(_, cost)| cost).sum()
     }
 
-    /// Writes are what drops entries: a window that grows finds those that no write has dropped.
+    /// Only writes drop entries, so a longer window finds entries that no write has dropped.
     fn write(&mut self, window: u64, now: u64) {
         self.log.retain(|(at, _)| now < at + window);
         self.written = (now, window);
     }
 }
 
-impl Model for Taken {
-    /// What was taken in the future was taken now: the clock was set back.
+impl Model for Withdrawal {
+    /// After a clock change, tokens with a time in the future count as consumed now.
     fn seen(&mut self, rule: &Rule, now: u64) {
         if self.log.iter().any(|(at, _)| *at > now) {
             self.log.iter_mut().for_each(|(at, _)| *at = now.min(*at));
@@ -69,7 +69,7 @@ impl Model for Taken {
         }
     }
 
-    /// Gives back what was taken in that very microsecond.
+    /// Returns tokens consumed in exactly that microsecond.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         if more > 0 {
             return self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));

@@ -1,4 +1,4 @@
-//! The stores side by side, at one time that a test sets.
+//! Memory store and Redis with one clock, set by the test.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -10,21 +10,21 @@ use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
-/// A memory of its own, and a Redis that others use too.
+/// Memory store of one trace, and a shared Redis.
 pub(crate) struct Stores {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) memory: MemoryStore,
     pub(crate) redis: RedisStore,
 }
 
-/// A Redis of one's own in which keys expire by the clock of the test: at the earliest moment that they may.
+/// Redis in which keys expire by the clock of the test, as early as possible.
 pub(crate) struct Expiry {
     connection: redis::Connection,
-    /// What each key held when it was last looked at, and when it is due.
+    /// Last known value and expiry of each key.
     keys: HashMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
 }
 
-/// All keys, what they hold and how long they last, in ms; they last for ever from now on.
+/// Script that returns all keys, values and expiries in ms, and removes the expiries.
 const LOOK: &str = "local all = {} \
     for _, key in ipairs(redis.call('KEYS', '*')) do \
         all[#all + 1] = {key, redis.call('DUMP', key), redis.call('PTTL', key)} redis.call('PERSIST', key) \
@@ -52,7 +52,7 @@ impl Stores {
         self.clock.now_us()
     }
 
-    /// What both decide, if they agree to the last bit.
+    /// Decides in both stores. Fails unless the verdicts are equal.
     pub(crate) async fn decide(&self, checks: &[Check<'_>]) -> Result<Verdict, String> {
         let redis = answer(self.redis.decide(checks)).await;
         if redis.source != Source::Redis {
@@ -75,7 +75,7 @@ impl Expiry {
         Self { connection, keys: HashMap::new() }
     }
 
-    /// Forgets what is due by `now`.
+    /// Deletes keys that have expired by `now`.
     pub(crate) fn expire(&mut self, now: u64) {
         let is_due = |_: &Vec<u8>, (_, due): &mut (Vec<u8>, Option<u64>)| due.is_some_and(|due| due <= now);
         let due: Vec<_> = self.keys.extract_if(is_due).map(|(key, _)| key).collect();
@@ -84,7 +84,7 @@ impl Expiry {
         }
     }
 
-    /// Notes when the keys expire that were written since `since`, at `now` by the clock of the test.
+    /// Records the expiries of keys written since `since`, at `now` by the clock of the test.
     pub(crate) fn note(&mut self, now: u64, since: Instant) {
         let all: Vec<(Vec<u8>, Vec<u8>, i64)> =
             redis::cmd("EVAL").arg(LOOK).arg(0).query(&mut self.connection).unwrap();

@@ -1,28 +1,28 @@
-//! The token bucket, and GCRA: a level that rises with time, in fractions of a token.
+//! Model of token bucket and GCRA: a level that rises with time, in fractions of a token.
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{MOST, Rule, TokenBucket};
+use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, TokenBucket};
 
 use super::definition::Model;
 use super::rng::Rng;
 
-/// What the bucket lacks: `debt / part` tokens at `at`, of which `flow / part` are repaid each microsecond.
+/// Deficit of a bucket: `debt / part` tokens at `at`, of which `flow / part` are refilled per microsecond.
 #[derive(Clone, Default)]
 struct Lack {
     debt: u128,
     at: u64,
     flow: u128,
     part: u128,
-    /// Of the rule then. Spring's two keys are written anew for another one, and only they.
+    /// Rule of the last write. Only the keys of Spring's format are rewritten for another rule.
     burst: u128,
 }
 
-/// The numbers of a rule.
+/// Numbers of a rule.
 struct Numbers {
-    /// Parts of a token that flow in each microsecond.
+    /// Parts of a token added per microsecond.
     flow: u128,
-    /// Parts that make a token.
+    /// Parts per token.
     part: u128,
     burst: u128,
 }
@@ -40,7 +40,7 @@ pub(crate) fn numbers(rng: &mut Rng) -> TokenBucket {
     TokenBucket::new(rate, Duration::from_micros(period), burst).unwrap()
 }
 
-/// At most `burst + rate * time`.
+/// Returns the bound `burst + rate * time`.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let Numbers { flow, part, burst } = Numbers::of(rule);
     burst + flow * u128::from(time) / part
@@ -55,10 +55,10 @@ impl Numbers {
         let (Rule::TokenBucket(bucket) | Rule::Gcra(bucket)) = rule else { panic!("{rule:?}") };
         let (rate, period) = (u128::from(bucket.replenish_rate()), bucket.period().as_micros());
         let burst = u128::from(bucket.burst_capacity());
-        // Counted in parts of the period, or, where a burst has too many of these, in the largest that come out even.
-        let parts = if burst * period <= MOST.into() { 1 } else { divisor(rate, period) };
+        // Parts of the period, or larger exact parts if a burst has too many of them.
+        let parts = if burst * period <= MAX_SAFE_INTEGER.into() { 1 } else { divisor(rate, period) };
         let (flow, part) = (rate / parts, period / parts);
-        assert!(burst * part <= MOST.into(), "{rule:?} is not counted exactly");
+        assert!(burst * part <= MAX_SAFE_INTEGER.into(), "{rule:?} is not counted exactly");
         Self { flow, part, burst }
     }
 }
@@ -80,8 +80,8 @@ impl Lack {
 }
 
 impl Model for Lack {
-    /// A debt under another rule is repaid at the old rate until now; in other parts of a token it is rounded up to
-    /// whole tokens. Nobody owes more than a burst.
+    /// A deficit under another rule is refilled at the old rate until now. If the parts differ, it is rounded up to whole
+    /// tokens. It is at most a burst.
     fn seen(&mut self, rule: &Rule, now: u64) {
         let Numbers { flow, part, burst } = Numbers::of(rule);
         let debt = self.debt_at(now);

@@ -1,4 +1,4 @@
-//! One random trace: a few rules, a few keys, and what happens to them.
+//! Random trace of a few rules and keys.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::RedisClient;
 use tollgate_limiter::store::{Check, MAX_CHECKS};
-use tollgate_limiter::verdict::{Answer, Outcome, Verdict};
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Verdict};
 
 use super::KINDS;
 use super::definition::{Kind, Model, Trial, micros, nearest};
@@ -18,10 +18,10 @@ use super::stores::{Expiry, Stores};
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_763_700_000 * SECOND;
 
-/// Ids that keys are counted under.
+/// Key ids.
 pub(super) const IDS: [&[u8]; 3] = [b"10.0.0.1", b"}\0\xff {", b""];
 
-/// A rule of the limiter, and each id's model under it.
+/// Rule with the model of each key id.
 pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) scope: String,
@@ -29,7 +29,7 @@ pub(super) struct Slot {
     pub(super) keys: [Box<dyn Model>; IDS.len()],
 }
 
-/// What happens.
+/// Step of a trace.
 #[derive(Clone, Debug)]
 #[expect(dead_code, reason = "printed when a trace fails")]
 pub(super) enum Step {
@@ -39,7 +39,7 @@ pub(super) enum Step {
     Settle { slot: usize, id: usize, more: i64, taken_at: u64 },
 }
 
-/// One rule's part in a decision.
+/// Rule and key of one check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) slot: usize,
@@ -47,7 +47,7 @@ pub(super) struct Part {
     pub(super) cost: u64,
 }
 
-/// What was admitted, for a correction.
+/// Admitted check, for a later correction.
 pub(super) struct Grant {
     pub(super) part: Part,
     taken_at: u64,
@@ -59,16 +59,16 @@ pub(crate) struct Trace<'e> {
     pub(super) slots: Vec<Slot>,
     pub(super) steps: Vec<Step>,
     pub(super) grants: Vec<Grant>,
-    /// When anything was decided: see `free_of_doubt`.
+    /// Times of decisions: see `after_overtaken_decisions`.
     pub(super) visits: Vec<u64>,
-    /// A moment that the last decision promised something for.
+    /// Times from the last verdicts: retries and resets.
     pub(super) promised: Vec<u64>,
-    /// Forgets what may be forgotten as soon as it may.
+    /// Drops expired keys as early as possible.
     pub(super) expiry: Option<&'e mut Expiry>,
 }
 
 impl<'e> Trace<'e> {
-    /// `run` tells the keys of two runs of one trace apart.
+    /// `run` separates the keys of repeated runs of one trace.
     pub(crate) fn new(seed: u64, run: u32, client: &Arc<RedisClient>, expiry: Option<&'e mut Expiry>) -> Self {
         let mut rng = Rng::new(seed);
         let count = if rng.chance(1, 3) { 1 } else { rng.within(2, 4) } as usize;
@@ -90,7 +90,7 @@ impl<'e> Trace<'e> {
         Self { rng, stores, slots, steps: Vec::new(), grants, visits, promised, expiry }
     }
 
-    /// Runs it; returns how many decisions there were, or what went wrong after which steps.
+    /// Runs the trace. Returns the number of decisions, or the failure with the steps before it.
     pub(crate) async fn run(mut self) -> Result<u64, String> {
         let first = self.slots.iter().enumerate().map(|(slot, s)| Step::Rule { slot, rule: s.rule.clone() });
         self.steps = std::iter::once(Step::At(self.stores.now())).chain(first).collect();
@@ -128,13 +128,13 @@ impl<'e> Trace<'e> {
             self.grants.swap_remove(self.rng.below(at as u64 + 1) as usize);
         let Slot { rule, keys, .. } = &self.slots[slot];
         if matches!(rule, Rule::Quota(_)) && (1..=self.stores.now()).contains(&keys[id].rests_at(rule)) {
-            // A stock that ended as an earlier rule had it, under one without an end: nothing tells that it did.
+            // The model cannot know the end of a quota under an earlier rule if the current one has no period.
             return Ok(());
         }
         let less = i64::try_from(cost).unwrap_or(i64::MAX);
         let more: i64 = match self.rng.below(4) {
             0 => self.rng.within(1, 30) as i64,
-            // How much a stock or a line are given back must be so much.
+            // Corrections of a quota or a queue must return exactly the cost.
             1 if !matches!(self.slots[slot].rule, Rule::Quota(_) | Rule::LeakyBucket(_)) => {
                 self.rng.pick(&[i64::MAX, i64::MIN])
             }
@@ -160,30 +160,30 @@ impl<'e> Trace<'e> {
         let verdict = self.stores.decide(&checks).await?;
         let trials: Vec<Trial> = parts.iter().map(|part| self.slots[part.slot].trial(part, now)).collect();
         let admitted = trials.iter().all(|trial| trial.fits);
-        let answers = standings(&verdict);
+        let answers = per_rule(&verdict);
         if answers.len() != parts.len() || verdict.is_allowed() != admitted {
             return Err(format!("should be admitted: {admitted}, but {verdict:?}"));
         }
-        for (at, ((part, trial), answer)) in parts.iter().zip(&trials).zip(&answers).enumerate() {
-            let problem = trial.check(&self.slots[part.slot].rule, now, part.cost, admitted, answer);
+        for (at, ((part, trial), verdict)) in parts.iter().zip(&trials).zip(&answers).enumerate() {
+            let problem = trial.check(&self.slots[part.slot].rule, now, part.cost, admitted, verdict);
             problem.map_err(|problem| format!("rule {at} of the decision: {problem}\n{verdict:?}"))?;
         }
         let of = |part: &Part| self.slots[part.slot].rule.capacity();
         let nearest = nearest(&answers.iter().copied().zip(parts.iter().map(of)).collect::<Vec<_>>());
         let speaks = answers[nearest];
-        let delay = answers.iter().map(|answer| answer.delay).filter(|_| admitted).max().unwrap_or_default();
+        let delay = answers.iter().map(|verdict| verdict.delay).filter(|_| admitted).max().unwrap_or_default();
         let said = (verdict.rule, verdict.outcome, verdict.remaining, verdict.reset_after, verdict.delay);
         if said != (nearest, speaks.outcome, Some(speaks.remaining), speaks.reset_after, delay) {
             return Err(format!("rule {nearest} is the nearest, not {said:?}"));
         }
         self.promised.clear();
-        for (answer, (part, trial)) in answers.iter().zip(parts.iter().zip(trials)) {
-            self.promised.push(now + micros(answer.reset_after));
-            if let Outcome::Denied { retry_after } = answer.outcome {
+        for (verdict, (part, trial)) in answers.iter().zip(parts.iter().zip(trials)) {
+            self.promised.push(now + micros(verdict.reset_after));
+            if let Outcome::Denied { retry_after } = verdict.outcome {
                 self.promised.push(now + micros(retry_after));
             }
             if admitted && part.cost > 0 {
-                self.grants.push(Grant { part: *part, taken_at: answer.counted_at_us });
+                self.grants.push(Grant { part: *part, taken_at: verdict.counted_at_us });
             }
             if let Some(kept) = trial.kept(admitted) {
                 self.slots[part.slot].keys[part.id] = kept;
@@ -214,12 +214,12 @@ impl Slot {
     }
 }
 
-/// What each rule says.
-pub(crate) fn standings(verdict: &Verdict) -> Vec<Answer> {
-    if !verdict.standings.is_empty() {
-        return verdict.standings.to_vec();
+/// Returns the verdict of each rule.
+pub(crate) fn per_rule(verdict: &Verdict) -> Vec<RuleVerdict> {
+    if !verdict.per_rule.is_empty() {
+        return verdict.per_rule.to_vec();
     }
-    vec![Answer {
+    vec![RuleVerdict {
         outcome: verdict.outcome,
         remaining: verdict.remaining.unwrap(),
         reset_after: verdict.reset_after,

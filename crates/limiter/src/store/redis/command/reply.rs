@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::verdict::{Answer, Outcome};
+use crate::verdict::{Outcome, RuleVerdict};
 
 /// Decodes a reply for `checks` rules: five integers for each. `None`: the reply is invalid.
-pub(crate) fn answers(reply: &Value, checks: usize) -> Option<Vec<Answer>> {
+pub(crate) fn answers(reply: &Value, checks: usize) -> Option<Vec<RuleVerdict>> {
     let Value::Array(items) = reply else { return None };
     decode(items, checks)
 }
 
 /// Decodes the reply for a batch: the number of admitted requests, and the answers after those, or to the first request
 /// if none was admitted.
-pub(crate) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<Answer>)> {
+pub(crate) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<RuleVerdict>)> {
     let Value::Array(items) = reply else { return None };
     let (Value::Int(admitted), rest) = items.split_last()? else { return None };
     Some((u64::try_from(*admitted).ok()?, decode(rest, checks)?))
 }
 
-fn decode(items: &[Value], checks: usize) -> Option<Vec<Answer>> {
+fn decode(items: &[Value], checks: usize) -> Option<Vec<RuleVerdict>> {
     let (answers, rest) = items.as_chunks::<5>();
     let fits = answers.len() == checks && rest.is_empty();
     fits.then(|| answers.iter().map(answer).collect()).flatten()
 }
 
-fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<Answer> {
+fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) -> Option<RuleVerdict> {
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number),
         _ => None,
@@ -38,7 +38,7 @@ fn answer([allowed, remaining, wait_us, reset_after_us, now_us]: &[Value; 5]) ->
         (0, None) if number(wait_us)? == -1 => (Outcome::NeverAdmitted, Duration::ZERO),
         _ => return None,
     };
-    Some(Answer {
+    Some(RuleVerdict {
         outcome,
         remaining: micros(remaining)?,
         reset_after: Duration::from_micros(micros(reset_after_us)?),
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn reply(items: &[i64]) -> Option<Answer> {
+    fn reply(items: &[i64]) -> Option<RuleVerdict> {
         answers(&Value::Array(items.iter().copied().map(Value::Int).collect()), 1).map(|answers| answers[0])
     }
 

@@ -8,7 +8,7 @@ use super::arg_list::ArgList;
 use super::key_location::KeyLocation;
 use super::options::CallOptions;
 use super::script_args::{BatchSize, ScriptArgs};
-use crate::rule::MOST as MAX_SAFE_INTEGER;
+use crate::rule::MAX_SAFE_INTEGER;
 use crate::store::Check;
 use crate::store::redis::script::{ListMode, ListedRule, Script};
 

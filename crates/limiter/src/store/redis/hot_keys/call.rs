@@ -9,7 +9,7 @@ use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::invalidation::Generations;
-use crate::verdict::{Answer, Verdict};
+use crate::verdict::{RuleVerdict, Verdict};
 
 /// Most requests in one call. Redis runs nothing else during a script, and a log gets an entry for each request.
 const MAX_REQUESTS: usize = 1_024;
@@ -22,7 +22,7 @@ struct TaskGuard {
 }
 
 /// A decoded reply: the number of admitted requests, the last one's verdict, and the answers.
-type BatchReply = (u64, Verdict, Vec<Answer>);
+type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 
 /// A call that was sent, for what is cached of its reply.
 struct SentCall {

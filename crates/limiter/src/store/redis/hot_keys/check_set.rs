@@ -2,11 +2,11 @@
 
 use super::fingerprint::Fingerprint;
 use super::lease::Lease;
-use crate::rule::MOST as MAX_SAFE_INTEGER;
+use crate::rule::MAX_SAFE_INTEGER;
 use crate::store::Check;
 use crate::store::redis::command::{self, BatchSize, CallOptions, ScriptCall};
 use crate::store::redis::owned_check::OwnedCheck;
-use crate::verdict::{Answer, Source, Verdict};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Terms under which requests are leased.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,13 @@ impl CheckSet {
     }
 
     /// Number of further requests that the rules allow.
-    pub(super) fn room(&self, answers: &[Answer]) -> u64 {
-        let room = |(check, answer): (&OwnedCheck, &Answer)| answer.remaining / check.cost.max(1);
+    pub(super) fn room(&self, answers: &[RuleVerdict]) -> u64 {
+        let room = |(check, answer): (&OwnedCheck, &RuleVerdict)| answer.remaining / check.cost.max(1);
         self.checks.iter().zip(answers).map(room).min().unwrap_or(0)
     }
 
     /// Lease of `spare` requests, from the reply to a call sent at `sent_us`.
-    pub(super) fn lease(&self, terms: LeaseTerms, answers: &[Answer], spare: u64, sent_us: u64) -> Lease {
+    pub(super) fn lease(&self, terms: LeaseTerms, answers: &[RuleVerdict], spare: u64, sent_us: u64) -> Lease {
         let rules = self.checks.iter().map(|check| (&check.rule, check.cost));
         Lease::new(rules, answers, spare, sent_us, terms.duration_us)
     }
@@ -86,12 +86,12 @@ impl CheckSet {
     }
 
     /// Verdict of a request that the call admitted before `later` others: their cost still remained then.
-    pub(super) fn verdict(&self, answers: &[Answer], later: u64) -> Option<Verdict> {
-        let answer = |(answer, check): (&Answer, &OwnedCheck)| Answer {
+    pub(super) fn verdict(&self, answers: &[RuleVerdict], later: u64) -> Option<Verdict> {
+        let answer = |(answer, check): (&RuleVerdict, &OwnedCheck)| RuleVerdict {
             remaining: answer.remaining.saturating_add(later.saturating_mul(check.cost)),
             ..*answer
         };
         let answers = answers.iter().zip(&self.checks).map(answer).collect();
-        Verdict::of_all(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
+        Verdict::combine(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
     }
 }

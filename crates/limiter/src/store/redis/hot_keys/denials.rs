@@ -79,7 +79,7 @@ impl CachedDenial {
             source: Source::DenialCache,
             ..self.verdict.clone()
         };
-        for answer in &mut verdict.standings {
+        for answer in &mut verdict.per_rule {
             answer.outcome = after(answer.outcome, passed);
             answer.reset_after = answer.reset_after.saturating_sub(passed);
         }
@@ -155,13 +155,13 @@ mod tests {
     use crate::rule::{Align, FixedWindow, SlidingWindowLog, TokenBucket};
     use crate::store::redis::command::CallOptions;
     use crate::store::redis::invalidation::Invalidations;
-    use crate::verdict::Answer;
+    use crate::verdict::RuleVerdict;
 
     const KEY: BucketKey<'_> = BucketKey { scope: "r", id: b"me" };
 
     fn denied(wait_us: u64) -> Verdict {
         let outcome = Outcome::Denied { retry_after: Duration::from_micros(wait_us) };
-        Answer { outcome, ..Answer::allowed(0, wait_us * 2, Moment::at(7)) }.by(Source::Redis)
+        RuleVerdict { outcome, ..RuleVerdict::allowed(0, wait_us * 2, Moment::at(7)) }.into_verdict(Source::Redis)
     }
 
     fn cached(verdict: &Verdict, cost: u64, sent_us: u64, now_us: u64) -> Option<CachedDenial> {
@@ -204,7 +204,7 @@ mod tests {
     fn only_denials_that_last_are_cached() {
         let allowed = Verdict { outcome: Outcome::Allowed, ..denied(0) };
         let unseen = Outcome::StoreUnavailable { retry_after: Duration::from_secs(1) };
-        assert!(cached(&allowed, 1, 0, 0).is_none() && cached(&Verdict::unseen(unseen), 1, 0, 0).is_none());
+        assert!(cached(&allowed, 1, 0, 0).is_none() && cached(&Verdict::uncounted(unseen), 1, 0, 0).is_none());
         assert!(cached(&denied(300), 1, 500, 800).is_none(), "over before it arrived");
     }
 
@@ -228,7 +228,8 @@ mod tests {
         let state = TokenBucket::apply(None, change.unwrap());
         for (at, cost, dearer) in [(1_000_000, 1, 2), (1_100_001, 2, 9), (1_234_567, 3, 20)] {
             let now = Moment::at(at);
-            let denial = cached(&rule.decide(Some(&state), now, cost).0.by(Source::Redis), cost, at, at).unwrap();
+            let denial =
+                cached(&rule.decide(Some(&state), now, cost).0.into_verdict(Source::Redis), cost, at, at).unwrap();
             let wait = wait_us(&denial, &Rule::Gcra(rule.clone()), dearer, at + 5).unwrap();
             let decide = |us| rule.decide(Some(&state), Moment::at(at + 5 + us), dearer).0.outcome;
             assert_eq!(decide(wait), Outcome::Allowed);
@@ -239,13 +240,13 @@ mod tests {
     #[test]
     fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
         let [short, long] = [100, 200].map(|wait_us| denied(wait_us).outcome);
-        let answer = |outcome| Answer { outcome, ..Answer::allowed(0, 0, Moment::at(0)) };
-        let both = Verdict::of_all(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
+        let answer = |outcome| RuleVerdict { outcome, ..RuleVerdict::allowed(0, 0, Moment::at(0)) };
+        let both = Verdict::combine(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
         let denial =
             CachedDenial::of(&both, &[1, 1], Invalidations::default().generations(std::iter::empty()), 0, 0).unwrap();
         let rule = gcra();
         let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];
-        let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().standings.iter().map(|a| a.outcome).collect();
+        let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().per_rule.iter().map(|a| a.outcome).collect();
         let after: Vec<Outcome> = outcomes(100);
         assert_eq!(after, [Outcome::Allowed, short]);
         let dearer = [checks[0], Check { cost: 2, ..checks[1] }];

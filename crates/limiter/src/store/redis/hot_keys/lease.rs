@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::rule::{Flow, Rule};
-use crate::verdict::Answer;
+use crate::verdict::RuleVerdict;
 
 /// Requests that one call took beyond those that waited.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct RuleLimit {
     /// Time at which the bucket is full, or the window over.
     over_at_us: u64,
     cost: u64,
-    answer: Answer,
+    answer: RuleVerdict,
 }
 
 impl Lease {
@@ -37,12 +37,12 @@ impl Lease {
     /// sent at `sent_us`. The lease lasts `duration_us` from then on.
     pub(super) fn new<'r>(
         rules: impl Iterator<Item = (&'r Rule, u64)>,
-        answers: &[Answer],
+        answers: &[RuleVerdict],
         spare: u64,
         sent_us: u64,
         duration_us: u64,
     ) -> Self {
-        let limit = |((rule, cost), answer): ((&Rule, u64), &Answer)| RuleLimit {
+        let limit = |((rule, cost), answer): ((&Rule, u64), &RuleVerdict)| RuleLimit {
             flow: match rule {
                 Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Some(*bucket.flow()),
                 _ => None,
@@ -67,7 +67,7 @@ impl Lease {
 
     /// Uses one request. The answers report the requests left in the lease: others may have taken any part of those left
     /// in Redis, so that is the least that is left.
-    pub(super) fn take(&mut self, now_us: u64) -> Option<Vec<Answer>> {
+    pub(super) fn take(&mut self, now_us: u64) -> Option<Vec<RuleVerdict>> {
         // An earlier time: a test set its clock back.
         if !(self.since_us..self.until_us).contains(&now_us) {
             return None;
@@ -75,7 +75,7 @@ impl Lease {
         let left = self.available(now_us).checked_sub(1)?;
         // Tokens beyond the bucket's size are lost.
         self.spare = left;
-        let answer = |limit: &RuleLimit| Answer {
+        let answer = |limit: &RuleLimit| RuleVerdict {
             remaining: left.saturating_mul(limit.cost),
             reset_after: Duration::from_micros(limit.over_at_us.saturating_sub(now_us)),
             ..limit.answer

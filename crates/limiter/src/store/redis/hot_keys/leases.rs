@@ -16,7 +16,7 @@ use crate::store::memory::MonotonicClock;
 use crate::store::redis::client::Request;
 use crate::store::redis::command;
 use crate::store::redis::invalidation::Invalidations;
-use crate::verdict::Answer;
+use crate::verdict::RuleVerdict;
 
 /// Most fingerprints with a request count; others are not leased.
 const MAX_FINGERPRINTS: usize = 10_000;
@@ -56,7 +56,7 @@ pub(super) struct Leases {
 /// Result of taking a request from a lease.
 pub(crate) enum LeaseLookup {
     /// The request is allowed.
-    Hit(Vec<Answer>),
+    Hit(Vec<RuleVerdict>),
     /// Redis must be called.
     Miss {
         /// True if equal requests are frequent enough for a lease.

@@ -6,7 +6,7 @@ use redis::{Cmd, Pipeline, RedisError, Value};
 use super::state::{self, Operation};
 use crate::algorithm::Moment;
 use crate::rule::Rule;
-use crate::verdict::{Answer, Outcome};
+use crate::verdict::{Outcome, RuleVerdict};
 
 /// Rules that are decided together: all take their cost, or none does.
 pub(super) struct Transaction {
@@ -25,7 +25,7 @@ pub(super) struct LockedRule {
 
 /// Outcome of an attempt.
 pub(super) enum AttemptOutcome {
-    Decided(Vec<Answer>),
+    Decided(Vec<RuleVerdict>),
     /// Another request holds the lock, or changed a key before everything was written. Nothing was taken.
     Contended,
     /// The replies are invalid.
@@ -33,7 +33,7 @@ pub(super) enum AttemptOutcome {
 }
 
 /// A decided rule, and the write that applies the decision.
-type Decided = (Answer, Option<Cmd>);
+type Decided = (RuleVerdict, Option<Cmd>);
 
 /// Makes one attempt as `owner`.
 ///
@@ -90,7 +90,7 @@ fn read(transaction: &Transaction, owner: &str) -> Pipeline {
 }
 
 /// Answers, and the transaction that applies and unlocks.
-fn write(transaction: &Transaction, decided: Vec<Decided>) -> (Vec<Answer>, Pipeline) {
+fn write(transaction: &Transaction, decided: Vec<Decided>) -> (Vec<RuleVerdict>, Pipeline) {
     let admitted = decided.iter().all(|(answer, _)| answer.outcome == Outcome::Allowed);
     let mut pipe = redis::pipe();
     pipe.atomic();

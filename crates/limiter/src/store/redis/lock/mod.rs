@@ -124,12 +124,12 @@ impl Store for LockedStore {
                 Ok(answers) => answers,
                 // Redis decides for other requests: counting in memory as well would admit more than the limit.
                 Err(LockError::Exhausted) if on_store_failure == OnStoreFailure::Local => {
-                    return Verdict::unseen(Outcome::StoreUnavailable { retry_after: RETRY_AFTER });
+                    return Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER });
                 }
                 Err(_) => return fallback.decide(),
             };
             let capacities = transaction.rules.iter().map(|rule| rule.rule.capacity());
-            let verdict = Verdict::of_all(answers, capacities, Source::Redis);
+            let verdict = Verdict::combine(answers, capacities, Source::Redis);
             verdict.unwrap_or_else(|| fallback.decide())
         }))
     }

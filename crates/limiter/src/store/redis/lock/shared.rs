@@ -19,7 +19,7 @@ use crate::store::redis::random::random_id;
 use crate::store::redis::settings::RedisSettingsError;
 use crate::store::redis::stats::Operation;
 use crate::store::redis::topology::Node;
-use crate::verdict::Answer;
+use crate::verdict::RuleVerdict;
 
 /// Least time that another attempt needs.
 const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(4);
@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// Runs `transaction` within the client's timeout, and counts its outcome.
-    pub(super) async fn run(&self, transaction: &Transaction) -> Result<Vec<Answer>, LockError> {
+    pub(super) async fn run(&self, transaction: &Transaction) -> Result<Vec<RuleVerdict>, LockError> {
         let result = self.run_attempts(transaction, self.client.deadline()).await;
         match &result {
             // Redis replies: contention is not its fault.
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     /// Attempts a decision until it is made, or until attempts or time run out.
-    async fn run_attempts(&self, transaction: &Transaction, deadline: Instant) -> Result<Vec<Answer>, LockError> {
+    async fn run_attempts(&self, transaction: &Transaction, deadline: Instant) -> Result<Vec<RuleVerdict>, LockError> {
         for n in 0.. {
             if let Some(answers) = self.run_attempt(transaction, deadline).await? {
                 return Ok(answers);
@@ -129,7 +129,7 @@ impl Shared {
         &self,
         transaction: &Transaction,
         deadline: Instant,
-    ) -> Result<Option<Vec<Answer>>, LockError> {
+    ) -> Result<Option<Vec<RuleVerdict>>, LockError> {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         self.stats.tries.fetch_add(1, Ordering::Relaxed);
         let owner = format!("{}-{number}", self.owner);

@@ -5,8 +5,8 @@ use redis::{Cmd, Value};
 use crate::algorithm::fixed_window::Window;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::{Algorithm, Moment, State};
-use crate::rule::{FixedWindow, MOST as MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
-use crate::verdict::Answer;
+use crate::rule::{FixedWindow, MAX_SAFE_INTEGER, Rule, SlidingWindowCounter};
+use crate::verdict::RuleVerdict;
 
 /// Algorithm with a state that plain commands can read and write. The state is that of its script, so gateways with and
 /// without scripts may share keys.
@@ -47,7 +47,7 @@ impl PlainState for SlidingWindowCounter {
 
     fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Cmd {
         let counters = Self::apply(before, change);
-        set(key, &counters.to_stored(), counters.rests_at_us(), now_us)
+        set(key, &counters.to_stored(), counters.expires_at_us(), now_us)
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn decide(
     stored: &Value,
     now: Moment,
     operation: Operation,
-) -> Option<(Answer, Option<Cmd>)> {
+) -> Option<(RuleVerdict, Option<Cmd>)> {
     with_plain_state!(rule, rule => decide_by(rule, key, stored, now, operation))
 }
 
@@ -115,12 +115,12 @@ fn decide_by<A: PlainState>(
     stored: &Value,
     now: Moment,
     operation: Operation,
-) -> (Answer, Option<Cmd>) {
+) -> (RuleVerdict, Option<Cmd>) {
     let state = rule.parse(stored);
     let (answer, change) = match operation {
         Operation::Decide { cost } => rule.decide(state.as_ref(), now, cost),
         Operation::Settle { more, counted_at_us } => {
-            (Answer::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
+            (RuleVerdict::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
         }
     };
     (answer, change.map(|change| rule.write(key, state, change, now.now_us)))

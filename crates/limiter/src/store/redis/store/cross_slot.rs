@@ -21,7 +21,7 @@ use crate::store::redis::command;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::owned_check::OwnedCheck;
 use crate::store::{Check, Decision, Store};
-use crate::verdict::{Answer, Outcome, Source, Verdict};
+use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// Indices of checks, by the slots of their keys.
 type ChecksBySlot = BTreeMap<HashSlot, Vec<usize>>;
@@ -64,7 +64,7 @@ impl RedisStore {
     }
 
     async fn call_slots(&self, checks: &[OwnedCheck], requests: Vec<(Request, Vec<usize>)>) -> Option<Verdict> {
-        let mut answers: Vec<Option<Answer>> = vec![None; checks.len()];
+        let mut answers: Vec<Option<RuleVerdict>> = vec![None; checks.len()];
         let mut costs = TakenCosts { store: self, checks, taken: Vec::new() };
         let mut admitted = true;
         for (request, indices) in requests {
@@ -94,7 +94,7 @@ impl RedisStore {
             }
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        Verdict::of_all(answers.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
+        Verdict::combine(answers.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
     }
 }
 

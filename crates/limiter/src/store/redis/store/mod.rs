@@ -21,7 +21,7 @@ use crate::rule::Rule;
 use crate::store::fallback::Fallback;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, OnStoreFailure, Store};
-use crate::verdict::{Answer, Source, Verdict};
+use crate::verdict::{RuleVerdict, Source, Verdict};
 
 /// Store that decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -192,7 +192,7 @@ impl RedisStore {
             match self.hot_keys.take_leased(fingerprint, terms, now_us) {
                 LeaseLookup::Hit(answers) => {
                     let capacities = checks.iter().map(|check| check.rule.capacity());
-                    if let Some(verdict) = Verdict::of_all(answers, capacities, Source::Redis) {
+                    if let Some(verdict) = Verdict::combine(answers, capacities, Source::Redis) {
                         return Ok(verdict);
                     }
                 }
@@ -223,8 +223,8 @@ impl RedisStore {
         });
         Decision::Pending(Box::pin(async move {
             let read = |reply: &_| {
-                let answers: Vec<Answer> = command::answers(reply, capacities.len())?;
-                Verdict::of_all(answers, capacities.iter().copied(), Source::Redis)
+                let answers: Vec<RuleVerdict> = command::answers(reply, capacities.len())?;
+                Verdict::combine(answers, capacities.iter().copied(), Source::Redis)
             };
             let verdict = request.decide(call, read).await;
             drop(guard);

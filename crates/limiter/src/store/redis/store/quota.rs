@@ -4,13 +4,13 @@ use redis::Value;
 
 use super::RedisStore;
 use crate::key::BucketKey;
-use crate::quota::{self, NotTaken, Taken};
-use crate::rule::{MOST as MAX_SAFE_INTEGER, Quota};
+use crate::quota::{self, Withdrawal, WithdrawalError};
+use crate::rule::{MAX_SAFE_INTEGER, Quota};
 use crate::store::redis::client::Unanswered;
 use crate::store::redis::command::{self, QuotaAction};
 use crate::store::redis::error::StoreError;
 use crate::store::redis::stats::Operation;
-use crate::verdict::{Answer, Outcome};
+use crate::verdict::{Outcome, RuleVerdict};
 
 impl RedisStore {
     /// Returns the remaining quota.
@@ -47,13 +47,13 @@ impl RedisStore {
         &self,
         rule: &Quota,
         wanted: &[(BucketKey<'_>, u64)],
-    ) -> Result<Vec<Result<Taken, NotTaken>>, StoreError> {
+    ) -> Result<Vec<Result<Withdrawal, WithdrawalError>>, StoreError> {
         let valid: Vec<_> = wanted.iter().filter(|(key, amount)| quota::validate(*key, *amount).is_ok()).collect();
         let operations: Vec<_> = valid.iter().map(|(key, amount)| (*key, QuotaAction::Take, *amount as i64)).collect();
         let mut answers = self.quota_operations(rule, &operations).await?.into_iter();
         let outcome = |&(key, amount): &(BucketKey<'_>, u64)| {
             quota::validate(key, amount)?;
-            let answer = answers.next().ok_or(NotTaken::Short { left: 0 })?;
+            let answer = answers.next().ok_or(WithdrawalError::Insufficient { remaining: 0 })?;
             quota::outcome(answer.outcome == Outcome::Allowed, amount, answer.remaining)
         };
         Ok(wanted.iter().map(outcome).collect())
@@ -74,7 +74,7 @@ impl RedisStore {
         &self,
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
-    ) -> Result<Vec<Answer>, StoreError> {
+    ) -> Result<Vec<RuleVerdict>, StoreError> {
         let raised = operations.iter().filter(|(_, action, _)| !matches!(action, QuotaAction::Take));
         let raised: Vec<_> = raised.map(|(key, ..)| command::quota_key_name(*key, &self.options)).collect();
         let invalidations = self.client.invalidations();

@@ -1,4 +1,4 @@
-//! Panels over one axis of time, as SVG that is readable on light and dark ground.
+//! Panels over one time axis, as SVG for light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::trace::Event;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 24.0;
-/// Space between two dots of a column.
+/// Distance between two dots of a column.
 const PITCH: f64 = 7.0;
 
 const STYLE: &str = "svg{--ground:#fff;--ink:#1f2328;--faint:#59636e;--rule:#d1d9e0;--yes:#0f7b4f;--no:#c4302b;\
@@ -21,7 +21,7 @@ const STYLE: &str = "svg{--ground:#fff;--ink:#1f2328;--faint:#59636e;--rule:#d1d
     .w{stroke:var(--faint)}.h{stroke:var(--line);stroke-width:9}.x{stroke:var(--limit);stroke-width:9;opacity:.55}\
     .c{fill:var(--limit)}";
 
-/// A picture that grows downwards.
+/// Picture that grows downwards.
 pub(crate) struct Chart {
     title: String,
     description: String,
@@ -30,14 +30,14 @@ pub(crate) struct Chart {
     body: String,
 }
 
-/// A panel of values from 0 to the largest.
+/// Panel of values from 0 to `max`.
 pub(crate) struct Panel {
     bottom: f64,
     height: f64,
-    most: f64,
+    max: f64,
 }
 
-/// A request: when it held a slot, when nobody but its lease did, or when it was denied.
+/// Request: the time with a slot, the time in which only its lease held the slot, or the time of a denial.
 #[derive(Default)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -47,7 +47,7 @@ pub(crate) struct Row {
 }
 
 impl Chart {
-    /// An empty picture of the time until `end_ms`. The description is for those who cannot see it.
+    /// Creates an empty picture of the time until `end_ms`. The description is for screen readers.
     pub(crate) fn new(title: &str, description: &str, end_ms: u64) -> Self {
         let mut chart =
             Self { title: title.to_owned(), description: description.to_owned(), end_ms, y: 26.0, body: String::new() };
@@ -56,7 +56,7 @@ impl Chart {
         chart
     }
 
-    /// The meaning of the marks; of crosses alone where nobody is shown as admitted.
+    /// Adds the legend; without a text for admitted requests, only that of denied ones.
     pub(crate) fn legend(&mut self, admitted: &str, denied: &str) {
         self.y += 12.0;
         let y = self.y;
@@ -71,7 +71,7 @@ impl Chart {
         self.y += 6.0;
     }
 
-    /// Requests by when they came, those of one moment above each other.
+    /// Adds requests by time of arrival; simultaneous requests form a column.
     pub(crate) fn requests(&mut self, label: &str, events: &[Event]) {
         let mut columns: Vec<(u64, usize)> = Vec::new();
         let (mut yes, mut no) = (String::new(), String::new());
@@ -97,7 +97,7 @@ impl Chart {
         self.y = bottom + 10.0;
     }
 
-    /// Below the requests, when those that were admitted began.
+    /// Adds the start times of the admitted requests below their arrivals.
     pub(crate) fn starts(&mut self, label: &str, events: &[Event]) {
         let (top, bottom) = (self.y - 8.0, self.y + 34.0);
         let (mut waits, mut starts) = (String::new(), String::new());
@@ -112,7 +112,7 @@ impl Chart {
         self.y = bottom + 14.0;
     }
 
-    /// A row of bars: each from a time to another.
+    /// Adds one row of bars per request.
     pub(crate) fn bars(&mut self, rows: &[Row]) {
         for row in rows {
             self.y += 13.0;
@@ -128,12 +128,12 @@ impl Chart {
         self.y += 8.0;
     }
 
-    /// A panel for values up to `most`, with a scale at its left.
-    pub(crate) fn panel(&mut self, label: &str, height: f64, most: f64) -> Panel {
+    /// Adds a panel for values up to `max`, with a scale on the left.
+    pub(crate) fn panel(&mut self, label: &str, height: f64, max: f64) -> Panel {
         self.label(label);
-        let panel = Panel { bottom: self.y + height + 8.0, height, most };
-        let half = if most >= 2.0 && most % 2.0 == 0.0 { Some(most / 2.0) } else { None };
-        for value in [Some(0.0), half, Some(most)].into_iter().flatten() {
+        let panel = Panel { bottom: self.y + height + 8.0, height, max };
+        let half = if max >= 2.0 && max % 2.0 == 0.0 { Some(max / 2.0) } else { None };
+        for value in [Some(0.0), half, Some(max)].into_iter().flatten() {
             let y = panel.y(value);
             self.path("g", &format!("M{LEFT} {y:.1}H{:.1}", WIDTH - RIGHT));
             self.text(LEFT - 8.0, y + 4.0, "e f", &format!("{value}"));
@@ -142,7 +142,7 @@ impl Chart {
         panel
     }
 
-    /// A line through corners.
+    /// Draws a line through `corners`.
     pub(crate) fn line(&mut self, panel: &Panel, class: &str, corners: &[(u64, f64)]) {
         let mut path = String::new();
         for (at, (at_ms, value)) in corners.iter().enumerate() {
@@ -151,30 +151,30 @@ impl Chart {
         self.path(class, &path);
     }
 
-    /// A value that is not to be passed, and its name.
+    /// Draws a labelled limit.
     pub(crate) fn limit(&mut self, panel: &Panel, value: f64, name: &str) {
         self.line(panel, "b", &[(0, value), (self.end_ms, value)]);
         self.text(LEFT + 4.0, panel.y(value) - 5.0, "c", name);
     }
 
-    /// A word in a panel.
+    /// Draws a note in a panel.
     pub(crate) fn note(&mut self, panel: &Panel, at_ms: u64, value: f64, text: &str) {
         self.text(self.x(at_ms), panel.y(value), "f", text);
     }
 
-    /// Vertical lines behind all that stands above, from `from_y` on.
+    /// Draws vertical lines from `from_y` down, behind all panels so far.
     pub(crate) fn edges(&mut self, from_y: f64, times_ms: impl Iterator<Item = u64>) {
         let to_y = self.y - 10.0;
         let path: String = times_ms.map(|at_ms| format!("M{:.1} {from_y:.1}V{to_y:.1}", self.x(at_ms))).collect();
         self.body.insert_str(0, &format!("<path class=\"g\" d=\"{path}\"/>\n"));
     }
 
-    /// How far down it reaches.
+    /// Returns the current height.
     pub(crate) fn depth(&self) -> f64 {
         self.y
     }
 
-    /// The whole, with the axis of time: a number each `every` units, which are so many ms long.
+    /// Returns the SVG document, with a time axis labelled at each `every` units.
     pub(crate) fn finish(mut self, every: u64, (unit, unit_ms): (&str, u64)) -> String {
         for number in (0..=self.end_ms / unit_ms).step_by(every as usize) {
             let at_ms = number * unit_ms;
@@ -215,7 +215,7 @@ impl Chart {
 
 impl Panel {
     fn y(&self, value: f64) -> f64 {
-        self.bottom - self.height * value / self.most
+        self.bottom - self.height * value / self.max
     }
 }
 

@@ -1,26 +1,26 @@
-//! A value by time.
+//! Step functions of time.
 
-/// Values, each from its time on.
+/// Values, each valid from its time on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line(Vec<(u64, f64)>);
 
 impl Line {
-    /// The value from `at_ms` on, which is later than all before.
+    /// Appends a value from `at_ms` on, later than all others.
     pub(crate) fn push(&mut self, at_ms: u64, value: f64) {
         self.0.push((at_ms, value));
     }
 
-    /// The same with other values.
+    /// Applies `value` to all values.
     pub(crate) fn map(&self, value: impl Fn(f64) -> f64) -> Self {
         Self(self.0.iter().map(|(at_ms, before)| (*at_ms, value(*before))).collect())
     }
 
-    /// The largest value.
-    pub(crate) fn most(&self) -> f64 {
+    /// Returns the largest value.
+    pub(crate) fn max(&self) -> f64 {
         self.0.iter().map(|(_, value)| *value).fold(0.0, f64::max)
     }
 
-    /// Its corners when each value holds until the next one.
+    /// Returns the corners of a step function.
     pub(crate) fn steps(&self) -> Vec<(u64, f64)> {
         let mut corners: Vec<(u64, f64)> = Vec::new();
         for &(at_ms, value) in &self.0 {
@@ -34,7 +34,7 @@ impl Line {
         corners
     }
 
-    /// Its corners when values are joined, except where the next one jumps up.
+    /// Returns the corners of joined values, with vertical lines where a value jumps up.
     pub(crate) fn slopes(&self) -> Vec<(u64, f64)> {
         let mut corners: Vec<(u64, f64)> = Vec::new();
         for &(at_ms, value) in &self.0 {

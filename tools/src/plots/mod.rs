@@ -1,4 +1,4 @@
-//! Pictures of limiters at work: real decisions, drawn.
+//! Pictures of the limiters, drawn from real decisions.
 
 mod chart;
 mod line;
@@ -9,16 +9,17 @@ mod trace;
 use std::error::Error;
 use std::path::PathBuf;
 
-/// Where the pictures stand.
-pub(crate) fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limiters"))
+/// Returns the folder of the pictures: `docs/limiters`.
+#[must_use]
+pub fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/limiters"))
 }
 
-/// Every picture, by its file's name.
+/// Draws all pictures. Returns file names and SVG documents.
 ///
 /// # Errors
-/// A rule that cannot be.
-pub(crate) fn all() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+/// Fails if a rule is invalid.
+pub fn all() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     Ok(vec![
         ("token-bucket.svg", pictures::token_bucket()?),
         ("gcra.svg", pictures::gcra()?),

@@ -1,26 +1,26 @@
-//! A redis-server of our own, what it has used so far, and `redis-benchmark` against it.
+//! A redis-server process, its resource usage, and `redis-benchmark` against it.
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A redis-server that ends with this value.
+/// redis-server process; killed on drop.
 pub(crate) struct Server {
     process: Child,
     port: u16,
 }
 
-/// What Redis has used since it was started.
+/// Resources used by Redis since its start.
 pub(crate) struct Used {
-    /// Time on a processor.
+    /// Processor time.
     pub(crate) cpu: Duration,
-    /// Scripts and functions that were called.
+    /// Number of script and function calls.
     pub(crate) calls: u64,
     /// Bytes read and written.
     pub(crate) bytes: u64,
 }
 
-/// What `redis-benchmark` says of a run.
+/// Results of a `redis-benchmark` run.
 pub(crate) struct Benchmark {
     pub(crate) rate: f64,
     pub(crate) p50_us: f64,
@@ -72,7 +72,7 @@ impl Server {
         }
     }
 
-    /// So many calls of `command` by 50 connections that wait for each answer, every `__rand_int__` below `keys`.
+    /// Runs `calls` calls of `command` on 50 connections without pipelining; every `__rand_int__` is below `keys`.
     pub(crate) fn benchmark(&self, calls: u64, keys: usize, command: &[&str]) -> Benchmark {
         let output = Command::new("redis-benchmark")
             .args(["-p", &self.port.to_string(), "-c", "50", "-P", "1", "--csv"])

@@ -1,4 +1,4 @@
-//! Who asks Redis: the limiter's store, or what it might be instead.
+//! Callers of Redis: the limiter's store and alternative designs.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,18 +10,18 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, Store};
 
-/// Requests that one batch takes at most.
+/// Largest number of requests in a batch.
 const BATCH: usize = 64;
 
-pub(crate) const TOKEN_BUCKET: &str = include_str!("../../lua/token_bucket.lua");
-pub(crate) const GCRA: &str = include_str!("../../lua/gcra.lua");
+pub(crate) const TOKEN_BUCKET: &str = include_str!("../../../../lua/token_bucket.lua");
+pub(crate) const GCRA: &str = include_str!("../../../../lua/gcra.lua");
 
-/// A library with `lua/gcra.lua` as the function `gcra`.
+/// Redis library with `lua/gcra.lua` as the function `gcra`.
 pub(crate) static GCRA_FUNCTION: LazyLock<String> = LazyLock::new(|| {
     format!("#!lua name=tollgate\nredis.register_function('gcra', function(KEYS, ARGV)\n{}\nend)", code(GCRA))
 });
 
-/// `lua/gcra.lua` for each of many keys, with four arguments each, at one moment; a key that fails leaves the others alone.
+/// Script that runs `lua/gcra.lua` for many keys at one time, with four arguments each. Keys fail independently.
 pub(crate) static MANY_GCRA: LazyLock<Script> = LazyLock::new(|| {
     let (parse, rest) = code(GCRA).split_once("-- [validate]").expect("marked");
     let (_, rest) = rest.split_once("-- [time]").expect("marked");
@@ -38,36 +38,36 @@ fn code(script: &str) -> &str {
     script.split_once("--]]").expect("a block of comment first").1
 }
 
-/// One that asks; each task has a clone.
+/// Caller of Redis. Each task has a clone.
 #[derive(Clone)]
-pub(crate) enum Asker {
-    /// The limiter.
+pub(crate) enum Caller {
+    /// The store of the limiter.
     Store { store: RedisStore, scope: &'static str, rules: Arc<[Rule]> },
-    /// A call of GCRA, by `EVALSHA` or `FCALL` and its name; no deadline, no breaker, no verdict.
+    /// A GCRA call by `EVALSHA` or `FCALL`, without deadline, circuit breaker or verdict.
     Bare { connection: MultiplexedConnection, verb: &'static str, name: Arc<str> },
-    /// The same by a task that sends what waits at one go.
+    /// A GCRA call through a task that sends queued requests as one batch.
     Batched(mpsc::Sender<Waiting>),
 }
 
-/// A request that waits to be sent, and where its answer goes.
+/// Queued request and the channel for its reply.
 pub(crate) struct Waiting {
     key: Vec<u8>,
     answer: oneshot::Sender<Value>,
 }
 
-/// What a batch is sent as.
+/// Encoding of a batch.
 #[derive(Clone, Copy)]
 pub(crate) enum Batch {
-    /// A pipeline of calls.
+    /// Pipeline of calls.
     Pipeline,
     /// One call with many keys.
     ManyKeys,
 }
 
-impl Asker {
+impl Caller {
     pub(crate) async fn ask(&mut self, id: &[u8]) {
         match self {
-            Self::Store { store, scope, rules } => ask_store(store, scope, rules, id).await,
+            Self::Store { store, scope, rules } => call_store(store, scope, rules, id).await,
             Self::Bare { connection, verb, name } => {
                 let mut call = redis::cmd(verb);
                 call.arg(&**name).arg(1).arg(key(id)).arg(&RULE);
@@ -82,7 +82,7 @@ impl Asker {
         }
     }
 
-    /// Starts the task that sends batches.
+    /// Starts the task that sends batches and returns a caller that uses it.
     pub(crate) fn batched(connection: MultiplexedConnection, batch: Batch) -> Self {
         let (queue, waiting) = mpsc::channel(4096);
         tokio::spawn(send_batches(connection, waiting, batch));
@@ -90,7 +90,7 @@ impl Asker {
     }
 }
 
-/// Rate, burst, Redis' own time, cost.
+/// Arguments of GCRA: rate, burst, time of Redis, cost.
 pub(crate) const RULE: [&str; 4] = ["10", "1000", "", "1"];
 
 fn key(id: &[u8]) -> Vec<u8> {
@@ -101,7 +101,7 @@ fn assert_allowed(reply: &Value) {
     assert!(matches!(reply, Value::Array(items) if items[0] == Value::Int(1)), "{reply:?}");
 }
 
-async fn ask_store(store: &RedisStore, scope: &str, rules: &[Rule], id: &[u8]) {
+async fn call_store(store: &RedisStore, scope: &str, rules: &[Rule], id: &[u8]) {
     let scopes = if rules.len() == 1 { [scope; 3] } else { ["orders#second", "orders#minute", "orders#hour"] };
     let check = |n: usize| Check { key: BucketKey { scope: scopes[n], id }, rule: &rules[n], cost: 1 };
     let decision = match rules.len() {
@@ -115,7 +115,7 @@ async fn ask_store(store: &RedisStore, scope: &str, rules: &[Rule], id: &[u8]) {
     assert!(verdict.remaining.is_some(), "decided without redis");
 }
 
-/// Sends all that waits whenever it has its turn, and waits for no answer before it sends again.
+/// Sends all queued requests as a batch, without waiting for earlier replies.
 async fn send_batches(connection: MultiplexedConnection, mut queue: mpsc::Receiver<Waiting>, batch: Batch) {
     loop {
         let mut waiting = Vec::with_capacity(BATCH);

@@ -1,40 +1,47 @@
-//! A turn: callers that ask until it is over, and what it took.
+//! Turn of a design: calls for a fixed time, and their cost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use super::askers::Asker;
+use super::callers::Caller;
 use super::server::{Server, Used};
 
-/// What a decision took in one turn.
+/// Cost of a decision in one turn.
 pub(crate) struct Turn {
-    /// Decisions a second.
+    /// Decisions per second.
     pub(crate) rate: f64,
     pub(crate) redis_us: f64,
     pub(crate) caller_us: f64,
-    /// Calls of Redis.
+    /// Redis calls per decision.
     pub(crate) calls: f64,
     pub(crate) bytes: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
 }
 
-/// Key ids as `redis-benchmark` makes them.
+/// Key ids in the format of `redis-benchmark`.
 pub(crate) type Ids = Arc<[[u8; 12]]>;
 
 pub(crate) fn ids(keys: usize) -> Ids {
     (0..keys).map(|number| format!("{number:012}").into_bytes().try_into().expect("12 digits")).collect()
 }
 
-/// Asks with so many tasks at a time for as long as `turn` lasts.
-pub(crate) fn run(server: &Server, runtime: &Runtime, asker: &Asker, ids: &Ids, tasks: usize, turn: Duration) -> Turn {
+/// Runs `tasks` concurrent callers for the duration of `turn`.
+pub(crate) fn run(
+    server: &Server,
+    runtime: &Runtime,
+    caller: &Caller,
+    ids: &Ids,
+    tasks: usize,
+    turn: Duration,
+) -> Turn {
     let (before, own) = (server.used(), own_cpu());
     let start = Instant::now();
     let all = runtime.block_on(async {
         let tasks: Vec<_> = (0..tasks)
-            .map(|task| tokio::spawn(ask(asker.clone(), Arc::clone(ids), task as u64, start + turn)))
+            .map(|task| tokio::spawn(ask(caller.clone(), Arc::clone(ids), task as u64, start + turn)))
             .collect();
         let mut all = Vec::new();
         for task in tasks {
@@ -54,8 +61,8 @@ pub(crate) fn run(server: &Server, runtime: &Runtime, asker: &Asker, ids: &Ids, 
     Turn::new(&before, &server.used(), decisions, own, [rate, p50_us, p99_us])
 }
 
-/// Asks until `end`; returns what each decision took, in nanoseconds.
-async fn ask(mut asker: Asker, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
+/// Calls until `end` and returns the duration of each decision in nanoseconds.
+async fn ask(mut caller: Caller, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
     let mut waits_ns = Vec::with_capacity(1 << 14);
     let mut random = (task + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut now = Instant::now();
@@ -63,7 +70,7 @@ async fn ask(mut asker: Asker, ids: Ids, task: u64, end: Instant) -> Vec<u32> {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        asker.ask(&ids[(random % ids.len() as u64) as usize]).await;
+        caller.ask(&ids[(random % ids.len() as u64) as usize]).await;
         let then = std::mem::replace(&mut now, Instant::now());
         waits_ns.push((now - then).as_nanos().try_into().unwrap_or(u32::MAX));
     }
@@ -91,7 +98,7 @@ impl Turn {
     }
 }
 
-/// Time on a processor of all threads so far: proc_pid_schedstat(5).
+/// Returns the processor time of all threads: proc_pid_schedstat(5).
 fn own_cpu() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let of = |thread: std::io::Result<std::fs::DirEntry>| -> u64 {
@@ -101,7 +108,7 @@ fn own_cpu() -> Duration {
     Duration::from_nanos(threads.map(of).sum())
 }
 
-/// The same of all children that have ended, in the ticks of 10 ms in which the kernel tells it.
+/// Returns the processor time of all finished child processes, in ticks of 10 ms.
 pub(crate) fn children_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields = text.rsplit_once(") ").unwrap().1.split(' ').skip(13).take(2);

@@ -1,4 +1,4 @@
-//! Arrivals, and what a rule decides of them.
+//! Arrivals and the decisions of a rule.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -12,49 +12,49 @@ use tollgate_limiter::verdict::Verdict;
 
 use super::line::Line;
 
-/// When a picture begins, in ms since 1970: 2026-11-21T00:00Z, so that windows on the clock begin at 0.
+/// Start of a picture in ms since 1970: 2026-11-21T00:00Z, so that aligned windows begin at 0.
 const BEGIN_MS: u64 = 1_795_219_200_000;
 
-/// How many times a rule is looked at.
-const LOOKS: u64 = 720;
+/// Number of samples of a rule.
+const SAMPLES: u64 = 720;
 
 const KEY: BucketKey<'_> = BucketKey { scope: "plot", id: b"me" };
 
-/// A request, and what became of it.
+/// Request and its outcome.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at_ms: u64,
     pub(crate) is_allowed: bool,
-    /// When it may begin: later than it came under a rule that paces.
+    /// Start of the request; later than its arrival under a leaky bucket.
     pub(crate) starts_ms: u64,
 }
 
-/// A rule at work.
+/// Decisions and state of a rule over time.
 pub(crate) struct Trace {
     pub(crate) end_ms: u64,
     pub(crate) events: Vec<Event>,
-    /// Whole tokens left.
+    /// Whole tokens remaining.
     pub(crate) left: Line,
-    /// Seconds until nothing is spent any more.
+    /// Seconds until the full capacity is available again.
     pub(crate) reset: Line,
 }
 
-/// So many requests at once.
+/// Returns `requests` simultaneous arrivals.
 pub(crate) fn burst(at_ms: u64, requests: usize) -> Vec<u64> {
     vec![at_ms; requests]
 }
 
-/// One request each `every_ms`, from a time until before another.
+/// Returns one arrival per `every_ms`, from `from_ms` until before `to_ms`.
 pub(crate) fn steady(from_ms: u64, to_ms: u64, every_ms: u64) -> Vec<u64> {
     (from_ms..to_ms).step_by(every_ms as usize).collect()
 }
 
-/// Lets requests arrive at a rule, in memory, and looks at it until `end_ms`.
+/// Runs arrivals through a rule in memory and samples it until `end_ms`.
 pub(crate) fn run(rule: &Rule, arrivals: &[u64], end_ms: u64) -> Result<Trace, Box<dyn Error>> {
     run_with(rule, arrivals, None, end_ms)
 }
 
-/// The same, and at a time so much is put into a stock.
+/// Runs arrivals through a rule, with a grant to a quota: time in ms and tokens.
 pub(crate) fn run_with(
     rule: &Rule,
     arrivals: &[u64],
@@ -63,25 +63,25 @@ pub(crate) fn run_with(
 ) -> Result<Trace, Box<dyn Error>> {
     let clock = Arc::new(ManualClock::default());
     let store = MemoryStore::with_clock(NonZeroUsize::MIN, clock.clone());
-    let ask = |at_ms: u64, cost| -> Result<Verdict, Box<dyn Error>> {
+    let decide = |at_ms: u64, cost| -> Result<Verdict, Box<dyn Error>> {
         clock.set((BEGIN_MS + at_ms) * 1_000);
         match store.decide(&[Check { key: KEY, rule, cost }]) {
             Decision::Ready(verdict) => Ok(verdict),
-            Decision::Pending(_) => Err("memory answers at once".into()),
+            Decision::Pending(_) => Err("the memory store decides immediately".into()),
         }
     };
     let (mut events, mut left, mut reset) = (Vec::new(), Line::default(), Line::default());
-    let step_ms = end_ms / LOOKS;
+    let step_ms = end_ms / SAMPLES;
     for at_ms in (0..=end_ms).step_by(step_ms as usize) {
         for &came_ms in arrivals.iter().filter(|came| (at_ms..at_ms + step_ms).contains(*came)) {
-            let verdict = ask(came_ms, 1)?;
+            let verdict = decide(came_ms, 1)?;
             let starts_ms = came_ms + verdict.delay.as_millis() as u64;
             events.push(Event { at_ms: came_ms, is_allowed: verdict.is_allowed(), starts_ms });
         }
         if let (Rule::Quota(quota), Some((_, more))) = (rule, grant.take_if(|(grant_ms, _)| *grant_ms <= at_ms)) {
-            store.grant_stock(KEY, quota, more);
+            store.grant_quota(KEY, quota, more);
         }
-        let verdict = ask(at_ms.max(events.last().map_or(0, |event| event.at_ms)), 0)?;
+        let verdict = decide(at_ms.max(events.last().map_or(0, |event| event.at_ms)), 0)?;
         left.push(at_ms, verdict.remaining.unwrap_or_default() as f64);
         reset.push(at_ms, verdict.reset_after.as_millis() as f64 / 1_000.0);
     }
@@ -93,20 +93,20 @@ impl Trace {
         self.events.iter().filter(|event| event.is_allowed).map(|event| event.starts_ms)
     }
 
-    /// How many were admitted within the last `window_ms`, by time.
+    /// Returns the number admitted within the last `window_ms`, by time.
     pub(crate) fn admitted_within(&self, window_ms: u64) -> Line {
         let count = |at_ms: u64| self.starts().filter(|&start| start <= at_ms && at_ms < start + window_ms).count();
         self.by_time(|at_ms| count(at_ms) as f64)
     }
 
-    /// How many were admitted so far, by time.
+    /// Returns the number admitted so far, by time.
     pub(crate) fn admitted(&self) -> Line {
         self.by_time(|at_ms| self.starts().filter(|&start| start <= at_ms).count() as f64)
     }
 
     pub(crate) fn by_time(&self, value: impl Fn(u64) -> f64) -> Line {
         let mut line = Line::default();
-        for at_ms in (0..=self.end_ms).step_by((self.end_ms / LOOKS) as usize) {
+        for at_ms in (0..=self.end_ms).step_by((self.end_ms / SAMPLES) as usize) {
             line.push(at_ms, value(at_ms));
         }
         line

@@ -1,10 +1,10 @@
-//! What each script costs Redis: processor time a decision and bytes a key, beside a plain token bucket in two strings.
+//! Measures the cost of each script in Redis: processor time per decision and bytes per key.
 //!
-//! `cargo run --release -p tollgate-filters --features redis --example redis_scripts [-- ROUNDS]`
+//! `cargo run --release -p tollgate-tools --bin redis-scripts [-- ROUNDS]`
 //!
-//! Starts a redis-server of its own. Every design has turns in rotating order, 64 tasks over one connection asking for
-//! random keys of 100,000; what counts is Redis' time on a processor (`/proc/PID/schedstat`) for each decision, as a
-//! median of the turns and as a ratio to the base in the same round.
+//! Starts a redis-server. The designs take turns in rotating order: 64 tasks over one connection call with random keys of
+//! 100,000. The result is the processor time of Redis (`/proc/PID/schedstat`) per decision, as a median of the turns and
+//! as a ratio to the base in the same round. The base is a plain token bucket in two strings.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -26,18 +26,18 @@ use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 
-/// Keys that decisions are about.
+/// Number of keys.
 const KEYS: u64 = 100_000;
 
-/// Keys that are written to see what one takes.
+/// Number of keys written to measure the memory per key.
 const STORED: u64 = 200_000;
 
 const TASKS: u64 = 64;
 
-/// How long a turn lasts.
+/// Duration of a turn.
 const TURN: Duration = Duration::from_millis(700);
 
-/// The base: a token bucket as plain as it can be, the caller's time, no check of its arguments.
+/// Base: a minimal token bucket with the caller's time and without validation.
 const BASE: &str = "
 local tokens = tonumber(redis.call('GET', KEYS[1])) or tonumber(ARGV[2])
 local since = tonumber(redis.call('GET', KEYS[2])) or 0
@@ -48,7 +48,7 @@ redis.call('SETEX', KEYS[1], ARGV[5], level)
 redis.call('SETEX', KEYS[2], ARGV[5], ARGV[3])
 return {allowed and 1 or 0, level}";
 
-/// One row of the table.
+/// Row of the table.
 struct Design {
     name: &'static str,
     rules: Vec<Rule>,
@@ -82,14 +82,14 @@ impl Server {
         Self { process, port }
     }
 
-    /// Time on a processor so far: proc_pid_schedstat(5).
+    /// Returns the processor time so far: proc_pid_schedstat(5).
     fn on_cpu(&self) -> Duration {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.process.id())).unwrap();
         Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
     }
 }
 
-/// Asks until the time is over; returns how often.
+/// Calls for the duration of a turn and returns the number of calls.
 async fn ask_for_a_turn(connection: &MultiplexedConnection, store: &RedisStore, design: &Design) -> u64 {
     let (stop, asked) = (Instant::now() + TURN, Rc::new(Cell::new(0)));
     let tasks: Vec<_> = (0..TASKS)
@@ -133,7 +133,7 @@ async fn ask(connection: &mut MultiplexedConnection, store: &RedisStore, rules: 
     assert!(verdict.remaining.is_some(), "decided in redis");
 }
 
-/// Every design that is compared. Rules are wide enough that what should be admitted is.
+/// Returns all compared designs. The rules are wide enough to admit every request that is not meant to be denied.
 fn designs() -> Vec<Design> {
     let hour = Duration::from_secs(3_600);
     let bucket = || Rule::TokenBucket(TokenBucket::new(1_000_000, hour, 1_000_000).unwrap());
@@ -193,7 +193,7 @@ async fn measure(rounds: usize) {
             let before = server.on_cpu();
             let asked = ask_for_a_turn(&connection, &store, &designs[at]).await;
             let each = (server.on_cpu() - before).as_secs_f64() * 1e6 / asked as f64;
-            // The first round warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 designs[at].turns.push([each, asked as f64 / TURN.as_secs_f64()]);
             }

@@ -1,16 +1,16 @@
-//! What a decision in Redis costs, side by side: `redis-benchmark` calling a script, and the limiter called as a library.
+//! Compares the cost of decisions in Redis: `redis-benchmark` with a script, and the limiter as a library.
 //!
 //! ```sh
-//! cargo run --release -p tollgate-limiter --features redis --example redis_load -- [--rounds 5] [--secs 1] [--only WORD,…]
+//! cargo run --release -p tollgate-tools --bin redis-load -- [--rounds 5] [--secs 1] [--only WORD,…]
 //! ```
 //!
-//! Starts a redis-server of its own on core 0; whoever asks runs on core 1. All designs have turns in rotating order; the
-//! keys stay from turn to turn. The figures are medians of the turns, the ratios are to `redis-benchmark` in the same
-//! round. `--only` takes the designs whose names hold one of the words, and always the base.
+//! Starts a redis-server on core 0; the callers run on core 1. The designs take turns in rotating order; the keys stay
+//! between turns. Figures are medians of the turns, ratios are relative to `redis-benchmark` in the same round. `--only`
+//! selects the designs with one of the words in their names; the base is always included.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod askers;
+mod callers;
 mod designs;
 mod load;
 mod outage;
@@ -71,7 +71,7 @@ fn arguments() -> Arguments {
     arguments
 }
 
-/// Keeps this process and all that it starts from now on to one core, where `taskset` is.
+/// Pins this process and its later children to one core, if `taskset` is installed.
 fn pin_to(core: &str) {
     let _ = Command::new("taskset").args(["-cp", core, &std::process::id().to_string()]).output();
 }

@@ -1,4 +1,4 @@
-//! What a decision takes while Redis is gone and the breaker is open.
+//! Cost of a decision while Redis is unreachable and the circuit breaker is open.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use super::load::ids;
 use super::server::Server;
 
-/// Ends the server and decides a million times without it.
+/// Stops the server and makes a million decisions without it.
 pub(crate) fn measure(server: Server) {
     let worker = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = worker.block_on(async {
         let client = RedisClient::start(&RedisSettings::new(server.url())).unwrap();
-        assert!(client.wait_connected(Duration::from_secs(10)).await, "redis answers");
+        assert!(client.wait_connected(Duration::from_secs(10)).await, "redis replies");
         drop(server);
         while client.status().connected() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -34,8 +34,8 @@ pub(crate) fn measure(server: Server) {
         let start = Instant::now();
         for id in ids.iter().cycle().take(1_000_000) {
             let check = Check { key: BucketKey { scope: "orders", id }, rule: &rule, cost: 1 };
-            assert!(matches!(store.decide(&[check]), Decision::Ready(_)), "decided at once");
+            assert!(matches!(store.decide(&[check]), Decision::Ready(_)), "decided immediately");
         }
-        println!("while Redis is gone, {name}: {:.2} µs a decision", start.elapsed().as_secs_f64());
+        println!("redis unreachable, {name}: {:.2} µs per decision", start.elapsed().as_secs_f64());
     }
 }

@@ -1,4 +1,4 @@
-//! The pictures: which rule, what arrives, what is shown of it.
+//! The pictures: rules, arrivals and panels.
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,12 +19,12 @@ const HOUR_MS: u64 = 3_600_000;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// A burst, more than the rate, idle time, a burst.
+/// Returns a burst, arrivals above the rate, idle time and another burst.
 fn bursts() -> Vec<u64> {
     [burst(1_000, 14), steady(3_000, 8_000, 250), burst(14_000, 14)].concat()
 }
 
-/// Bursts on both sides of a window's edge and one a window later, then more than the limit evenly.
+/// Returns bursts on both sides of a window boundary and one window later, then even arrivals above the limit.
 fn around_edges() -> Vec<u64> {
     [burst(9_000, 12), burst(11_000, 12), burst(19_000, 12), steady(22_000, 34_000, 500)].concat()
 }
@@ -33,16 +33,16 @@ pub(crate) fn token_bucket() -> Drawn {
     let end_ms = 18_000;
     let trace = run(&Rule::TokenBucket(TokenBucket::per_second(2, 10)?), &bursts(), end_ms)?;
     let mut chart = Chart::new(
-        "token-bucket: 2 tokens a second, burst 10",
-        "Of 14 requests at 1 s the first 10 are admitted. From 3 s to 8 s requests come at 4 a second and are admitted \
-         at 2 a second once what had flown in is spent. After idle time the bucket is full and 10 of 14 pass at once.",
+        "token-bucket: 2 tokens per second, burst 10",
+        "Of 14 requests at 1 s the first 10 are admitted. From 3 s to 8 s requests arrive at 4 per second and are \
+         admitted at 2 per second once the refilled tokens are used. After idle time the bucket is full and 10 of 14 pass.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     chart.requests("requests", &trace.events);
-    let left = chart.panel("tokens left", 70.0, 10.0);
+    let left = chart.panel("tokens remaining", 70.0, 10.0);
     chart.line(&left, "l", &trace.left.steps());
-    let total = chart.panel("admitted so far, and the most that may be: burst + rate × time", 90.0, 50.0);
+    let total = chart.panel("admitted so far, and the bound: burst + rate × time", 90.0, 50.0);
     chart.line(&total, "b", &[(1_000, 0.0), (1_000, 10.0), (end_ms, 44.0)]);
     chart.line(&total, "l", &trace.admitted().steps());
     Ok(chart.finish(2, SECONDS))
@@ -58,15 +58,15 @@ pub(crate) fn gcra() -> Drawn {
     }
     let mut chart = Chart::new(
         "gcra: the token bucket's verdicts from one moment per key",
-        "The same arrivals under token-bucket and gcra, 2 a second with a burst of 10: the verdicts are the same. What \
-         gcra keeps is when the bucket is full again, which each admitted request moves half a second further off.",
+        "The same arrivals under token-bucket and gcra, 2 per second with a burst of 10: the verdicts are equal. gcra \
+         stores the time at which the bucket is full again. Each admitted request moves it half a second ahead.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     chart.requests("gcra", &gcra.events);
     chart.requests("token-bucket", &tokens.events);
-    let reset = chart.panel("seconds until it is full again: what is kept", 70.0, 5.0);
-    chart.limit(&reset, 5.0, "burst ÷ rate: nothing left");
+    let reset = chart.panel("seconds until the bucket is full again: the stored value", 70.0, 5.0);
+    chart.limit(&reset, 5.0, "burst ÷ rate: bucket empty");
     chart.line(&reset, "l", &gcra.reset.slopes());
     Ok(chart.finish(2, SECONDS))
 }
@@ -76,14 +76,14 @@ pub(crate) fn fixed_window() -> Drawn {
     let rule = Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock)?);
     let trace = run(&rule, &around_edges(), end_ms)?;
     let mut chart = Chart::new(
-        "fixed-window: 10 in each 10 s, on the clock",
+        "fixed-window: 10 per 10 s, aligned to the clock",
         "10 of 12 requests pass at 9 s and 10 of 12 at 11 s, in the next window: 20 within 10 seconds, twice the limit.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     let top = chart.depth();
-    chart.requests("requests; lines are the edges of windows", &trace.events);
-    let left = chart.panel("left in the window", 60.0, 10.0);
+    chart.requests("requests; lines are window boundaries", &trace.events);
+    let left = chart.panel("remaining in the window", 60.0, 10.0);
     chart.line(&left, "l", &trace.left.steps());
     within_ten_seconds(&mut chart, &trace);
     chart.edges(top, (0..=3).map(|n| n * 10_000));
@@ -95,8 +95,8 @@ pub(crate) fn sliding_window_log() -> Drawn {
     let trace = run(&Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?), &around_edges(), end_ms)?;
     let mut chart = Chart::new(
         "sliding-window-log: 10 in any 10 s, exactly",
-        "10 of 12 requests pass at 9 s and none at 11 s. Those of 9 s count until 19 s: then 10 pass again. Never are more \
-         than 10 admitted within 10 seconds.",
+        "10 of 12 requests pass at 9 s and none at 11 s. Requests of 9 s count until 19 s: then 10 pass again. At most \
+         10 are admitted within any 10 seconds.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
@@ -113,16 +113,15 @@ pub(crate) fn sliding_window_counter() -> Drawn {
     let log = run(&Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?), &around_edges(), end_ms)?;
     let mut chart = Chart::new(
         "sliding-window-counter: about 10 in any 10 s",
-        "Beside the exact log, under the same arrivals. What was admitted in a burst is taken as evenly spread over its \
-         window: it is counted for too long or not long enough, so now and then some more than the limit pass within 10 \
-         seconds, here 16, or fewer than could.",
+        "Compared with the exact log under the same arrivals. The estimate assumes that a burst was evenly spread over its \
+         window. It can therefore admit more than the limit within 10 seconds, here 16, or fewer than the log.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     let top = chart.depth();
-    chart.requests("sliding-window-counter; lines are the edges of its windows", &counter.events);
+    chart.requests("sliding-window-counter; lines are its window boundaries", &counter.events);
     chart.requests("sliding-window-log", &log.events);
-    let counted = chart.panel("taken as used: the limit less what is left", 60.0, 10.0);
+    let counted = chart.panel("estimated use: limit minus remaining", 60.0, 10.0);
     chart.line(&counted, "l", &counter.left.map(|left| 10.0 - left).steps());
     within_ten_seconds(&mut chart, &counter);
     chart.edges(top, (0..=3).map(|n| n * 10_000));
@@ -135,15 +134,15 @@ pub(crate) fn leaky_bucket() -> Drawn {
     let arrivals = [burst(1_000, 7), burst(2_500, 7), steady(6_000, 11_000, 400)].concat();
     let trace = run(&Rule::LeakyBucket(rule), &arrivals, end_ms)?;
     let mut chart = Chart::new(
-        "leaky-bucket: one each 500 ms, four may wait",
-        "Of seven requests at once the first begins at once and four wait for their turns, half a second apart; two are \
-         denied. Requests that come a little faster than the rate wait a little longer each.",
+        "leaky-bucket: one per 500 ms, four may wait",
+        "Of seven simultaneous requests the first starts immediately and four wait for turns half a second apart; two are \
+         denied. With arrivals slightly above the rate, each request waits slightly longer than the last.",
         end_ms,
     );
-    chart.legend("admitted", "denied at once (429)");
-    chart.requests("came", &trace.events);
-    chart.starts("began", &trace.events);
-    let left = chart.panel("free places: the turn at hand and four in the queue", 60.0, 5.0);
+    chart.legend("admitted", "denied immediately (429)");
+    chart.requests("arrived", &trace.events);
+    chart.starts("started", &trace.events);
+    let left = chart.panel("free places: the current turn and four in the queue", 60.0, 5.0);
     chart.line(&left, "l", &trace.left.steps());
     Ok(chart.finish(2, SECONDS))
 }
@@ -154,22 +153,22 @@ pub(crate) fn quota() -> Drawn {
     let arrivals: Vec<u64> = [6, 10, 15, 21, 30, 40].into_iter().flat_map(|hour| burst(hour * HOUR_MS, 8)).collect();
     let trace = run_with(&rule, &arrivals, Some((18 * HOUR_MS, 6)), end_ms)?;
     let mut chart = Chart::new(
-        "quota: a stock of 20, new each day",
-        "Eight requests each at 6, 10, 15 and 21 o'clock. The third time only 4 are left. 6 are granted at 18 o'clock and \
-         pass at 21. At midnight there are 20 again.",
+        "quota: 20 per day",
+        "Eight requests each at 06:00, 10:00, 15:00 and 21:00. The third time only 4 remain. 6 are granted at 18:00 and \
+         pass at 21:00. At midnight 20 are available again.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     let top = chart.depth();
     chart.requests("requests; the line is midnight", &trace.events);
-    let left = chart.panel("stock", 80.0, 20.0);
+    let left = chart.panel("remaining", 80.0, 20.0);
     chart.line(&left, "l", &trace.left.steps());
     chart.note(&left, 17 * HOUR_MS, 9.0, "6 granted");
     chart.edges(top, std::iter::once(24 * HOUR_MS));
     Ok(chart.finish(6, ("h", HOUR_MS)))
 }
 
-/// A panel with what was admitted in the last ten seconds beside a limit of ten.
+/// Adds a panel of the requests admitted within the last ten seconds, with a limit of ten.
 fn within_ten_seconds(chart: &mut Chart, trace: &Trace) {
     let line = trace.admitted_within(10_000);
     let panel = chart.panel("admitted within the last 10 s", 80.0, 20.0);
@@ -181,23 +180,23 @@ pub(crate) fn compare() -> Drawn {
     let end_ms = 36_000;
     let bucket = TokenBucket::new(10, WINDOW, 10)?;
     let rules = [
-        ("token-bucket and gcra: 1 a second, burst 10", Rule::TokenBucket(bucket)),
+        ("token-bucket and gcra: 1 per second, burst 10", Rule::TokenBucket(bucket)),
         ("fixed-window, align: clock", Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock)?)),
         ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?)),
         ("sliding-window-counter", Rule::SlidingWindowCounter(SlidingWindowCounter::new(10, WINDOW)?)),
-        ("leaky-bucket: 1 a second, 9 may wait", Rule::LeakyBucket(LeakyBucket::new(10, WINDOW, WINDOW, 9)?)),
+        ("leaky-bucket: 1 per second, 9 may wait", Rule::LeakyBucket(LeakyBucket::new(10, WINDOW, WINDOW, 9)?)),
     ];
     let mut chart = Chart::new(
-        "The same requests, 10 in 10 seconds, under each limiter",
-        "Which requests each limiter admits, how many, and how many begin within ten seconds at most.",
+        "The same requests under each limiter with 10 per 10 seconds",
+        "The requests that each limiter admits, their number, and the largest number that start within ten seconds.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
     for (name, rule) in rules {
         let trace = run(&rule, &around_edges(), end_ms)?;
-        let most = trace.admitted_within(10_000).most();
+        let max = trace.admitted_within(10_000).max();
         let admitted = trace.events.iter().filter(|event| event.is_allowed).count();
-        chart.requests(&format!("{name}: {admitted} admitted, at most {most} in 10 s"), &trace.events);
+        chart.requests(&format!("{name}: {admitted} admitted, at most {max} in 10 s"), &trace.events);
     }
     Ok(chart.finish(5, SECONDS))
 }

@@ -1,4 +1,4 @@
-//! The picture of slots: leases of two gateways, one of which is killed.
+//! Picture of the ConcurrencyLimiter: leases of two gateways, one of which is killed.
 
 use tollgate_limiter::concurrency::{Leases, Owner, Step};
 
@@ -11,7 +11,7 @@ const RENEW_EVERY_MS: u64 = 2_000;
 const KILLED_MS: u64 = 7_500;
 const END_MS: u64 = 18_000;
 
-/// A request: its gateway, when it comes, how long it takes.
+/// Requests: gateway, arrival in ms, duration in ms.
 const REQUESTS: [(&str, u64, u64); 9] = [
     ("A", 500, 4_000),
     ("B", 1_000, 15_000),
@@ -24,7 +24,7 @@ const REQUESTS: [(&str, u64, u64); 9] = [
     ("B", 14_000, 3_000),
 ];
 
-/// A request that holds a slot.
+/// Request that holds a slot.
 struct Holder {
     row: usize,
     owner: Owner,
@@ -70,7 +70,7 @@ pub(crate) fn concurrency() -> String {
                 rows[row].denied_ms = Some(now_ms);
             }
         }
-        // Who holds nothing gives nothing back, and is told how many are held.
+        // A release by an owner without a slot changes nothing and returns the number of held slots.
         held.push(now_ms, leases.release(Owner::new(0, 0), now_us).held as f64);
     }
     draw(&rows, &held)
@@ -78,16 +78,16 @@ pub(crate) fn concurrency() -> String {
 
 fn draw(rows: &[Row], held: &Line) -> String {
     let mut chart = Chart::new(
-        "ConcurrencyLimiter: 3 at once over gateways A and B, leases of 6 s",
-        "Requests hold a slot for as long as they take, renewed every 2 s; a fourth is denied. At 7.5 s gateway A is \
-         killed: its two requests are gone, their slots are not, until their leases end. Then others get them.",
+        "ConcurrencyLimiter: 3 slots across gateways A and B, leases of 6 s",
+        "Requests hold a slot while they run, renewed every 2 s; a fourth request is denied. At 7.5 s gateway A is killed: \
+         its two requests end, but their slots stay blocked until their leases end.",
         END_MS,
     );
     chart.legend("", "denied (429)");
     let top = chart.depth();
     chart.bars(rows);
     let panel =
-        chart.panel("slots held; at the line A is killed; pale bars are leases whose requests are gone", 60.0, 4.0);
+        chart.panel("held slots; the line marks the kill of A; pale bars are leases without a request", 60.0, 4.0);
     chart.limit(&panel, LIMIT as f64, "limit");
     chart.line(&panel, "l", &held.steps());
     chart.edges(top, std::iter::once(KILLED_MS));

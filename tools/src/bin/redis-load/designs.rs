@@ -1,4 +1,4 @@
-//! What is compared.
+//! Compared designs.
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -12,30 +12,30 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 
-use super::askers::{Asker, Batch, GCRA, GCRA_FUNCTION, MANY_GCRA, RULE, TOKEN_BUCKET};
+use super::callers::{Batch, Caller, GCRA, GCRA_FUNCTION, MANY_GCRA, RULE, TOKEN_BUCKET};
 use super::load::{self, Ids, Turn, children_cpu, ids};
 use super::server::Server;
 
-/// Keys that decisions are about, unless a design says otherwise.
+/// Default number of keys.
 const KEYS: usize = 100_000;
 
-/// One row of the table.
+/// Row of the table.
 pub(crate) struct Design {
     pub(crate) name: String,
     pub(crate) load: Load,
     pub(crate) turns: Vec<Turn>,
 }
 
-/// Who makes the load.
+/// Source of the load.
 pub(crate) enum Load {
-    /// `redis-benchmark` with the script of a token bucket.
+    /// `redis-benchmark` with the token bucket script.
     Benchmark,
-    /// So many tasks.
-    Tasks { runtime: Arc<Runtime>, asker: Asker, ids: Ids, tasks: usize },
+    /// Tasks of this process.
+    Tasks { runtime: Arc<Runtime>, caller: Caller, ids: Ids, tasks: usize },
 }
 
 thread_local! {
-    /// Calls a second that `redis-benchmark` made last, to tell how many fill a turn.
+    /// Calls per second in the last run of `redis-benchmark`, to size the next one.
     static BENCHMARK_RATE: Cell<f64> = const { Cell::new(20_000.0) };
 }
 
@@ -47,7 +47,7 @@ impl Design {
     pub(crate) fn turn(&self, server: &Server, turn: Duration) -> Turn {
         match &self.load {
             Load::Benchmark => benchmark(server, turn),
-            Load::Tasks { runtime, asker, ids, tasks } => load::run(server, runtime, asker, ids, *tasks, turn),
+            Load::Tasks { runtime, caller, ids, tasks } => load::run(server, runtime, caller, ids, *tasks, turn),
         }
     }
 }
@@ -65,7 +65,7 @@ fn benchmark(server: &Server, turn: Duration) -> Turn {
     Turn::new(&before, &server.used(), calls as f64, own, [said.rate, said.p50_us, said.p99_us])
 }
 
-/// Every design, in runtimes and over connections that all have already.
+/// Creates all designs with their runtimes and connections.
 pub(crate) fn designs(server: &Server) -> Vec<Design> {
     let mut admin = server.connection();
     redis::cmd("FUNCTION").arg("LOAD").arg(&*GCRA_FUNCTION).exec(&mut admin).unwrap();
@@ -76,13 +76,13 @@ pub(crate) fn designs(server: &Server) -> Vec<Design> {
     let gcra = || Rule::Gcra(TokenBucket::per_second(10, 1_000).unwrap());
     let denying = Rule::TokenBucket(TokenBucket::per_second(1, 1).unwrap());
     let (many, hot, few) = (ids(KEYS), ids(1), ids(10));
-    let tasks = |runtime: &Arc<Runtime>, asker: &Asker, ids: &Ids, tasks| Load::Tasks {
+    let tasks = |runtime: &Arc<Runtime>, caller: &Caller, ids: &Ids, tasks| Load::Tasks {
         runtime: Arc::clone(runtime),
-        asker: asker.clone(),
+        caller: caller.clone(),
         ids: Arc::clone(ids),
         tasks,
     };
-    let ours = |runtime: &Runtime, style, scope, rules: &[Rule]| Asker::Store {
+    let ours = |runtime: &Runtime, style, scope, rules: &[Rule]| Caller::Store {
         scope,
         store: runtime.block_on(store(server.url(), style)),
         rules: rules.into(),
@@ -92,10 +92,10 @@ pub(crate) fn designs(server: &Server) -> Vec<Design> {
         let client = redis::Client::open(server.url()).unwrap();
         worker.block_on(client.get_multiplexed_async_connection_with_config(&config)).unwrap()
     };
-    let bare = |verb, name: &str| Asker::Bare { connection: connection(), verb, name: name.into() };
+    let bare = |verb, name: &str| Caller::Bare { connection: connection(), verb, name: name.into() };
     let batched = |batch| {
         let connection = connection();
-        worker.block_on(async { Asker::batched(connection, batch) })
+        worker.block_on(async { Caller::batched(connection, batch) })
     };
 
     let mut all = vec![Design::new("redis-benchmark -c 50 -P 1: token-bucket", Load::Benchmark)];
@@ -103,33 +103,33 @@ pub(crate) fn designs(server: &Server) -> Vec<Design> {
     for callers in [50, 500] {
         for (name, rule) in [("token-bucket", bucket(10)), ("gcra", gcra())] {
             for connections in [1, 2, 4] {
-                let asker = ours(&worker, Style { connections, batch: true }, "orders", std::slice::from_ref(&rule));
+                let caller = ours(&worker, Style { connections, batch: true }, "orders", std::slice::from_ref(&rule));
                 let name = format!("{name}, {callers} callers, {connections} connections");
-                add(&name, tasks(&worker, &asker, &many, callers));
+                add(&name, tasks(&worker, &caller, &many, callers));
             }
-            let asker = ours(&worker, Style { batch: false, ..ONE }, "orders", &[rule]);
-            add(&format!("{name}, {callers} callers, a call each"), tasks(&worker, &asker, &many, callers));
+            let caller = ours(&worker, Style { batch: false, ..ONE }, "orders", &[rule]);
+            add(&format!("{name}, {callers} callers, a call each"), tasks(&worker, &caller, &many, callers));
         }
-        let asker = ours(&worker, ONE, "orders", &[gcra(), gcra(), gcra()]);
-        add(&format!("three gcra rules, {callers} callers"), tasks(&worker, &asker, &many, callers));
-        let asker = ours(&worker, ONE, "hot", &[bucket(10_000_000)]);
-        add(&format!("token-bucket, one hot key, {callers} callers"), tasks(&worker, &asker, &hot, callers));
-        let asker = ours(&worker, ONE, "denied", std::slice::from_ref(&denying));
-        add(&format!("token-bucket, denied, {callers} callers"), tasks(&worker, &asker, &few, callers));
-        let asker = bare("EVALSHA", Script::new(GCRA).get_hash());
-        add(&format!("bare gcra, EVALSHA, {callers} callers"), tasks(&worker, &asker, &many, callers));
+        let caller = ours(&worker, ONE, "orders", &[gcra(), gcra(), gcra()]);
+        add(&format!("three gcra rules, {callers} callers"), tasks(&worker, &caller, &many, callers));
+        let caller = ours(&worker, ONE, "hot", &[bucket(10_000_000)]);
+        add(&format!("token-bucket, one hot key, {callers} callers"), tasks(&worker, &caller, &hot, callers));
+        let caller = ours(&worker, ONE, "denied", std::slice::from_ref(&denying));
+        add(&format!("token-bucket, denied, {callers} callers"), tasks(&worker, &caller, &few, callers));
+        let caller = bare("EVALSHA", Script::new(GCRA).get_hash());
+        add(&format!("bare gcra, EVALSHA, {callers} callers"), tasks(&worker, &caller, &many, callers));
         add(&format!("bare gcra, FCALL, {callers} callers"), tasks(&worker, &bare("FCALL", "gcra"), &many, callers));
-        let asker = batched(Batch::Pipeline);
-        add(&format!("bare gcra, a pipeline a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
-        let asker = batched(Batch::ManyKeys);
-        add(&format!("bare gcra, one call a tick, {callers} callers"), tasks(&worker, &asker, &many, callers));
-        let asker = ours(&pool, ONE, "orders", &[gcra()]);
-        add(&format!("gcra, {callers} callers, multi_thread"), tasks(&pool, &asker, &many, callers));
+        let caller = batched(Batch::Pipeline);
+        add(&format!("bare gcra, a pipeline a tick, {callers} callers"), tasks(&worker, &caller, &many, callers));
+        let caller = batched(Batch::ManyKeys);
+        add(&format!("bare gcra, one call a tick, {callers} callers"), tasks(&worker, &caller, &many, callers));
+        let caller = ours(&pool, ONE, "orders", &[gcra()]);
+        add(&format!("gcra, {callers} callers, multi_thread"), tasks(&pool, &caller, &many, callers));
     }
     all
 }
 
-/// How a store asks.
+/// Settings of a store.
 struct Style {
     connections: usize,
     batch: bool,
@@ -145,6 +145,6 @@ async fn store(url: String, style: Style) -> RedisStore {
         ..RedisSettings::new(url)
     };
     let client = RedisClient::start(&settings).unwrap();
-    assert!(client.wait_connected(Duration::from_secs(10)).await, "redis answers");
+    assert!(client.wait_connected(Duration::from_secs(10)).await, "redis replies");
     RedisStore::new(client, Arc::new(MemoryStore::new(NonZeroUsize::MIN)), OnStoreFailure::Deny)
 }

@@ -1,0 +1,279 @@
+//! Store in the memory of this process.
+//!
+//! # Cost
+//!
+//! A decision reads the clock once, computes one keyed hash, takes one of many locks and allocates nothing. A decision
+//! under several rules takes the locks of all their keys in a fixed order.
+//!
+//! A key takes 30 to 38 bytes, independent of its length: 24 bytes per entry for most algorithms, at a table load of 0.64
+//! to 0.8. The table stores 64 bits of the key's hash; further bits select the shard. The hash is SipHash-1-3 under a
+//! random key, so clients cannot construct collisions. The probability that any two of 10 million keys collide is 1 in
+//! 20 million.
+//!
+//! # Expiry
+//!
+//! The store drops only expired states (a full bucket, a window that has ended), which loses nothing. It sweeps itself: a
+//! new key replaces an expired state that it finds in its slot, and each shard drops all expired states before it grows
+//! and at the latest after as many new keys as it has slots. The work per new key is therefore constant on average, and
+//! decisions about known keys never sweep. An idle store keeps its tables; call [`MemoryStore::sweep`] to release their
+//! memory earlier.
+//!
+//! At `max_keys`, all further new keys of a scope share one state. A flood of invented keys therefore neither grows the
+//! memory nor resets the limits of known keys: the flood is denied, known keys are not.
+
+mod clock;
+mod hash;
+mod multi;
+mod quota;
+mod shard;
+mod table;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+pub use self::clock::{Clock, ManualClock, MonotonicClock};
+use self::hash::Hasher;
+use self::shard::{Shard, States, Stored};
+use self::table::KeyHash;
+use super::{Check, Decision, Store};
+use crate::algorithm::{Algorithm, Moment, State};
+use crate::key::BucketKey;
+use crate::rule::{Rule, by_algorithm};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, random_key};
+use crate::verdict::{RuleVerdict, Source};
+
+/// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
+const KEYS_PER_SHARD: usize = 16_384;
+
+/// Capacity of [`MemoryStore::default`].
+const DEFAULT_MAX_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999_999);
+
+/// Store in the memory of this process. See the [module](self) for cost and expiry.
+pub struct MemoryStore {
+    shards: Box<[Shard]>,
+    /// One shared state per scope, for keys beyond `max_keys`.
+    overflow: Shard,
+    /// Expiry of the last state in `overflow`. From then on, new keys skip its lock.
+    overflow_until_us: AtomicU64,
+    hasher: Hasher,
+    clock: Arc<dyn Clock>,
+    max_keys: usize,
+    len: AtomicUsize,
+    overflowed: AtomicU64,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("len", &self.len())
+            .field("max_keys", &self.max_keys)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hashes of a key and its scope, for a decision that may follow later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyLocation {
+    key: KeyHash,
+    scope: KeyHash,
+}
+
+impl Default for MemoryStore {
+    /// Creates a store for at most 1,000,000 unexpired keys: 38 MB when full.
+    fn default() -> Self {
+        Self::new(DEFAULT_MAX_KEYS)
+    }
+}
+
+impl MemoryStore {
+    /// Creates a store for at most `max_keys` unexpired keys, on the monotonic clock of this machine.
+    #[must_use]
+    pub fn new(max_keys: NonZeroUsize) -> Self {
+        Self::with_clock(max_keys, Arc::new(MonotonicClock::default()))
+    }
+
+    /// Creates a store for at most `max_keys` unexpired keys, on `clock`.
+    #[must_use]
+    pub fn with_clock(max_keys: NonZeroUsize, clock: Arc<dyn Clock>) -> Self {
+        let max_keys = max_keys.get();
+        let shards = max_keys.div_ceil(KEYS_PER_SHARD).clamp(64, 1024).next_power_of_two();
+        Self {
+            shards: (0..shards).map(|_| Shard::default()).collect(),
+            overflow: Shard::default(),
+            overflow_until_us: AtomicU64::new(0),
+            hasher: Hasher::new(random_key()),
+            clock,
+            max_keys,
+            len: AtomicUsize::new(0),
+            overflowed: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the number of stored keys, including expired ones that are not dropped yet.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// True if no key is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of decisions made on a shared state because `max_keys` was reached.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the memory of the tables, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| size_of::<Shard>() + shard.lock().allocated_bytes()).sum()
+    }
+
+    /// Returns the number of shards for [`sweep_shard`](Self::sweep_shard).
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Drops all expired states and releases their memory. Locks one shard at a time.
+    pub fn sweep(&self) {
+        (0..self.shards()).for_each(|index| self.sweep_shard(index));
+    }
+
+    /// Drops the expired states of one shard: `index` modulo [`shards`](Self::shards).
+    ///
+    /// A background task can call this with an increasing number to release memory without new keys, one shard at a time.
+    pub fn sweep_shard(&self, index: usize) {
+        let mut shard = self.shards[index % self.shards.len()].lock();
+        let now_us = shard.time(self.clock.now_us());
+        shard.sweep(now_us, &self.len);
+        drop(shard);
+        if index.is_multiple_of(self.shards.len()) {
+            self.overflow.lock().sweep(now_us, &AtomicUsize::new(usize::MAX));
+        }
+    }
+
+    /// Resets `key` under `rule`. A state shared with other keys beyond `max_keys` stays.
+    pub fn forget(&self, key: BucketKey<'_>, rule: &Rule) {
+        let hash = self.locate(key).key;
+        let mut shard = self.shard_of(hash).lock();
+        if by_algorithm!(rule, rule => forget_one(rule, &mut shard, hash)) {
+            self.len.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Computes the hashes of `key`.
+    #[inline]
+    pub(crate) fn locate(&self, key: BucketKey<'_>) -> KeyLocation {
+        KeyLocation {
+            key: self.hasher.key(key.scope.as_bytes(), key.id),
+            scope: self.hasher.scope(key.scope.as_bytes()),
+        }
+    }
+
+    /// Reads the clock. The wall clock is read only if a rule needs it, since that doubles the cost.
+    #[inline]
+    fn moment<'a>(&self, mut rules: impl Iterator<Item = &'a Rule>) -> Moment {
+        let now_us = self.clock.now_us();
+        let wall_us = if rules.any(Rule::reads_wall_clock) { self.clock.wall_us() } else { 0 };
+        Moment { now_us, wall_us }
+    }
+
+    #[inline]
+    fn shard_of(&self, hash: KeyHash) -> &Shard {
+        &self.shards[hash.shard(self.shards.len())]
+    }
+
+    /// Decides under one rule. Inlined together with the algorithm and the hash, which saves 14 of 58 ns.
+    #[inline(always)]
+    fn decide_one<A>(&self, now: Moment, hash: KeyHash, scope: impl Fn() -> KeyHash, rule: &A, cost: u64) -> RuleVerdict
+    where
+        A: Algorithm,
+        A::State: Stored,
+    {
+        let mut shard = self.shard_of(hash).lock();
+        let now = Moment { now_us: shard.time(now.now_us), ..now };
+        if let Some(state) = shard.table().get_mut(hash) {
+            let (verdict, change) = rule.decide(Some(&*state), now, cost);
+            if let Some(change) = change {
+                *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
+            }
+            return verdict;
+        }
+        // A new key may have been counted in the shared state of its scope. It inherits that state, or its tokens would
+        // be admitted twice.
+        let overflowing = now.now_us < self.overflow_until_us.load(Ordering::Acquire);
+        let inherited = if overflowing { self.overflow.lock().table().get(scope()).cloned() } else { None };
+        let (verdict, change) = rule.decide(inherited.as_ref(), now, cost);
+        self.overflowed.fetch_add((change.is_none() && inherited.is_some()).into(), Ordering::Relaxed);
+        let Some(change) = change else { return verdict };
+        let state = A::apply(inherited, change);
+        match shard.insert(hash, state, now.now_us, &self.len, self.max_keys) {
+            Ok(()) => verdict,
+            Err(_) => self.decide_in_overflow(scope(), rule, now, cost),
+        }
+    }
+
+    /// Decides a request of a key beyond `max_keys`, on the shared state of its scope.
+    #[cold]
+    fn decide_in_overflow<A>(&self, scope: KeyHash, rule: &A, now: Moment, cost: u64) -> RuleVerdict
+    where
+        A: Algorithm,
+        A::State: Stored,
+    {
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        let mut shared = self.overflow.lock();
+        let now = Moment { now_us: shared.time(now.now_us), ..now };
+        let (verdict, change) = rule.decide(shared.table().get(scope), now, cost);
+        if let Some(change) = change {
+            self.write_to_overflow_state::<A>(&mut shared, scope, now, change);
+        }
+        verdict
+    }
+
+    fn write_to_overflow_state<A>(&self, shared: &mut States, scope: KeyHash, now: Moment, change: A::Change)
+    where
+        A: Algorithm,
+        A::State: Stored,
+    {
+        let state = A::apply(shared.table().get(scope).cloned(), change);
+        self.overflow_until_us.fetch_max(state.expires_at_us(), Ordering::Release);
+        shared.table().set(scope, state, now.now_us);
+    }
+}
+
+fn forget_one<A>(_: &A, states: &mut States, hash: KeyHash) -> bool
+where
+    A: Algorithm,
+    A::State: Stored,
+{
+    states.table::<A::State>().forget(hash)
+}
+
+impl Store for MemoryStore {
+    fn decide(&self, checks: &[Check<'_>]) -> Decision {
+        let [Check { key, rule, cost }] = *checks else {
+            let now = self.moment(checks.iter().map(|check| check.rule));
+            let checks: Vec<_> = checks.iter().map(|check| (self.locate(check.key), check.rule, check.cost)).collect();
+            return Decision::Ready(self.decide_all(&checks, now));
+        };
+        // The clock is read first: it takes as long as hashing, and the processor overlaps both.
+        let now = self.moment(std::iter::once(rule));
+        let scope = key.scope.as_bytes();
+        let hash = self.hasher.key(scope, key.id);
+        let verdict = by_algorithm!(rule, rule => self.decide_one(now, hash, || self.hasher.scope(scope), rule, cost));
+        Decision::Ready(verdict.into_verdict(Source::Memory))
+    }
+
+    fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
+        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        by_algorithm!(check.rule, rule => self.settle_one(now, location, rule, check.bounded(more), counted_at_us));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Operations on prepaid quotas besides decisions.
+
+use super::MemoryStore;
+use super::multi::ShardGuards;
+use super::{KeyLocation, Moment};
+use crate::algorithm::quota::QuotaState;
+use crate::key::BucketKey;
+use crate::quota::{self, Withdrawal, WithdrawalError};
+use crate::rule::{Quota, Rule};
+use crate::store::{Check, Decision, Store};
+
+impl MemoryStore {
+    /// Returns the remaining tokens of a quota.
+    #[must_use]
+    pub fn quota_remaining(&self, key: BucketKey<'_>, rule: &Quota) -> u64 {
+        let (mut guards, location, now) = self.lock_quota(key);
+        rule.remaining(self.state::<Quota>(&mut guards, location), now)
+    }
+
+    /// Sets the remaining tokens of a quota to `left` and returns them.
+    pub fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> u64 {
+        self.change_quota(key, rule, |state, now| rule.set(state, now, left))
+    }
+
+    /// Grants `more` tokens to a quota and returns the remaining tokens. A negative grant may leave a debt.
+    pub fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> u64 {
+        self.change_quota(key, rule, |state, now| rule.grant(state, now, more))
+    }
+
+    /// Withdraws from many quotas in order, each independently: the whole amount or nothing.
+    pub fn withdraw_quotas(
+        &self,
+        rule: &Quota,
+        wanted: &[(BucketKey<'_>, u64)],
+    ) -> Vec<Result<Withdrawal, WithdrawalError>> {
+        let rule = Rule::Quota(rule.clone());
+        let withdraw = |&(key, cost): &(BucketKey<'_>, u64)| {
+            quota::validate(key, cost)?;
+            match self.decide(&[Check { key, rule: &rule, cost }]) {
+                Decision::Ready(verdict) => {
+                    quota::outcome(verdict.is_allowed(), cost, verdict.remaining.unwrap_or_default())
+                }
+                Decision::Pending(_) => Err(WithdrawalError::Insufficient { remaining: 0 }),
+            }
+        };
+        wanted.iter().map(withdraw).collect()
+    }
+
+    fn change_quota(
+        &self,
+        key: BucketKey<'_>,
+        rule: &Quota,
+        change: impl FnOnce(Option<&QuotaState>, Moment) -> QuotaState,
+    ) -> u64 {
+        let (mut guards, location, now) = self.lock_quota(key);
+        let state = change(self.state::<Quota>(&mut guards, location), now);
+        self.write::<Quota>(&mut guards, location, now, state);
+        rule.remaining(Some(&state), now)
+    }
+
+    fn lock_quota(&self, key: BucketKey<'_>) -> (ShardGuards<'_>, KeyLocation, Moment) {
+        let now = Moment { now_us: self.clock.now_us(), wall_us: self.clock.wall_us() };
+        let location = self.locate(key);
+        let (guards, now) = self.lock_all(std::iter::once(location), now);
+        (guards, location, now)
+    }
+}

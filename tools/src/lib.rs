@@ -1,0 +1,9 @@
+//! Plots of the limiters' decisions. The binaries of this package draw them and generate load for Redis:
+//!
+//! | Binary | Purpose |
+//! |---|---|
+//! | `plot-limiters` | draws the pictures in `docs/limiters/` |
+//! | `redis-load` | compares ways of calling Redis: throughput, latency, processor time |
+//! | `redis-scripts` | measures processor time and memory of each script |
+
+pub mod plots;
