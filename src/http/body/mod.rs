@@ -172,7 +172,7 @@ impl From<Counted<Body>> for Body {
 impl From<Leased<Body>> for Body {
     fn from(leased: Leased<Body>) -> Self {
         // Without a body the request is over; without a slot there is nothing to give back.
-        if leased.is_end_stream() || !leased.holds() {
+        if leased.is_end_stream() || !leased.has_lease() {
             leased.into_inner()
         } else {
             Kind::Leased(Box::new(leased)).into()
