@@ -198,7 +198,7 @@ impl FaultSet {
         Self(self.0 | other.0)
     }
 
-    /// Returns the faults whose exception or its cause is a `class`, as `Retry` matches them. The package is optional.
+    /// Returns the faults with an exception or cause of the type `class`, as `Retry` matches them. The package is optional.
     ///
     /// Returns [`Self::NONE`] for a class that no fault has.
     #[must_use]
@@ -208,7 +208,7 @@ impl FaultSet {
         })
     }
 
-    /// Returns the faults whose exception is a `class`, causes excluded, as resilience4j matches them.
+    /// Returns the faults with an exception of the type `class`, causes excluded, as resilience4j matches them.
     #[must_use]
     pub fn of_class_excluding_causes(class: &str) -> Self {
         Self::matching(|fault| fault.lineage().iter().any(|known| is_named(known, class)))

@@ -12,7 +12,7 @@ pub enum TokenError {
     /// Its `alg` is not in the list.
     #[error("`alg` is not accepted")]
     Algorithm,
-    /// It has a `crit` header, whose extensions are not supported (RFC 7515 §4.1.11).
+    /// It has a `crit` header: critical extensions are not supported (RFC 7515 §4.1.11).
     #[error("`crit` header is not supported")]
     Critical,
     /// No key has the name in its `kid`.

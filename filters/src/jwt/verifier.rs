@@ -36,7 +36,7 @@ struct Current {
     rejected: Cache<TokenError>,
 }
 
-/// Claims of a token whose signature, issuer and audience were verified.
+/// Claims of a token with verified signature, issuer and audience.
 #[derive(Debug)]
 pub struct Claims {
     claims: Map<String, Value>,

@@ -23,11 +23,15 @@ pub struct RequestHead<'a> {
 
 /// Function that writes a key id. Returns `None` if the request has none.
 #[derive(Clone)]
-pub(super) struct KeyFn(Arc<dyn Fn(RequestHead<'_>, &mut KeyBuf) -> Option<()> + Send + Sync>);
+pub(super) struct KeyFn(Arc<WriteKey>);
+
+type WriteKey = dyn Fn(RequestHead<'_>, &mut KeyBuf) -> Option<()> + Send + Sync;
 
 /// Function that returns the client's address.
 #[derive(Clone)]
-pub(super) struct AddressFn(Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>);
+pub(super) struct AddressFn(Arc<ReadAddress>);
+
+type ReadAddress = dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync;
 
 // === impl RequestHead ===
 

@@ -17,8 +17,8 @@
 //!
 //! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
 //!
-//! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. A request
-//! whose value is missing or empty has no key id; the limiter's empty-key rule applies to it.
+//! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. If
+//! the value is missing or empty, the request has no key id, and the limiter's empty-key rule applies to it.
 //!
 //! Two differences from Spring: there, empty strings share one bucket, and the literal `____EMPTY_KEY__` counts as
 //! missing, which lets a client opt out. Here, that literal is a key like any other.

@@ -1,4 +1,4 @@
-//! Reply whose headers and body are rendered at load.
+//! Reply with headers and body rendered at load.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};

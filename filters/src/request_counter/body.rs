@@ -1,4 +1,4 @@
-//! Body whose bytes are counted.
+//! Body that counts its bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use super::tally::Tally;
 
 pin_project! {
-    /// Body whose data bytes are counted as they are polled, without framing and trailers.
+    /// Body that counts its data bytes as they are polled, without framing and trailers.
     #[derive(Debug)]
     pub struct Counted<B> {
         #[pin]

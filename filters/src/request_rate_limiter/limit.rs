@@ -43,7 +43,7 @@ pub struct Plans {
     pub resolver: PlanResolver,
     /// The sets. A client that changes its plan keeps the usage of rules with the same scope in both sets.
     pub sets: Vec<(Arc<str>, Vec<Limit>)>,
-    /// The plan of requests whose plan is missing or unknown; `None` for [`RuleSets::default`].
+    /// The plan of requests without a known plan; `None` for [`RuleSets::default`].
     pub default: Option<Arc<str>>,
 }
 

@@ -21,7 +21,7 @@ use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny");
 
 impl Limiter {
-    /// Returns the reservations whose cost is known only later.
+    /// Returns the reservations with a cost that is known only later.
     pub(super) fn reservations(self: &Arc<Self>, check_set: &CheckSet, verdict: &Verdict) -> Vec<Reservation> {
         self.reservations_where(check_set, verdict, |check| check.settles)
     }

@@ -34,7 +34,7 @@ pub struct ResponseMeter(pub(super) Meter);
 pub(super) struct Meter(Arc<[Reservation]>);
 
 pin_project! {
-    /// Body whose bytes are charged when it ends or is dropped.
+    /// Body that charges its bytes when it ends or is dropped.
     pub struct Metered<B> {
         #[pin]
         inner: B,
@@ -65,7 +65,7 @@ impl Reservation {
 }
 
 impl Meter {
-    /// Takes the reservations whose cost is metered by `is_metered`; the others stay.
+    /// Takes the reservations with a cost for which `is_metered` holds; the others stay.
     pub(super) fn take(reservations: &mut Vec<Reservation>, is_metered: impl Fn(&Cost) -> bool) -> Option<Self> {
         let (metered, rest): (Vec<_>, Vec<_>) = reservations.drain(..).partition(|each| is_metered(each.cost()));
         *reservations = rest;
