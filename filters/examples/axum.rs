@@ -22,7 +22,7 @@ fn app() -> Result<Router, Box<dyn Error>> {
     Ok(Router::new().route("/", get(|| async { "hello\n" })).layer(limiter))
 }
 
-async fn serve(listener: tokio::net::TcpListener) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn serve(listener: tokio::net::TcpListener) -> Result<(), Box<dyn Error>> {
     Ok(axum::serve(listener, app()?.into_make_service_with_connect_info::<SocketAddr>()).await?)
 }
 

@@ -43,7 +43,7 @@ fn layers_in_source() -> BTreeSet<String> {
     for file in files {
         for line in fs::read_to_string(file).unwrap().lines().filter(|line| line.starts_with("impl")) {
             if let Some((_, name)) = line.split_once("Layer<S> for ") {
-                layers.insert(name.trim_end_matches(['{', ' ']).to_owned());
+                layers.insert(name.split(['<', ' ', '{']).next().unwrap_or_default().to_owned());
             }
         }
     }

@@ -181,6 +181,7 @@ fn a_function_resolves_keys_from_the_head_and_its_extensions() {
 
 #[test]
 fn addresses_come_from_any_extension() {
+    #[derive(Clone)]
     struct ConnectInfo(std::net::SocketAddr);
     let resolver = KeyResolver::ip_from(|info: &ConnectInfo| info.0.ip());
     let mut request = Request::new(());
