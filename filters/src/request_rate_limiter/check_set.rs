@@ -16,6 +16,7 @@ use tollgate_limiter::store::{Check, Decision, MAX_CHECKS};
 use tollgate_limiter::verdict::Verdict;
 
 /// Rules of one set that were checked, in the order of the checks.
+#[derive(Default)]
 pub(super) struct CheckSet {
     /// Position of the rule set in the limiter.
     pub(super) set: u16,

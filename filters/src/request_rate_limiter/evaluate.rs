@@ -44,11 +44,12 @@ impl Limiter {
     /// Continues [`verify`](Self::verify) with the store's verdict.
     pub(super) fn resume<B, R: From<Bytes>>(
         self: &Arc<Self>,
-        pending: PendingVerdict,
+        pending: &mut PendingVerdict,
         verdict: Verdict,
         request: &Request<B>,
     ) -> Action<R> {
-        self.conclude(pending.check_set, pending.stage, verdict, pending.report, request)
+        let (check_set, report) = (std::mem::take(&mut pending.check_set), pending.report.take());
+        self.conclude(check_set, pending.stage, verdict, report, request)
     }
 
     #[inline]

@@ -55,12 +55,6 @@ pub(super) enum Awaited {
     Verdict(PendingVerdict),
 }
 
-/// Result of an [`Awaited`].
-enum Resolved {
-    Plan(Option<Arc<str>>),
-    Verdict(tollgate_limiter::verdict::Verdict),
-}
-
 // === impl ResponseFuture ===
 
 impl<S, B, R> ResponseFuture<S, B>
@@ -178,9 +172,9 @@ where
                 }
                 StateProj::Waiting { waiting } => {
                     let Some(request) = waiting.as_mut() else { return Poll::Pending };
-                    let resolved = ready!(request.awaited.poll(cx));
+                    let action = ready!(request.poll_action(cx));
                     let Some(request) = waiting.take() else { return Poll::Pending };
-                    request.resume(resolved)
+                    request.resume(action)
                 }
                 StateProj::Pacing { paced } => {
                     let Some(held) = ready!(paced.poll(cx)) else { return Poll::Pending };
@@ -194,28 +188,28 @@ where
     }
 }
 
-impl Awaited {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Resolved> {
-        match self {
-            Self::Plan(plan) => plan.as_mut().poll(cx).map(Resolved::Plan),
-            Self::Verdict(pending) => pending.verdict.as_mut().poll(cx).map(Resolved::Verdict),
-        }
-    }
-}
-
 impl<S, B, R> Waiting<S, B>
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
-    fn resume(self, resolved: Resolved) -> State<S, B> {
-        let Self { awaited, mut inner, mut overflow, request, limiter } = self;
-        let action = match (awaited, resolved) {
-            (Awaited::Verdict(pending), Resolved::Verdict(verdict)) => limiter.resume(pending, verdict, &request),
-            (_, Resolved::Plan(plan)) => limiter.verify_planned(plan.as_deref(), &request),
-            // Never happens: a plan future resolves to no verdict.
-            (Awaited::Plan(_), Resolved::Verdict(_)) => limiter.verify_planned(None, &request),
-        };
+    /// Waits for the plan or the verdict, and returns the next action.
+    fn poll_action(&mut self, cx: &mut Context<'_>) -> Poll<Action<R>> {
+        Poll::Ready(match &mut self.awaited {
+            Awaited::Plan(plan) => {
+                let plan = ready!(plan.as_mut().poll(cx));
+                self.limiter.verify_planned(plan.as_deref(), &self.request)
+            }
+            Awaited::Verdict(pending) => {
+                let verdict = ready!(pending.verdict.as_mut().poll(cx));
+                self.limiter.resume(pending, verdict, &self.request)
+            }
+        })
+    }
+
+    /// Executes the action that followed the wait.
+    fn resume(self, action: Action<R>) -> State<S, B> {
+        let Self { mut inner, mut overflow, request, limiter, .. } = self;
         match execute(action, &mut inner, overflow.as_mut(), request, &limiter) {
             Next::State(state) => state,
             Next::Pace(delay, report, request) => State::pacing(delay, HeldRequest { inner, request, report, limiter }),
