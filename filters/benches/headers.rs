@@ -1,4 +1,4 @@
-//! What a verdict costs on the way out: the headers of a response that passes, and a whole denial.
+//! Cost of a verdict on the response: the headers of an allowed response, and a whole denial.
 //! `cargo bench -p tollgate-filters --bench headers`
 
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
-use tollgate_filters::headers::{Described, HeaderNames, RateLimitHeaders};
+use tollgate_filters::headers::{HeaderNames, NamedRule, RateLimitHeaders};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 use tollgate_limiter::rule::{Rule, TokenBucket};
@@ -22,9 +22,10 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, service_fn};
 
-struct Says(Verdict);
+/// Store that always gives the same verdict.
+struct Fixed(Verdict);
 
-impl Store for Says {
+impl Store for Fixed {
     fn decide(&self, _: &[Check<'_>]) -> Decision {
         Decision::Ready(self.0.clone())
     }
@@ -42,8 +43,8 @@ fn bucket(burst: u64) -> Rule {
 }
 
 fn headers(c: &mut Criterion) {
-    let described = [Described { name: "orders", rule: &bucket(2_000), cost: 1 }];
-    let headers = RateLimitHeaders::new(HeaderNames::default(), &described);
+    let rules = [NamedRule { name: "orders", rule: &bucket(2_000), cost: 1 }];
+    let headers = RateLimitHeaders::new(HeaderNames::default(), &rules);
     for remaining in [17, 1_999] {
         let verdict = verdict(Outcome::Allowed, remaining);
         c.bench_function(&format!("append, {remaining} remaining"), |b| {
@@ -61,7 +62,7 @@ fn replies(c: &mut Criterion) {
     for (name, outcome) in [("allowed", Outcome::Allowed), ("denied", denied)] {
         let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
         let rule = bucket(20);
-        let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Says(verdict(outcome, 0))));
+        let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Fixed(verdict(outcome, 0))));
         let mut service = layer.layer(service_fn(|_: Request<()>| {
             std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }));

@@ -1,4 +1,4 @@
-//! What outer layers know about a request and filters need: one typed extension, inserted once a request.
+//! Request and response extensions that filters share with the layers around them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,92 +8,99 @@ use parking_lot::Mutex;
 
 use tollgate_limiter::verdict::{Source, Verdict};
 
-/// Facts about a request that its head does not carry. Insert it into the request's extensions before the first
-/// filter runs; a filter that finds none treats every fact as unknown.
+/// Facts about a request that its head does not carry.
+///
+/// Insert it into the request's extensions before the first filter runs. Without it, filters treat every fact as
+/// unknown.
 #[derive(Clone, Debug, Default)]
 pub struct RequestContext {
-    /// The client's address: the TCP peer, or what a trusted proxy says of it. Never taken from an untrusted header.
+    /// The client's address: the TCP peer, or the address that a trusted proxy reports. Never from an untrusted header.
     pub client_ip: Option<IpAddr>,
     /// The id of the matched route.
     pub route_id: Option<Arc<str>>,
-    /// The user that an authenticating filter established, empty until one exists.
+    /// The user that an authenticating filter established.
     pub principal: Option<Arc<str>>,
-    /// URI template variables of the matched `Path` and `Host` patterns, in pattern order; a later one of the same name wins.
+    /// URI template variables of the matched `Path` and `Host` patterns, in pattern order. Of equal names, the last wins.
     pub variables: Vec<(Arc<str>, String)>,
-    /// Send the client's own `Host` upstream instead of the target's authority (`PreserveHostHeader`).
+    /// Sends the client's own `Host` upstream instead of the target's authority (`PreserveHostHeader`).
     pub preserve_host: bool,
-    /// `PrefixPath` applies once a request: set by the first one.
+    /// True if a `PrefixPath` was applied: it applies once per request.
     pub path_prefixed: bool,
 }
 
 impl RequestContext {
-    /// The value of the URI template variable `name`, percent-encoded as it stood in the path.
+    /// Returns the value of the URI template variable `name`, percent-encoded as in the path.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(n, _)| &**n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Where a request goes instead of its route's target: the whole URI, absolute, `http` or `https`, path and query
-/// included (`SetRequestUri`, `RequestHeaderToRequestUri`). Put into the request's extensions for whoever forwards.
+/// Absolute `http` or `https` URI that replaces the route's target, path and query included.
+///
+/// A request extension for the forwarding service, set by `SetRequestUri` and `RequestHeaderToRequestUri`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUri(pub Uri);
 
-/// Marks a request that a limiter has turned elsewhere (`on-limit`), which happens to it once. Put into the request's
-/// extensions.
+/// Request extension: a limiter rerouted this request (`on-limit`), which happens at most once per request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;
 
-/// Marks a response that a filter or the gateway made itself: a denial, a redirect, an upstream failure. Such a
-/// response is final, as Spring's committed responses are: filters that work on responses and stand outside of the
-/// one that made it (status, header edits) leave it alone. Put into the response's extensions.
+/// Response extension: a filter or the gateway made this response itself, such as a denial, a redirect or a 502.
+///
+/// Such a response is final, like Spring's committed responses: filters further out do not edit its status or headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalReply {
-    /// Why, in one kebab-case word for logs and metrics: `rate-limited`, `redirect` …
+    /// The reason, one kebab-case word for logs and metrics: `rate-limited`, `redirect` …
     pub reason: &'static str,
 }
 
 impl LocalReply {
-    /// Whether `response` was made here rather than by an upstream.
+    /// True if `response` was made here rather than by an upstream.
     #[must_use]
     pub fn marks<B>(response: &http::Response<B>) -> bool {
         response.extensions().get::<Self>().is_some()
     }
 }
 
-/// Where earlier attempts at one request went, so that the next can go elsewhere. Who repeats requests puts it into their
-/// extensions; who chooses an endpoint avoids those that it knows, while another lives, and notes its choice.
+/// Endpoints of earlier attempts at one request, so that the next attempt can avoid them.
+///
+/// A retrying layer inserts it into the request's extensions. The load balancer records its choice in it, and avoids
+/// recorded endpoints while another one is healthy.
 #[derive(Clone, Debug, Default)]
 pub struct Attempts(Arc<Mutex<Vec<u64>>>);
 
 impl Attempts {
-    /// Notes that an attempt goes to `endpoint`, by any number that tells endpoints apart.
+    /// Records an attempt at `endpoint`, any number that identifies the endpoint.
     pub fn note(&self, endpoint: u64) {
         self.0.lock().push(endpoint);
     }
 
-    /// Whether an attempt went to `endpoint`.
+    /// True if an attempt went to `endpoint`.
     #[must_use]
     pub fn tried(&self, endpoint: u64) -> bool {
         self.0.lock().contains(&endpoint)
     }
 }
 
-/// Marks a request that asks to leave HTTP, whose `Upgrade` field stands no longer in its head: it is sent once.
+/// Request extension: the client asked for an upgrade, though `Upgrade` was removed from the head. Such a request is
+/// never repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsksToUpgrade;
+pub struct UpgradeRequested;
 
-/// A connection that has left HTTP: what is bound to the request lasts until the tunnel closes, not until its answer has
-/// been sent. Whoever joins the two sides puts it into the 101's extensions.
+/// Upgraded connection, an extension of the 101 response.
+///
+/// Resources bound to the request last until the tunnel closes instead of until the response has been sent. The
+/// service that joins both connections inserts it.
 #[derive(Clone)]
-pub struct Tunnel(Arc<Mutex<Option<Bound>>>);
+pub struct Tunnel(Arc<Mutex<Option<HeldResources>>>);
 
-/// On a response whose request was decided without the store that was to decide.
+/// Response extension: the request was decided without its configured store.
 #[derive(Clone, Copy, Debug)]
 pub struct Degraded;
 
 impl Degraded {
-    /// Marks `response` if `verdict` is such a one.
+    /// Marks `response` if `verdict` came from the fallback.
     pub(crate) fn mark<B>(verdict: &Verdict, response: &mut Response<B>) {
         if verdict.source == Source::Fallback {
             response.extensions_mut().insert(Self);
@@ -101,25 +108,25 @@ impl Degraded {
     }
 }
 
-/// What lasts as long as a tunnel.
-type Bound = Vec<Box<dyn Send>>;
+/// Values that are dropped when a tunnel closes.
+type HeldResources = Vec<Box<dyn Send>>;
 
-/// The open tunnel; dropping it closes the tunnel for all that is bound to it.
+/// Owner of an open tunnel. Dropping it closes the tunnel and drops every resource that the tunnel holds.
 #[derive(Debug)]
 pub struct OpenTunnel(Tunnel);
 
 impl Tunnel {
-    /// A tunnel that is open.
+    /// Opens a tunnel.
     #[must_use]
     pub fn open() -> (Self, OpenTunnel) {
         let tunnel = Self(Arc::new(Mutex::new(Some(Vec::new()))));
         (tunnel.clone(), OpenTunnel(tunnel))
     }
 
-    /// Keeps `bound` until the tunnel closes; drops it at once if it has.
-    pub fn hold(&self, bound: impl Send + 'static) {
+    /// Keeps `resource` until the tunnel closes. If the tunnel is closed already, drops it immediately.
+    pub fn hold(&self, resource: impl Send + 'static) {
         if let Some(held) = &mut *self.0.lock() {
-            held.push(Box::new(bound));
+            held.push(Box::new(resource));
         }
     }
 }
@@ -132,7 +139,7 @@ impl std::fmt::Debug for Tunnel {
 
 impl Drop for OpenTunnel {
     fn drop(&mut self) {
-        // Dropped outside of the lock: what is bound may do anything.
+        // Drops the resources outside the lock: their destructors may run any code.
         let held = self.0.0.lock().take();
         drop(held);
     }
@@ -143,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tunnel_holds_what_is_bound_to_it_until_it_closes() {
+    fn a_tunnel_holds_resources_until_it_closes() {
         let (tunnel, open) = Tunnel::open();
-        let bound = Arc::new(());
-        tunnel.hold(Arc::clone(&bound));
-        assert_eq!(Arc::strong_count(&bound), 2);
+        let resource = Arc::new(());
+        tunnel.hold(Arc::clone(&resource));
+        assert_eq!(Arc::strong_count(&resource), 2);
         drop(open);
-        assert_eq!(Arc::strong_count(&bound), 1);
-        tunnel.hold(Arc::clone(&bound));
-        assert_eq!(Arc::strong_count(&bound), 1, "too late");
+        assert_eq!(Arc::strong_count(&resource), 1);
+        tunnel.hold(Arc::clone(&resource));
+        assert_eq!(Arc::strong_count(&resource), 1, "too late");
     }
 }

@@ -15,7 +15,7 @@
 //! let fallback = service_fn(|request: Request<()>| async move {
 //!     Ok::<_, std::convert::Infallible>(request.headers()["execution-exception-type"].clone())
 //! });
-//! let (execution, root) = Fault::Unreachable.thrown();
+//! let (execution, root) = Fault::Unreachable.exceptions();
 //! let request = Request::builder().extension(FallbackCause { execution, root }).body(())?;
 //! let class = FallbackHeadersLayer::new(HeaderNames::default()).layer(fallback).oneshot(request).await?;
 //! assert_eq!(class, "java.net.ConnectException");

@@ -1,65 +1,65 @@
-//! Why an upstream gave no good answer: what filters tell each other, and what Spring Cloud Gateway would have thrown.
+//! Upstream faults, and the Java exceptions that Spring Cloud Gateway throws for them.
 //!
-//! A [`Fault`] stands in the extensions of the response that a gateway makes of it, beside
-//! [`LocalReply`](crate::context::LocalReply). `Retry`'s `exceptions`, a breaker's `recordExceptions` and what
-//! `FallbackHeaders` sends name Java classes; here is which class stands for which fault.
+//! A gateway that answers for a failed upstream puts the [`Fault`] into the response's extensions, beside
+//! [`LocalReply`](crate::context::LocalReply). `Retry`'s `exceptions`, a breaker's `recordExceptions` and the headers of
+//! `FallbackHeaders` name Java classes. This module maps each fault to its class.
 //!
 //! Sources: `NettyRoutingFilter`, `ReactiveLoadBalancerClientFilter` and `SpringCloudCircuitBreakerFilterFactory` of Spring
 //! Cloud Gateway, `CallNotPermittedException` of resilience4j, and the exceptions of Netty and Reactor Netty that get through.
 
 use std::borrow::Cow;
 
-/// Why there is no good answer from the upstream.
+/// Reason for the lack of a good response from an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// No endpoint can be asked: a load balancer without a healthy one.
+    /// The load balancer has no healthy endpoint.
     NoEndpoint,
-    /// The name has no address.
-    Unresolved,
-    /// Nobody listens, or the way is barred.
+    /// The host name has no address.
+    NameNotResolved,
+    /// The connection was refused, or the network is unreachable.
     Unreachable,
-    /// The connection was not accepted in time.
+    /// The connection was not established in time.
     ConnectTimeout,
     /// The TLS handshake failed.
     Tls,
-    /// The connection broke off before the answer.
-    BrokeOff,
-    /// What came is no answer.
+    /// The connection closed before the response.
+    ConnectionClosed,
+    /// The upstream sent no valid HTTP response.
     Malformed,
-    /// No answer within the response timeout.
+    /// No response within the response timeout.
     ResponseTimeout,
-    /// No answer within the time limit of a circuit breaker.
+    /// No response within the time limit of a circuit breaker.
     TimeLimit,
-    /// An open circuit breaker let the request not through.
+    /// An open circuit breaker rejected the request.
     CircuitOpen,
-    /// An answer, with a status that a circuit breaker counts as a failure.
+    /// A response with a status that a circuit breaker counts as a failure.
     FailureStatus,
 }
 
-/// Any of several faults.
+/// Set of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultSet(u16);
 
-/// An exception, as Spring would have thrown it.
+/// Java exception that Spring Cloud Gateway throws for a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thrown {
-    /// The Java class.
+pub struct JavaException {
+    /// The full class name.
     pub class: &'static str,
-    /// What it says. Nothing about the inside: neither hosts nor addresses.
+    /// The message. It discloses neither hosts nor addresses.
     pub message: Cow<'static, str>,
 }
 
-/// Why a request came to the fallback of a circuit breaker; a request extension, which `FallbackHeaders` reads.
+/// Request extension: the failure that sent a request to a circuit breaker's fallback. `FallbackHeaders` reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FallbackCause {
-    /// What the breaker caught.
-    pub execution: Thrown,
-    /// The first cause of it: the same, where it has none.
-    pub root: Thrown,
+    /// The exception that the breaker caught.
+    pub execution: JavaException,
+    /// Its root cause; the same exception if it has none.
+    pub root: JavaException,
 }
 
-/// The class that is thrown, then those that it extends.
+/// A class, then its superclasses.
 type Lineage = &'static [&'static str];
 
 const NOT_FOUND: &str = "org.springframework.cloud.gateway.support.NotFoundException";
@@ -76,18 +76,19 @@ const CONNECT: &str = "java.net.ConnectException";
 const STATUS: &str = "org.springframework.web.server.ResponseStatusException";
 const ERROR_RESPONSE: &str = "org.springframework.web.ErrorResponseException";
 const NESTED: &str = "org.springframework.core.NestedRuntimeException";
-/// What [`Fault::TimeLimit`] is to whatever stands around the breaker, and the cause of [`Fault::ResponseTimeout`].
+/// The exception that filters around the breaker see for [`Fault::TimeLimit`], and the cause of
+/// [`Fault::ResponseTimeout`].
 const GATEWAY_TIMEOUT: Lineage = &["org.springframework.cloud.gateway.support.TimeoutException", EXCEPTION, THROWABLE];
 
 impl Fault {
-    /// All of them.
+    /// Every fault.
     pub const ALL: [Self; 11] = [
         Self::NoEndpoint,
-        Self::Unresolved,
+        Self::NameNotResolved,
         Self::Unreachable,
         Self::ConnectTimeout,
         Self::Tls,
-        Self::BrokeOff,
+        Self::ConnectionClosed,
         Self::Malformed,
         Self::ResponseTimeout,
         Self::TimeLimit,
@@ -95,11 +96,11 @@ impl Fault {
         Self::FailureStatus,
     ];
 
-    /// What is thrown where it happens.
+    /// Returns the class that is thrown where the fault happens, with its superclasses.
     fn lineage(self) -> Lineage {
         match self {
             Self::NoEndpoint => &[NOT_FOUND, STATUS, ERROR_RESPONSE, NESTED, RUNTIME, EXCEPTION, THROWABLE],
-            Self::Unresolved => &["java.net.UnknownHostException", IO, EXCEPTION, THROWABLE],
+            Self::NameNotResolved => &["java.net.UnknownHostException", IO, EXCEPTION, THROWABLE],
             Self::Unreachable => &[CONNECT, SOCKET, IO, EXCEPTION, THROWABLE],
             Self::ConnectTimeout => {
                 &["io.netty.channel.ConnectTimeoutException", CONNECT, SOCKET, IO, EXCEPTION, THROWABLE]
@@ -107,7 +108,7 @@ impl Fault {
             Self::Tls => {
                 &["javax.net.ssl.SSLHandshakeException", "javax.net.ssl.SSLException", IO, EXCEPTION, THROWABLE]
             }
-            Self::BrokeOff => &["reactor.netty.http.client.PrematureCloseException", IO, EXCEPTION, THROWABLE],
+            Self::ConnectionClosed => &["reactor.netty.http.client.PrematureCloseException", IO, EXCEPTION, THROWABLE],
             Self::Malformed => &[
                 "io.netty.handler.codec.DecoderException",
                 "io.netty.handler.codec.CodecException",
@@ -133,23 +134,30 @@ impl Fault {
         }
     }
 
-    /// What it is besides: its cause, or what becomes of it outside of the breaker.
-    fn also(self) -> Lineage {
+    /// Returns the class of its cause, or of the exception that it becomes outside of the breaker.
+    fn related_classes(self) -> Lineage {
         match self {
             Self::ResponseTimeout | Self::TimeLimit => GATEWAY_TIMEOUT,
             Self::CircuitOpen => &["org.springframework.cloud.gateway.support.ServiceUnavailableException"],
-            _ => &[],
+            Self::NoEndpoint
+            | Self::NameNotResolved
+            | Self::Unreachable
+            | Self::ConnectTimeout
+            | Self::Tls
+            | Self::ConnectionClosed
+            | Self::Malformed
+            | Self::FailureStatus => &[],
         }
     }
 
     fn message(self) -> &'static str {
         match self {
             Self::NoEndpoint => "503 SERVICE_UNAVAILABLE \"Unable to find instance\"",
-            Self::Unresolved => "the name has no address",
+            Self::NameNotResolved => "the name has no address",
             Self::Unreachable => "Connection refused",
             Self::ConnectTimeout => "connection timed out",
             Self::Tls => "the TLS handshake failed",
-            Self::BrokeOff => "Connection prematurely closed BEFORE response",
+            Self::ConnectionClosed => "Connection prematurely closed BEFORE response",
             Self::Malformed => "no valid HTTP response",
             Self::ResponseTimeout => "504 GATEWAY_TIMEOUT",
             Self::TimeLimit => "Did not observe any item or terminal signal within the time limit",
@@ -158,17 +166,17 @@ impl Fault {
         }
     }
 
-    /// The exception, and its root cause: itself where it has none.
+    /// Returns the exception and its root cause, which is the same exception if it has none.
     #[must_use]
-    pub fn thrown(self) -> (Thrown, Thrown) {
-        let thrown = Thrown { class: self.lineage()[0], message: self.message().into() };
+    pub fn exceptions(self) -> (JavaException, JavaException) {
+        let exception = JavaException { class: self.lineage()[0], message: self.message().into() };
         let root = match self {
             Self::ResponseTimeout => {
-                Thrown { class: GATEWAY_TIMEOUT[0], message: "Response took longer than timeout".into() }
+                JavaException { class: GATEWAY_TIMEOUT[0], message: "Response took longer than timeout".into() }
             }
-            _ => thrown.clone(),
+            _ => exception.clone(),
         };
-        (thrown, root)
+        (exception, root)
     }
 }
 
@@ -178,33 +186,36 @@ impl FaultSet {
     /// Every fault.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// Whether `fault` is one of them.
+    /// True if the set contains `fault`.
     #[must_use]
     pub fn contains(self, fault: Fault) -> bool {
         self.0 & (1 << fault as u16) != 0
     }
 
-    /// These and those of `other`.
+    /// Returns the union with `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The faults that are a `class`, itself or by their cause (`Retry` looks at both); its package may be left out.
-    /// [`Self::NONE`] for a class that no fault is.
+    /// Returns the faults with an exception or cause of the type `class`, as `Retry` matches them. The package is optional.
+    ///
+    /// Returns [`Self::NONE`] for a class that no fault has.
     #[must_use]
     pub fn of_class(class: &str) -> Self {
-        Self::where_(|fault| fault.lineage().iter().chain(fault.also()).any(|known| is_called(known, class)))
+        Self::matching(|fault| {
+            fault.lineage().iter().chain(fault.related_classes()).any(|known| is_named(known, class))
+        })
     }
 
-    /// The faults that are a `class` themselves: what resilience4j looks at.
+    /// Returns the faults with an exception of the type `class`, causes excluded, as resilience4j matches them.
     #[must_use]
-    pub fn of_class_itself(class: &str) -> Self {
-        Self::where_(|fault| fault.lineage().iter().any(|known| is_called(known, class)))
+    pub fn of_class_excluding_causes(class: &str) -> Self {
+        Self::matching(|fault| fault.lineage().iter().any(|known| is_named(known, class)))
     }
 
-    fn where_(holds: impl Fn(Fault) -> bool) -> Self {
-        Fault::ALL.into_iter().filter(|fault| holds(*fault)).collect()
+    fn matching(matches: impl Fn(Fault) -> bool) -> Self {
+        Fault::ALL.into_iter().filter(|fault| matches(*fault)).collect()
     }
 }
 
@@ -214,8 +225,8 @@ impl FromIterator<Fault> for FaultSet {
     }
 }
 
-/// Whether the class of the full name `known` may be called `name`: by its full name or by the last part of it.
-fn is_called(known: &str, name: &str) -> bool {
+/// True if `name` is the full class name `known` or its last part.
+fn is_named(known: &str, name: &str) -> bool {
     let part = |separator| known.rsplit(separator).next() == Some(name);
     known == name || part('.') || part('$')
 }
@@ -225,9 +236,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_stands_for_the_faults_that_spring_throws_it_for() {
+    fn a_class_maps_to_the_faults_that_spring_throws_it_for() {
         use Fault::*;
-        let io = vec![Unresolved, Unreachable, ConnectTimeout, Tls, BrokeOff];
+        let io = vec![NameNotResolved, Unreachable, ConnectTimeout, Tls, ConnectionClosed];
         for (class, faults) in [
             ("java.io.IOException", io.clone()),
             ("IOException", io),
@@ -243,14 +254,14 @@ mod tests {
         ] {
             assert_eq!(FaultSet::of_class(class), faults.into_iter().collect(), "{class}");
         }
-        assert_eq!(FaultSet::of_class_itself("TimeoutException"), [TimeLimit].into_iter().collect());
+        assert_eq!(FaultSet::of_class_excluding_causes("TimeoutException"), [TimeLimit].into_iter().collect());
     }
 
     #[test]
-    fn a_response_timeout_is_a_status_with_a_timeout_for_its_cause() {
-        let (thrown, root) = Fault::ResponseTimeout.thrown();
-        assert_eq!(thrown.class, "org.springframework.web.server.ResponseStatusException");
+    fn a_response_timeout_is_a_status_exception_caused_by_a_timeout() {
+        let (exception, root) = Fault::ResponseTimeout.exceptions();
+        assert_eq!(exception.class, "org.springframework.web.server.ResponseStatusException");
         assert_eq!(root.class, "org.springframework.cloud.gateway.support.TimeoutException");
-        assert_eq!(Fault::Unreachable.thrown().0, Fault::Unreachable.thrown().1);
+        assert_eq!(Fault::Unreachable.exceptions().0, Fault::Unreachable.exceptions().1);
     }
 }

@@ -1,31 +1,31 @@
-//! Rate limiting and request filters as [tower] layers.
+//! Rate limiting and request filters as [tower] layers, for any tower or axum service.
 //!
-//! Every layer here works in anyone's tower or axum service: nothing in this crate knows the Tollgate gateway, its
-//! YAML or its server. One layer a file; the limiter behind [`RequestRateLimiterLayer`] has rooms of its own in
-//! [`limiter`].
+//! Each layer is one module behind one cargo feature, and `full` enables all of them.
+//! [`request_rate_limiter`] starts with a limiter in ten lines.
 //!
-//! | Layer | Does | May answer itself |
-//! |---|---|---|
-//! | [`RequestRateLimiterLayer`] | holds each key to one or several rules | 429, 403 without a key or blocked, 503 |
-//! | [`RequestCounterLayer`] | counts use by key, for bills and statistics | never |
-//! | [`ConcurrencyLimiterLayer`] | holds each key to so many requests at once | 429, 403 without a key, 503 |
-//! | [`EditLayer`] | edits paths, queries, headers, targets, a run in one service | 500, 400 where a variable does not fit |
-//! | [`EditLayer`] | edits paths, queries, headers and targets | 500, 400 where a variable does not fit |
-//! | [`RedirectToLayer`] | redirects | always, 3xx |
-//! | [`RequestSizeLayer`] | bounds request bodies, by announcement and by counting | 413 |
-//! | [`SetStatusLayer`] | replaces the upstream's status | never |
-//! | [`SecureHeadersLayer`] | adds headers that make browsers careful | never |
-//! | [`RequestHeaderSizeLayer`] | bounds each request header | 431 |
-//! | [`RemoveJsonAttributesLayer`] | takes attributes out of JSON answers | 500, 502 where it cannot |
-//! | [`LocalResponseCacheLayer`] | keeps answers in memory | what it kept, 304 |
-//! | [`CorsLayer`] | answers preflights, adds `Access-Control-*` | 200, 403 |
-//! | [`RetryLayer`] | repeats requests that failed | never |
-//! | [`CircuitBreakerLayer`] | asks an upstream that fails no more, for a while | 503 open, 504 too late |
-//! | [`FallbackHeadersLayer`] | tells the fallback of a breaker what went wrong | never |
+//! | Layer | Feature | Does | Responds itself |
+//! |---|---|---|---|
+//! | [`RequestRateLimiterLayer`] | `request-rate-limiter` | limits requests per key by one or several rules | 429, 403 without a key or blocked, 503 |
+//! | [`RequestCounterLayer`] | `request-counter` | counts usage per key, for billing and statistics | never |
+//! | [`ConcurrencyLimiterLayer`] | `concurrency-limiter` | limits concurrent requests per key | 429, 403 without a key, 503 |
+//! | [`EditLayer`] | `edit` | edits paths, queries, headers and targets | 400 or 500 if a variable does not fit |
+//! | [`RedirectToLayer`] | `redirect-to` | redirects every request | always, 3xx |
+//! | [`RequestSizeLayer`] | `request-size` | limits the size of request bodies | 413 |
+//! | [`RequestHeaderSizeLayer`] | `request-header-size` | limits the size of each request header | 431 |
+//! | [`SetStatusLayer`] | `set-status` | replaces the status of responses | never |
+//! | [`SecureHeadersLayer`] | `secure-headers` | adds security headers to responses | never |
+//! | [`RemoveJsonAttributesLayer`] | `remove-json-attributes` | removes attributes from JSON responses | 500, 502 for a body that it cannot edit |
+//! | [`LocalResponseCacheLayer`] | `local-response-cache` | caches responses in memory | cached responses, 304 |
+//! | [`CorsLayer`] | `cors` | answers CORS preflights, adds `Access-Control-*` | 200, 403 |
+//! | [`RetryLayer`] | `retry` | repeats failed requests | never |
+//! | [`CircuitBreakerLayer`] | `circuit-breaker` | stops calling a failing upstream for a cool-down period | 503 open, 504 time limit |
+//! | [`FallbackHeadersLayer`] | `fallback-headers` | describes the failure to the fallback of a circuit breaker | never |
 //!
-//! What a filter needs to know of a request beyond its head is in [`context::RequestContext`]. What it answers
-//! itself carries [`context::LocalReply`]. Regular expressions are Java's, as Spring Cloud Gateway writes them:
-//! [`java_regex`].
+//! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
+//! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
+//!
+//! [`context::RequestContext`] carries facts about a request that its head lacks. Responses of a filter itself carry
+//! [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
 //!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer
@@ -34,9 +34,9 @@
 //! [`EditLayer`]: edit::EditLayer
 //! [`RedirectToLayer`]: redirect_to::RedirectToLayer
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
+//! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 //! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
-//! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
 //! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
 //! [`LocalResponseCacheLayer`]: local_response_cache::LocalResponseCacheLayer
 //! [`CorsLayer`]: cors::CorsLayer
@@ -44,27 +44,47 @@
 //! [`CircuitBreakerLayer`]: circuit_breaker::CircuitBreakerLayer
 //! [`FallbackHeadersLayer`]: fallback_headers::FallbackHeadersLayer
 
+// Without `full`, the table above links to absent layers, and shared modules have items that no layer uses.
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links))]
+
+#[cfg(feature = "circuit-breaker")]
 pub mod circuit_breaker;
+#[cfg(feature = "concurrency-limiter")]
 pub mod concurrency_limiter;
 pub mod context;
+mod cookie;
+#[cfg(feature = "cors")]
 pub mod cors;
+#[cfg(feature = "edit")]
 pub mod edit;
+#[cfg(feature = "fallback-headers")]
 pub mod fallback_headers;
 pub mod fault;
 pub mod headers;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;
+#[cfg(feature = "local-response-cache")]
 pub mod local_response_cache;
 mod percent;
+#[cfg(feature = "redirect-to")]
 pub mod redirect_to;
+#[cfg(feature = "remove-json-attributes")]
 pub mod remove_json_attributes;
+#[cfg(any(feature = "circuit-breaker", feature = "retry"))]
 pub mod replay;
 pub mod reply;
+#[cfg(feature = "request-counter")]
 pub mod request_counter;
+#[cfg(feature = "request-header-size")]
 pub mod request_header_size;
+#[cfg(feature = "request-rate-limiter")]
 pub mod request_rate_limiter;
+#[cfg(feature = "request-size")]
 pub mod request_size;
+#[cfg(feature = "retry")]
 pub mod retry;
+#[cfg(feature = "secure-headers")]
 pub mod secure_headers;
+#[cfg(feature = "set-status")]
 pub mod set_status;

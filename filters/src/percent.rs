@@ -1,54 +1,61 @@
-//! Percent-encoding (RFC 3986 §2.1), as far as filters need it.
+//! Percent-encoding (RFC 3986 §2.1) for the parts of a URI that filters read and write.
 
-/// The bytes that `text` stands for. A `%` without two hex digits behind it stands for itself; `plus_is_space` also
-/// reads `+` as a space, as query strings do.
+#[cfg(feature = "edit")]
+pub(crate) use self::encode::{encode_path, encode_query, encode_strictly};
+use percent_encoding::percent_decode;
+
+/// Decodes `text`. A `%` without two hex digits after it stays; `plus_is_space` also reads `+` as a space, as query
+/// strings do.
 pub(crate) fn decode(text: &[u8], plus_is_space: bool) -> impl Iterator<Item = u8> + '_ {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (&first, tail) = rest.split_first()?;
-        if first == b'%'
-            && let [high, low, after @ ..] = tail
-            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
-        {
-            rest = after;
-            return Some(high << 4 | low);
-        }
-        rest = tail;
-        Some(if plus_is_space && first == b'+' { b' ' } else { first })
-    })
+    let parts = text.split(move |byte| plus_is_space && *byte == b'+').enumerate();
+    parts.flat_map(|(index, part)| (index > 0).then_some(b' ').into_iter().chain(percent_decode(part)))
 }
 
-/// Appends `text` to `out` with every byte encoded that may not stand in a URI path (RFC 3986 §3.3). Percent signs
-/// stay: the text may be encoded already.
-pub(crate) fn encode_path(text: &str, out: &mut Vec<u8>) {
-    encode_unless(|byte| b"-._~!$&'()*+,;=:@/%".contains(&byte), text.bytes(), out);
-}
+#[cfg(feature = "edit")]
+mod encode {
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// Appends `text` to `out` with every byte encoded that may not stand in a query (RFC 3986 §3.4). Percent signs stay.
-pub(crate) fn encode_query(text: &str, out: &mut Vec<u8>) {
-    encode_unless(|byte| b"-._~!$&'()*+,;=:@/?%".contains(&byte), text.bytes(), out);
-}
+    /// Every byte that is not unreserved (RFC 3986 §2.3).
+    const NOT_UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Appends `bytes` to `out` with every byte encoded that is not unreserved (RFC 3986 §2.3), so that none of them is
-/// more than text wherever in a URI they stand.
-pub(crate) fn encode_strictly(bytes: impl IntoIterator<Item = u8>, out: &mut Vec<u8>) {
-    encode_unless(|byte| b"-._~".contains(&byte), bytes, out);
-}
+    /// Every byte that a path cannot hold (RFC 3986 §3.3), percent signs excepted.
+    const NOT_IN_PATH: AsciiSet = NOT_UNRESERVED
+        .remove(b'!')
+        .remove(b'$')
+        .remove(b'&')
+        .remove(b'\'')
+        .remove(b'(')
+        .remove(b')')
+        .remove(b'*')
+        .remove(b'+')
+        .remove(b',')
+        .remove(b';')
+        .remove(b'=')
+        .remove(b':')
+        .remove(b'@')
+        .remove(b'/')
+        .remove(b'%');
 
-fn encode_unless(stays: impl Fn(u8) -> bool, bytes: impl IntoIterator<Item = u8>, out: &mut Vec<u8>) {
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || stays(byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    /// Every byte that a query cannot hold (RFC 3986 §3.4), percent signs excepted.
+    const NOT_IN_QUERY: AsciiSet = NOT_IN_PATH.remove(b'?');
+
+    /// Appends `text` to `out`, with every byte encoded that a path cannot hold. Percent signs stay: the text may be
+    /// encoded already.
+    pub(crate) fn encode_path(text: &str, out: &mut Vec<u8>) {
+        percent_encode(text.as_bytes(), &NOT_IN_PATH).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+    }
+
+    /// Appends `text` to `out`, with every byte encoded that a query cannot hold. Percent signs stay.
+    pub(crate) fn encode_query(text: &str, out: &mut Vec<u8>) {
+        percent_encode(text.as_bytes(), &NOT_IN_QUERY).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+    }
+
+    /// Appends `bytes` to `out`, with every byte encoded that is not unreserved, so that none of them is a delimiter.
+    pub(crate) fn encode_strictly(bytes: impl IntoIterator<Item = u8>, out: &mut Vec<u8>) {
+        for byte in bytes {
+            percent_encode(&[byte], &NOT_UNRESERVED).for_each(|piece| out.extend_from_slice(piece.as_bytes()));
         }
     }
-}
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -58,17 +65,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_escapes_stand_for_themselves() {
+    fn malformed_escapes_stay_as_they_are() {
         let decoded = |text: &str, plus| String::from_utf8(decode(text.as_bytes(), plus).collect()).unwrap();
         assert_eq!(decoded("a%20b+c", true), "a b c");
         assert_eq!(decoded("a%20b+c", false), "a b+c");
         assert_eq!(decoded("100%", true), "100%");
         assert_eq!(decoded("%zz%4", true), "%zz%4");
+        assert_eq!(decoded("%2B+%2+0", true), "+ %2 0");
         assert_eq!(decoded("%C3%A9", true), "é");
     }
 
+    #[cfg(feature = "edit")]
     #[test]
-    fn what_a_part_of_a_uri_cannot_hold_is_encoded_and_escapes_stay() {
+    fn bytes_that_a_uri_part_cannot_hold_are_encoded_and_escapes_stay() {
         let mut out = Vec::new();
         encode_path("/a b/é?%2F", &mut out);
         assert_eq!(out, b"/a%20b/%C3%A9%3F%2F");

@@ -1,11 +1,15 @@
-//! The layers through their public names, on mock inner services.
+//! Layers through their public API, on mock inner services.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "layers/builder.rs"]
+mod builder;
 #[path = "layers/concurrency_limiter.rs"]
 mod concurrency_limiter;
 #[path = "layers/edit.rs"]
 mod edit;
+#[path = "layers/inner_services.rs"]
+mod inner_services;
 #[path = "layers/key_resolver.rs"]
 mod key_resolver;
 #[path = "layers/pacing.rs"]

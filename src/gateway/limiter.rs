@@ -33,11 +33,11 @@ pub(super) fn limited(
     // One rule alone is named as its buckets are, and its route's first limiter as the route.
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event| match event.rule.and_then(|rule| series.get(rule)) {
-            Some(series) => series.observe(event.finding, event.source),
-            None => whole.observe(event.finding, event.source),
+            Some(series) => series.observe(event.kind, event.source),
+            None => whole.observe(event.kind, event.source),
         },
     ));
-    let layer = if marked { layer } else { layer.unmarked() };
+    let layer = if marked { layer } else { layer.without_local_reply() };
     let any = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner = if any(Cost::meters_requests) { Shared::new(MapRequest::new(inner, meter_request)) } else { inner };
     let metered = any(Cost::meters_responses);

@@ -24,7 +24,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::Instant;
-use tollgate_filters::context::{AsksToUpgrade, Degraded, LocalReply, RequestContext};
+use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
 
 use context::Upgrade;
 use cors::{OverTls, came_over_tls};
@@ -152,7 +152,7 @@ fn identify(
         && generation.tunnels
         && let Some(protocol) = upgrade_of(head.version, &head.headers)
     {
-        head.extensions.insert(AsksToUpgrade);
+        head.extensions.insert(UpgradeRequested);
         head.extensions.insert(Upgrade {
             protocol,
             activity: Arc::clone(&connection.activity),

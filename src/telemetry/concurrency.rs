@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tollgate_filters::request_rate_limiter::Finding;
+use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::concurrency::{LeaseStats, Renewal};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
@@ -43,9 +43,9 @@ impl ConcurrencyMetrics {
     /// Counts a verdict.
     pub fn observe(&self, verdict: &Verdict) {
         let finding = match verdict.outcome {
-            Outcome::Allowed => Finding::Allowed,
-            Outcome::Denied { .. } | Outcome::NeverAdmitted => Finding::Denied,
-            Outcome::StoreUnavailable { .. } => Finding::Unavailable,
+            Outcome::Allowed => VerdictKind::Allowed,
+            Outcome::Denied { .. } | Outcome::NeverAdmitted => VerdictKind::Denied,
+            Outcome::StoreUnavailable { .. } => VerdictKind::Unavailable,
         };
         self.verdicts.observe(finding, Some(verdict.source));
     }

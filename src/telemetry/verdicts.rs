@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use tollgate_filters::request_rate_limiter::Finding;
+use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
 /// One worker's verdicts of one limiter.
@@ -16,7 +16,7 @@ use tollgate_limiter::verdict::Source;
 pub struct LimiterMetrics {
     route: Arc<str>,
     rule: Box<str>,
-    counts: [[AtomicU64; SOURCES.len()]; Finding::ALL.len()],
+    counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
 }
 
 /// Who decided; nobody, where a list of keys said so.
@@ -35,7 +35,7 @@ impl LimiterMetrics {
 
     /// Shows `look` each verdict, who decided, and how often, where that is not never.
     pub(super) fn each(&self, mut look: impl FnMut(&'static str, &'static str, u64)) {
-        for (finding, sources) in Finding::ALL.iter().zip(&self.counts) {
+        for (finding, sources) in VerdictKind::ALL.iter().zip(&self.counts) {
             for (source, count) in SOURCES.iter().zip(sources) {
                 match count.load(Relaxed) {
                     0 => {}
@@ -46,8 +46,8 @@ impl LimiterMetrics {
     }
 
     /// Counts what was found of a request.
-    pub fn observe(&self, finding: Finding, source: Option<Source>) {
-        let which = Finding::ALL.iter().position(|known| *known == finding).unwrap_or(0);
+    pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
+        let which = VerdictKind::ALL.iter().position(|known| *known == finding).unwrap_or(0);
         let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
         // One worker writes: a load and a store do what a locked add would.
         let count = &self.counts[which][source];
@@ -81,7 +81,7 @@ pub(super) fn encode<'m>(
         let labels = [
             ("route", &**route),
             ("rule", &**rule),
-            ("verdict", Finding::ALL[*which].as_str()),
+            ("verdict", VerdictKind::ALL[*which].as_str()),
             ("source", SOURCES[*source].map_or("none", Source::as_str)),
         ];
         ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;

@@ -51,12 +51,12 @@ impl ForwardError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Connect(ConnectError::Resolve(_)) => Fault::Unresolved,
+            Self::Connect(ConnectError::Resolve(_)) => Fault::NameNotResolved,
             Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
             Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
             Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
             Self::Exchange(error) if error.is_parse() => Fault::Malformed,
-            Self::Exchange(_) | Self::Refused(_) => Fault::BrokeOff,
+            Self::Exchange(_) | Self::Refused(_) => Fault::ConnectionClosed,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnaskedUpgrade => Fault::Malformed,

@@ -133,7 +133,7 @@ fn the_keys_of_a_file_are_exchanged_by_a_reload_and_a_broken_file_changes_nothin
     std::fs::write(&path, "{").unwrap();
     gateway.reload(&text);
     assert!(gateway.logged("not reloaded").contains("not reloaded"));
-    gateway.logged("keys.json: it is no JSON: EOF while parsing an object at line 1 column 1");
+    gateway.logged("keys.json: not valid JSON: EOF while parsing an object at line 1 column 1");
     assert_eq!(status(&gateway, &old.token(&sub("b"))), 200);
     std::fs::write(&path, jwks(&[&new])).unwrap();
     gateway.reload(&text);

@@ -11,7 +11,7 @@ use super::Settings;
 use super::breaker::{Breaker, NotPermitted, Permit};
 use super::machine::State;
 use crate::context::LocalReply;
-use crate::fault::{FallbackCause, Fault, Thrown};
+use crate::fault::{FallbackCause, Fault, JavaException};
 use crate::replay::{left_over, mark_received};
 use crate::reply::Reply;
 
@@ -141,10 +141,10 @@ impl Failure {
 
     /// What the fallback is told.
     pub(super) fn cause(&self) -> FallbackCause {
-        let (mut execution, mut root) = self.fault().thrown();
+        let (mut execution, mut root) = self.fault().exceptions();
         if let Some(message) = self.message() {
-            execution = Thrown { message: message.into(), ..execution };
-            root = Thrown { message: execution.message.clone(), ..root };
+            execution = JavaException { message: message.into(), ..execution };
+            root = JavaException { message: execution.message.clone(), ..root };
         }
         FallbackCause { execution, root }
     }

@@ -112,9 +112,9 @@ async fn what_is_answered_without_a_fallback_and_what_counts() {
         ("in time", plain, Waits(999), 200, "upstream", good),
         ("too late cannot be resumed", resuming, Waits(1_001), 504, "Gateway Timeout\n", bad),
         ("without a limit", patient, Waits(3_600_000), 200, "upstream", good),
-        ("a fault that is not recorded", only_timeouts.clone(), Fails(Fault::BrokeOff), 502, "upstream", good),
+        ("a fault that is not recorded", only_timeouts.clone(), Fails(Fault::ConnectionClosed), 502, "upstream", good),
         ("one that is", only_timeouts, Waits(1_001), 504, "Gateway Timeout\n", bad),
-        ("one that is ignored", no_io, Fails(Fault::BrokeOff), 502, "upstream", none),
+        ("one that is ignored", no_io, Fails(Fault::ConnectionClosed), 502, "upstream", none),
     ] {
         let (layer, breaker) = layer(settings);
         let calls = Arc::default();
@@ -131,7 +131,7 @@ async fn what_is_answered_without_a_fallback_and_what_counts() {
 async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
-    let script = &[Fails(Fault::BrokeOff), Fails(Fault::BrokeOff), Answers(200)];
+    let script = &[Fails(Fault::ConnectionClosed), Fails(Fault::ConnectionClosed), Answers(200)];
     let service = layer.layer(upstream(script, &calls));
     for _ in 0..2 {
         assert_eq!(service.clone().oneshot(request("")).await.unwrap().status(), 502);
@@ -152,7 +152,8 @@ async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
 async fn a_trial_that_is_given_up_makes_room_for_another() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
-    let service = layer.layer(upstream(&[Fails(Fault::BrokeOff), Fails(Fault::BrokeOff), Waits(500)], &calls));
+    let service =
+        layer.layer(upstream(&[Fails(Fault::ConnectionClosed), Fails(Fault::ConnectionClosed), Waits(500)], &calls));
     for _ in 0..2 {
         service.clone().oneshot(request("")).await.unwrap();
     }
@@ -193,7 +194,7 @@ async fn the_fallback_is_told_what_went_wrong_and_gets_the_body() {
 async fn a_body_that_cannot_be_sent_again_has_no_fallback_unless_nobody_was_asked() {
     let (seen, calls) = (Arc::default(), Arc::default());
     let (layer, _) = layer(Settings { max_body_bytes: 4, ..Settings::default() });
-    let service = layer.layer_with_fallback(upstream(&[Fails(Fault::BrokeOff)], &calls), fallback(&seen));
+    let service = layer.layer_with_fallback(upstream(&[Fails(Fault::ConnectionClosed)], &calls), fallback(&seen));
     let statuses = [502, 502, 203];
     for status in statuses {
         assert_eq!(service.clone().oneshot(request("hello")).await.unwrap().status(), status);

@@ -1,4 +1,4 @@
-//! A response body that holds its request's slot.
+//! Response body that holds its request's slot.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tollgate_limiter::concurrency::Lease;
 
 pin_project! {
-    /// A body with the slot of its request, which is free when the body has ended, failed or been dropped.
+    /// Body that holds the slot of its request, and frees it when the body has ended, failed or been dropped.
     #[derive(Debug)]
     pub struct Leased<B> {
         #[pin]
@@ -19,17 +19,17 @@ pin_project! {
 }
 
 impl<B> Leased<B> {
-    /// `inner`, which holds `lease`.
+    /// Creates a body that holds `lease`.
     pub fn new(inner: B, lease: Option<Lease>) -> Self {
         Self { inner, lease }
     }
 
-    /// Whether it holds a slot.
-    pub fn holds(&self) -> bool {
+    /// True if it holds a slot.
+    pub fn has_lease(&self) -> bool {
         self.lease.is_some()
     }
 
-    /// The body alone; the slot is free.
+    /// Frees the slot, and returns the inner body.
     pub fn into_inner(self) -> B {
         self.inner
     }
@@ -42,7 +42,7 @@ impl<B: Body> Body for Leased<B> {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
-        // A server need not ask again after the last frame, and may keep the body while it sends it.
+        // A server may stop polling after the last frame, and keep the body while it sends that frame.
         if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
             *this.lease = None;
         }

@@ -1,4 +1,4 @@
-//! The way of one request through the limiter.
+//! Response future of the limiter.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,11 +15,12 @@ use super::limiter::Limiter;
 use crate::context::Tunnel;
 use tollgate_limiter::concurrency::Acquired;
 
-type PendingSlot = Pin<Box<dyn Future<Output = Acquired> + Send>>;
+type SlotFuture = Pin<Box<dyn Future<Output = Acquired> + Send>>;
 
 pin_project! {
-    /// Resolves to the inner service's response, which holds the slot, or to a refusal. Dropping it before that gives the
-    /// slot back, or the question for it up.
+    /// Future of the inner service's response, which holds the slot, or of a refusal.
+    ///
+    /// Dropping it frees the slot, or cancels the call that acquires it.
     pub struct ResponseFuture<S, B, R>
     where
         S: Service<Request<B>>,
@@ -41,9 +42,9 @@ pin_project! {
     }
 }
 
-/// Boxed, so that futures which never wait stay small.
+/// Request that waits for its slot. Boxed, so that futures that never wait stay small.
 struct Waiting<S, B> {
-    slot: PendingSlot,
+    slot: SlotFuture,
     service: S,
     request: Request<B>,
     limiter: Arc<Limiter>,
@@ -63,7 +64,7 @@ where
         Self { state: State::Passing { inner, held } }
     }
 
-    pub(super) fn waiting(slot: PendingSlot, service: S, request: Request<B>, limiter: Arc<Limiter>) -> Self {
+    pub(super) fn waiting(slot: SlotFuture, service: S, request: Request<B>, limiter: Arc<Limiter>) -> Self {
         Self { state: State::Waiting { waiting: Some(Box::new(Waiting { slot, service, request, limiter })) } }
     }
 }
@@ -82,7 +83,7 @@ where
                 StateProj::Refused { response } => {
                     return match response.take() {
                         Some(response) => Poll::Ready(Ok(response.map(|body| Leased::new(body, None)))),
-                        None => Poll::Pending, // polled after it was done
+                        None => Poll::Pending, // polled after completion
                     };
                 }
                 StateProj::Passing { inner, held } => {
@@ -91,10 +92,10 @@ where
                     return Poll::Ready(response.map(|response| hold(response, held)));
                 }
                 StateProj::Waiting { waiting } => {
-                    let Some(asked) = waiting.as_mut() else { return Poll::Pending };
-                    let acquired = ready!(asked.slot.as_mut().poll(cx));
-                    let Some(asked) = waiting.take() else { return Poll::Pending };
-                    let Waiting { mut service, request, limiter, .. } = *asked;
+                    let Some(request) = waiting.as_mut() else { return Poll::Pending };
+                    let acquired = ready!(request.slot.as_mut().poll(cx));
+                    let Some(request) = waiting.take() else { return Poll::Pending };
+                    let Waiting { mut service, request, limiter, .. } = *request;
                     match limiter.refusal(&acquired.verdict, &request) {
                         Some(response) => State::Refused { response: Some(response) },
                         None => State::Passing { inner: service.call(request), held: Some((limiter, acquired)) },
@@ -106,7 +107,7 @@ where
     }
 }
 
-/// Lets the answer hold the slot: its body, or the tunnel that it opens.
+/// Passes the slot to the response: to its body, or to the tunnel that it opens.
 fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) -> Response<Leased<R>> {
     let Some((limiter, Acquired { verdict, mut lease })) = held else {
         return response.map(|body| Leased::new(body, None));

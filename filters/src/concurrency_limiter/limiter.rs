@@ -1,4 +1,4 @@
-//! What all services of one layer share: the store, and everything about answers that is known at load.
+//! State that all services of one layer share.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 
-use super::OnVerdict;
-use super::{HeaderNames, Settings};
+use super::settings::{HeaderNames, Settings};
 use crate::context::Degraded;
-use crate::headers::{DEGRADED, add_in_front, number_value, retry_after_secs};
+use crate::headers::{DEGRADED, number_value, prepend, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
-use crate::reply::{self, Reply};
-use crate::request_rate_limiter::ErrorBody;
+use crate::reply::Reply;
 use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, LeaseStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
-/// A concurrency limiter without the service behind it.
+/// Hook for verdicts, called before the request is forwarded.
+pub type OnVerdict = Arc<dyn Fn(&Verdict) + Send + Sync>;
+
+const TITLE: &str = "Request cannot be satisfied as too many requests are in flight";
+
+/// Concurrency limiter without its inner service.
 #[derive(Clone)]
 pub(super) struct Limiter {
     scope: Arc<str>,
@@ -29,18 +32,18 @@ pub(super) struct Limiter {
     store: Arc<dyn LeaseStore>,
     denied: Reply,
     unavailable: Reply,
-    /// None: a request without a key id passes.
+    /// `None` if a request without a key id passes.
     empty_key: Option<Reply>,
     pub(super) on_verdict: Option<OnVerdict>,
 }
 
-/// What becomes of a request.
-pub(super) enum Answer<R> {
-    /// It has no key id and need not have one.
+/// Decision on a request.
+pub(super) enum Admission<R> {
+    /// The request has no key id and needs none.
     Unlimited,
     Refused(Response<R>),
     Allowed(Acquired),
-    /// The store is being asked.
+    /// The store has not decided yet.
     Pending(Pin<Box<dyn Future<Output = Acquired> + Send>>),
 }
 
@@ -48,27 +51,10 @@ pub(super) enum Answer<R> {
 
 impl Limiter {
     pub(super) fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn LeaseStore>) -> Self {
-        let reply = |status, reason, kind: &str, title, members: &str| match settings.error_body {
-            ErrorBody::Empty => Reply::empty(status, reason),
-            _ => Reply::problem(status, reason, kind, title, members),
-        };
-        // Both problem types: draft-ietf-httpapi-ratelimit-headers, "Problem Types".
-        let denied = reply(
-            settings.status,
-            "concurrency-limited",
-            "https://iana.org/assignments/http-problem-types#quota-exceeded",
-            Some("Request cannot be satisfied as too many are under way"),
-            &format!(r#","violated-policies":[{}]"#, reply::json_string(&scope)),
-        );
-        let unavailable = reply(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "limiter-unavailable",
-            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
-            Some("Request cannot be satisfied due to temporary server capacity constraints"),
-            "",
-        );
-        let empty_key =
-            settings.deny_empty_key.then(|| reply(settings.empty_key_status, "empty-key", "about:blank", None, ""));
+        let body = &settings.error_body;
+        let denied = body.denial(settings.status, "concurrency-limited", TITLE, std::iter::once(&*scope));
+        let unavailable = body.limiter_unavailable();
+        let empty_key = settings.deny_empty_key.then(|| body.refusal(settings.empty_key_status, "empty-key"));
         Self {
             scope,
             limit: number_value(rule.limit()),
@@ -82,25 +68,25 @@ impl Limiter {
         }
     }
 
-    /// Takes a slot, or asks for one.
-    pub(super) fn verify<B, R: From<Bytes>>(&self, request: &Request<B>) -> Answer<R> {
+    /// Acquires a slot, or starts waiting for the store.
+    pub(super) fn verify<B, R: From<Bytes>>(&self, request: &Request<B>) -> Admission<R> {
         let mut buf = KeyBuf::new();
         let Some(id) = self.key_resolver.resolve(request, &mut buf) else {
             return match &self.empty_key {
-                Some(reply) => Answer::Refused(reply.to_response(request)),
-                None => Answer::Unlimited,
+                Some(reply) => Admission::Refused(reply.to_response(request)),
+                None => Admission::Unlimited,
             };
         };
         match self.store.acquire(BucketKey { scope: &self.scope, id }) {
             Acquisition::Ready(acquired) => match self.refusal(&acquired.verdict, request) {
-                Some(response) => Answer::Refused(response),
-                None => Answer::Allowed(acquired),
+                Some(response) => Admission::Refused(response),
+                None => Admission::Allowed(acquired),
             },
-            Acquisition::Pending(acquired) => Answer::Pending(acquired),
+            Acquisition::Pending(acquired) => Admission::Pending(acquired),
         }
     }
 
-    /// Reports `verdict` to the hook, and says no if it does.
+    /// Calls the hook with `verdict`, and returns the refusal if the request is not allowed.
     pub(super) fn refusal<B, R: From<Bytes>>(&self, verdict: &Verdict, request: &Request<B>) -> Option<Response<R>> {
         if let Some(hook) = &self.on_verdict {
             hook(verdict);
@@ -119,7 +105,7 @@ impl Limiter {
         Some(response)
     }
 
-    /// Puts what `verdict` says before what an inner limiter or the upstream says.
+    /// Adds the headers of `verdict` before those of an inner limiter or the upstream.
     pub(super) fn report<B>(&self, verdict: &Verdict, response: &mut Response<B>) {
         Degraded::mark(verdict, response);
         if !self.headers.include {
@@ -127,10 +113,10 @@ impl Limiter {
         }
         let headers = response.headers_mut();
         let remaining = verdict.remaining.map_or(HeaderValue::from_static("-1"), number_value);
-        add_in_front(headers, &self.headers.remaining, remaining);
-        add_in_front(headers, &self.headers.limit, self.limit.clone());
+        prepend(headers, &self.headers.remaining, remaining);
+        prepend(headers, &self.headers.limit, self.limit.clone());
         if verdict.source == Source::Fallback {
-            add_in_front(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
+            prepend(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Denies requests of a key that are more than so many at once.
+//! Limits concurrent requests per key.
 //!
 //! | Outcome | Status | Headers | [`LocalReply`] reason |
 //! |---|---|---|---|
 //! | allowed | the inner service's | `X-Concurrency-Limit`, `X-Concurrency-Remaining` | none |
-//! | every slot is held | [`Settings::status`], 429 | the two, `Retry-After: 1`, `Cache-Control: no-store` | `concurrency-limited` |
-//! | the store cannot be asked, and the rule says to deny | 503 | as denied | `limiter-unavailable` |
+//! | no free slot | [`Settings::status`], 429 | the two, `Retry-After: 1`, `Cache-Control: no-store` | `concurrency-limited` |
+//! | store unavailable, `on-store-failure: deny` | 503 | as denied | `limiter-unavailable` |
 //! | no key id | [`Settings::empty_key_status`], 403, or forwarded unlimited | none | `empty-key` |
 //!
-//! An allowed request holds its slot until the body of its answer has ended, failed or been dropped (the client left),
-//! or until its future is dropped before that. An answer that opens a [`Tunnel`] hands its slot over: a WebSocket is one
-//! request for as long as it is open.
+//! An allowed request holds its slot until the body of its response has ended, failed or been dropped (the client
+//! disconnected), or until its future is dropped. A response that opens a [`Tunnel`] passes its slot to the tunnel: a
+//! WebSocket is one request for as long as it is open.
 //!
-//! `Retry-After` is always a second: nobody knows when somebody's request ends. Clients that ask for JSON get an RFC
-//! 9457 problem, others a line of text, or nothing with [`ErrorBody::Empty`].
+//! `Retry-After` is always one second, since the end of an in-flight request cannot be predicted. Clients that ask for
+//! JSON get an RFC 9457 problem, others a line of text, or no body with [`ErrorBody::Empty`].
 //!
-//! A slot in memory costs two short locks; one in Redis a call before the request and one after it that nobody waits
-//! for, a box and a clone of the inner service. Stand it before what is costly, and outside of what retries.
+//! A slot in memory costs two short locks. A slot in Redis costs a call before the request, a call after it in the
+//! background, a box and a clone of the inner service. Place the limiter before costly filters, and outside of `Retry`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,14 +37,14 @@
 //! let upstream = service_fn(|_: Request<()>| async {
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("a long report")))
 //! });
-//! let ask = || Request::builder().header("x-user", "ada").body(());
+//! let request = || Request::builder().header("x-user", "ada").body(());
 //!
-//! let first = layer.layer(upstream).oneshot(ask()?).await?;
+//! let first = layer.layer(upstream).oneshot(request()?).await?;
 //! assert_eq!(first.headers()["x-concurrency-remaining"], "0");
-//! let second = layer.layer(upstream).oneshot(ask()?).await?;
+//! let second = layer.layer(upstream).oneshot(request()?).await?;
 //! assert_eq!(second.status(), StatusCode::TOO_MANY_REQUESTS);
-//! drop(first); // sent, or given up
-//! assert_eq!(layer.layer(upstream).oneshot(ask()?).await?.status(), StatusCode::OK);
+//! drop(first); // sent, or cancelled
+//! assert_eq!(layer.layer(upstream).oneshot(request()?).await?.status(), StatusCode::OK);
 //! # Ok(())
 //! # }
 //! ```
@@ -55,105 +55,48 @@
 mod body;
 mod future;
 mod limiter;
+mod settings;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{Request, Response};
 use tower::{Layer, Service};
 
 pub use self::body::Leased;
 pub use self::future::ResponseFuture;
-use self::limiter::{Answer, Limiter};
-use crate::key_resolver::KeyResolver;
-use crate::request_rate_limiter::ErrorBody;
+pub use self::limiter::OnVerdict;
+use self::limiter::{Admission, Limiter};
+pub use self::settings::{HeaderNames, Settings};
+pub use crate::reply::ErrorBody;
 use tollgate_limiter::concurrency::{Concurrency, LeaseStore};
-use tollgate_limiter::verdict::Verdict;
 
-/// What a limiter asks of requests and how it answers. The defaults are those of
-/// [`RequestRateLimiter`](crate::request_rate_limiter).
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Whose slots.
-    pub key_resolver: KeyResolver,
-    /// The status of a denial (`status-code`).
-    pub status: StatusCode,
-    /// Whether a request without a key id is refused (`deny-empty-key`); otherwise it passes unlimited.
-    pub deny_empty_key: bool,
-    /// The status of that refusal (`empty-key-status`).
-    pub empty_key_status: StatusCode,
-    /// Names of the headers that report on the slots.
-    pub headers: HeaderNames,
-    /// What refusals have for a body.
-    pub error_body: ErrorBody,
-}
-
-/// The names under which a limiter reports, and whether it does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderNames {
-    /// Whether any of these headers is sent. `Retry-After` is always.
-    pub include: bool,
-    /// Slots of the key.
-    pub limit: HeaderName,
-    /// Slots that were left when the request was decided, `-1` when nobody counted.
-    pub remaining: HeaderName,
-}
-
-/// Puts a [`ConcurrencyLimiter`] before a service. All services of one layer, and all layers of one store and scope,
-/// share their slots.
+/// Layer of [`ConcurrencyLimiter`]. All services of one layer, and all layers of one store and scope, share their slots.
 #[derive(Clone)]
 pub struct ConcurrencyLimiterLayer {
     limiter: Arc<Limiter>,
 }
 
-/// Denies requests that are more than so many at once. See the [module](self).
+/// Service that limits concurrent requests per key. See the [module](self).
 #[derive(Clone)]
 pub struct ConcurrencyLimiter<S> {
     limiter: Arc<Limiter>,
     inner: S,
 }
 
-/// Called with each verdict, before the request goes on.
-pub type OnVerdict = Arc<dyn Fn(&Verdict) + Send + Sync>;
-
-// === impl Settings ===
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            key_resolver: KeyResolver::default(),
-            status: StatusCode::TOO_MANY_REQUESTS,
-            deny_empty_key: true,
-            empty_key_status: StatusCode::FORBIDDEN,
-            headers: HeaderNames::default(),
-            error_body: ErrorBody::default(),
-        }
-    }
-}
-
-// === impl HeaderNames ===
-
-impl Default for HeaderNames {
-    fn default() -> Self {
-        Self {
-            include: true,
-            limit: HeaderName::from_static("x-concurrency-limit"),
-            remaining: HeaderName::from_static("x-concurrency-remaining"),
-        }
-    }
-}
-
 // === impl ConcurrencyLimiterLayer ===
 
 impl ConcurrencyLimiterLayer {
-    /// A limiter that holds every key to `rule`, with its slots in `store`. `scope` tells its slots from those of other
-    /// limiters in the same store, and names the violated policy in problem bodies.
+    /// Creates a limiter of every key by `rule`, with its slots in `store`.
+    ///
+    /// `scope` separates its slots from those of other limiters in the same store, and names the violated policy in
+    /// problem bodies.
     pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn LeaseStore>) -> Self {
         Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
     }
 
-    /// Calls `hook` with each verdict: for metrics. Requests without a key id have no verdict.
+    /// Calls `hook` with each verdict, for metrics. Requests without a key id have no verdict.
     #[must_use]
     pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
         Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
@@ -186,13 +129,13 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.limiter.verify(&request) {
-            Answer::Unlimited => ResponseFuture::passing(self.inner.call(request), None),
-            Answer::Refused(response) => ResponseFuture::refused(response),
-            Answer::Allowed(acquired) => {
+            Admission::Unlimited => ResponseFuture::passing(self.inner.call(request), None),
+            Admission::Refused(response) => ResponseFuture::refused(response),
+            Admission::Allowed(acquired) => {
                 ResponseFuture::passing(self.inner.call(request), Some((Arc::clone(&self.limiter), acquired)))
             }
-            Answer::Pending(acquired) => {
-                // The clone may not be ready; the one that is goes with the request.
+            Admission::Pending(acquired) => {
+                // The clone may not be ready, so the request takes the ready service.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
                 ResponseFuture::waiting(acquired, ready, request, Arc::clone(&self.limiter))

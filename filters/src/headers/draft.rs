@@ -2,10 +2,10 @@
 //!
 //! | Rule | `q` | `w` | `r` | `t` |
 //! |---|---|---|---|---|
-//! | bucket | the burst | seconds in which an empty one fills | whole tokens left | seconds in which so many flow in; for none left, until there is one |
-//! | window, quota | the limit | its seconds, if it ends | what is left | seconds until nothing is spent any more |
+//! | bucket | the burst | seconds until an empty bucket is full | whole tokens left | seconds in which the bucket gains `r` tokens; if `r` is 0, seconds until the next token |
+//! | window, quota | the limit | length in seconds, if it ends | tokens left | seconds until the full limit is available again |
 //!
-//! `t` is rounded up, so `r/t` of a bucket is never more than its rate.
+//! `t` is rounded up, so `r/t` of a bucket never exceeds its rate.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 /// The largest integer of RFC 9651 §3.3.1.
-const MOST: u128 = 999_999_999_999_999;
+const MAX_INTEGER: u128 = 999_999_999_999_999;
 
-/// What a rule's figures mean to a client.
+/// Rule as a client sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// `rate` tokens flow in each `period_us`.
-    Flow { rate: u64, period_us: u64, capacity: u64 },
-    /// `limit` in each `window_us`.
+    /// Gains `rate` tokens every `period_us`, up to `capacity`.
+    Refill { rate: u64, period_us: u64, capacity: u64 },
+    /// Admits `limit` tokens every `window_us`; 0 for a quota without a reset.
     Window { limit: u64, window_us: u64 },
 }
 
-/// A rule as an item of both fields.
+/// Rule as a list item of both fields.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
-    /// Its name as a string of RFC 9651, quotes included.
+    /// The name as a string of RFC 9651, quotes included.
     name: Box<str>,
     shape: Shape,
 }
@@ -39,17 +39,17 @@ impl Shape {
     pub(super) fn of(rule: &Rule) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         match rule {
-            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Self::Flow {
+            Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Self::Refill {
                 rate: bucket.replenish_rate(),
                 period_us: micros(bucket.period()),
                 capacity: bucket.burst_capacity(),
             },
             Rule::LeakyBucket(pace) => {
-                Self::Flow { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
+                Self::Refill { rate: pace.rate(), period_us: micros(pace.period()), capacity: pace.capacity() }
             }
             Rule::FixedWindow(window) => {
-                let lasts = window.calendar().map_or(window.window(), |calendar| calendar.unit().nominal_duration());
-                Self::Window { limit: window.limit(), window_us: micros(lasts) }
+                let length = window.calendar().map_or(window.window(), |calendar| calendar.unit().nominal_duration());
+                Self::Window { limit: window.limit(), window_us: micros(length) }
             }
             Rule::SlidingWindowLog(window) => {
                 Self::Window { limit: window.limit(), window_us: micros(window.window()) }
@@ -66,31 +66,31 @@ impl Shape {
 
     fn quota(self) -> u64 {
         match self {
-            Self::Flow { capacity, .. } => capacity,
+            Self::Refill { capacity, .. } => capacity,
             Self::Window { limit, .. } => limit,
         }
     }
 
     fn window_secs(self) -> u128 {
         match self {
-            Self::Flow { rate, period_us, capacity } => flows_in_secs(capacity, rate, period_us),
+            Self::Refill { rate, period_us, capacity } => refill_secs(capacity, rate, period_us),
             Self::Window { window_us, .. } => secs(window_us.into()),
         }
     }
 
-    /// The seconds in which what is left lasts.
+    /// Returns `t`: the seconds for which the remaining tokens last.
     fn effective_secs(self, answer: &RuleVerdict) -> u128 {
         match self {
-            Self::Flow { rate, period_us, capacity } => match (answer.remaining, answer.outcome) {
+            Self::Refill { rate, period_us, capacity } => match (answer.remaining, answer.outcome) {
                 (0, Outcome::Denied { retry_after }) => secs_of(retry_after).max(1),
-                // The time until the bucket is full, without that for all of its tokens but the first.
+                // The time until the bucket is full, less the time for all tokens but the first.
                 (0, _) => {
                     let rest = u128::from(capacity.saturating_sub(1)) * u128::from(period_us) / u128::from(rate);
                     secs(answer.reset_after.as_micros().saturating_sub(rest)).max(1)
                 }
-                (left, _) => flows_in_secs(left, rate, period_us),
+                (left, _) => refill_secs(left, rate, period_us),
             },
-            // A stock that nothing refills lasts for no time that is known.
+            // A quota without a reset has no known end.
             Self::Window { window_us: 0, .. } => 0,
             Self::Window { window_us, .. } if answer.reset_after.is_zero() => secs(window_us.into()),
             Self::Window { .. } => secs_of(answer.reset_after),
@@ -103,7 +103,7 @@ impl Policy {
         Self { name: string(name).into(), shape: Shape::of(rule) }
     }
 
-    /// The item of `RateLimit-Policy`.
+    /// Writes the item of `RateLimit-Policy`.
     fn write_policy(&self, out: &mut String) {
         // Writing to a String cannot fail.
         let _ = write!(out, "{};q={}", self.name, clamp(self.shape.quota().into()));
@@ -113,7 +113,7 @@ impl Policy {
         }
     }
 
-    /// The item of `RateLimit`.
+    /// Writes the item of `RateLimit`.
     fn write_limit(&self, answer: &RuleVerdict, out: &mut String) {
         let _ = write!(out, "{};r={}", self.name, clamp(answer.remaining.into()));
         match self.shape.effective_secs(answer) {
@@ -123,17 +123,17 @@ impl Policy {
     }
 }
 
-/// The value of `RateLimit-Policy`.
+/// Returns the value of `RateLimit-Policy`.
 pub(super) fn policy_field<'p>(policies: impl Iterator<Item = &'p Policy>) -> Option<HeaderValue> {
     list(policies, |policy, out| policy.write_policy(out))
 }
 
-/// The value of `RateLimit`.
+/// Returns the value of `RateLimit`.
 pub(super) fn limit_field<'p>(items: impl Iterator<Item = (&'p Policy, RuleVerdict)>) -> Option<HeaderValue> {
     list(items, |(policy, answer), out| policy.write_limit(&answer, out))
 }
 
-/// The items with commas between (RFC 9651 §4.1.1).
+/// Joins the items with commas (RFC 9651 §4.1.1).
 fn list<T>(items: impl Iterator<Item = T>, write: impl Fn(T, &mut String)) -> Option<HeaderValue> {
     let mut out = String::with_capacity(64);
     for item in items {
@@ -145,7 +145,7 @@ fn list<T>(items: impl Iterator<Item = T>, write: impl Fn(T, &mut String)) -> Op
     if out.is_empty() { None } else { HeaderValue::try_from(out).ok() }
 }
 
-/// `text` as a string of RFC 9651 §3.3.3. What is not printable ASCII is percent-encoded, since no string may hold it.
+/// Returns `text` as a string of RFC 9651 §3.3.3, which holds printable ASCII only: other bytes are percent-encoded.
 fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -160,8 +160,8 @@ fn string(text: &str) -> String {
     out
 }
 
-/// Seconds in which `tokens` flow in, rounded up.
-fn flows_in_secs(tokens: u64, rate: u64, period_us: u64) -> u128 {
+/// Returns the seconds in which a bucket gains `tokens`, rounded up.
+fn refill_secs(tokens: u64, rate: u64, period_us: u64) -> u128 {
     let micros = u128::from(tokens) * u128::from(period_us);
     micros.div_ceil(u128::from(rate.max(1)) * 1_000_000)
 }
@@ -175,9 +175,8 @@ fn secs_of(time: Duration) -> u128 {
 }
 
 fn clamp(number: u128) -> u128 {
-    number.min(MOST)
+    number.min(MAX_INTEGER)
 }
 
 #[cfg(test)]
-#[path = "draft_tests.rs"]
 mod tests;

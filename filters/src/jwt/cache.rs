@@ -1,25 +1,26 @@
-//! Outcomes of verifying, remembered by the token's SHA-256: bounded, and cheap to ask from several threads.
+//! Bounded cache of verification outcomes by the token's SHA-256, sharded for concurrent access.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-/// A token's SHA-256. Whoever finds two tokens with one of these can forge signatures as well.
+/// SHA-256 of a token. An attacker who finds a collision can forge signatures as well.
 pub(super) type Digest = [u8; 32];
 
-/// Few enough to be small, enough that workers seldom meet.
+/// Few enough to stay small, enough that workers rarely contend for a lock.
 const SHARDS: usize = 16;
 
-/// Outcomes by token. The oldest are dropped, roughly: those that nobody asked for while `capacity` others came.
+/// Outcomes by token. Evicts approximately the least recently used: entries that were not read while `capacity` others
+/// arrived.
 #[derive(Debug)]
 pub(super) struct Cache<T> {
     shards: [Mutex<Shard<T>>; SHARDS],
-    /// Entries of a shard's generation.
-    share: usize,
+    /// Entries per generation of a shard.
+    generation_capacity: usize,
 }
 
-/// Two generations: a full young one becomes the old one, and the old one goes.
+/// Two generations: a full young generation replaces the old one.
 #[derive(Debug)]
 struct Shard<T> {
     young: HashMap<Digest, T>,
@@ -27,10 +28,10 @@ struct Shard<T> {
 }
 
 impl<T: Clone> Cache<T> {
-    /// Holds `capacity` entries at least, and at most twice as many.
+    /// Creates a cache that holds at least `capacity` entries, and at most twice as many.
     pub(super) fn new(capacity: usize) -> Self {
         let shard = |_| Mutex::new(Shard { young: HashMap::new(), old: HashMap::new() });
-        Self { shards: std::array::from_fn(shard), share: capacity.div_ceil(SHARDS).max(1) }
+        Self { shards: std::array::from_fn(shard), generation_capacity: capacity.div_ceil(SHARDS).max(1) }
     }
 
     pub(super) fn get(&self, digest: &Digest) -> Option<T> {
@@ -39,12 +40,12 @@ impl<T: Clone> Cache<T> {
             return Some(found.clone());
         }
         let found = shard.old.remove(digest)?;
-        shard.insert(*digest, found.clone(), self.share);
+        shard.insert(*digest, found.clone(), self.generation_capacity);
         Some(found)
     }
 
     pub(super) fn insert(&self, digest: Digest, outcome: T) {
-        self.shard(&digest).lock().insert(digest, outcome, self.share);
+        self.shard(&digest).lock().insert(digest, outcome, self.generation_capacity);
     }
 
     fn shard(&self, digest: &Digest) -> &Mutex<Shard<T>> {
@@ -58,8 +59,8 @@ impl<T: Clone> Cache<T> {
 }
 
 impl<T> Shard<T> {
-    fn insert(&mut self, digest: Digest, outcome: T, share: usize) {
-        if self.young.len() >= share {
+    fn insert(&mut self, digest: Digest, outcome: T, capacity: usize) {
+        if self.young.len() >= capacity {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(digest, outcome);
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_no_more_than_twice_the_capacity_is_held() {
+    fn read_entries_stay_and_at_most_twice_the_capacity_is_held() {
         let cache = Cache::new(64);
         let wanted = digest(b"wanted");
         cache.insert(wanted, 0);

@@ -1,12 +1,13 @@
-//! What a token claims, and what of it must hold (RFC 7519 §4.1). Pure: the time is an argument.
+//! Claims of a token and their checks (RFC 7519 §4.1). Pure: the time is an argument.
 
 use std::fmt::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::{Refusal, Settings};
+use super::error::TokenError;
+use super::settings::Settings;
 
-/// When a token may be used, in seconds since 1970, leeway included.
+/// Time in which a token may be used, in seconds since 1970, leeway included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lifetime {
     from: f64,
@@ -14,39 +15,39 @@ pub(super) struct Lifetime {
 }
 
 impl Lifetime {
-    /// Whether a token may be used at `now`; "on or after" its `exp` it may not.
-    pub(super) fn check(self, now: f64) -> Result<(), Refusal> {
+    /// Checks that a token may be used at `now`; "on or after" its `exp` it may not.
+    pub(super) fn check(self, now: f64) -> Result<(), TokenError> {
         if now >= self.until {
-            Err(Refusal::Expired)
+            Err(TokenError::Expired)
         } else if now < self.from {
-            Err(Refusal::NotYet)
+            Err(TokenError::NotYet)
         } else {
             Ok(())
         }
     }
 }
 
-/// What holds of `claims` whatever the time, and from when until when they count.
-pub(super) fn examine(claims: &Map<String, Value>, settings: &Settings) -> Result<Lifetime, Refusal> {
+/// Checks every claim that does not depend on the time, and returns the token's lifetime.
+pub(super) fn check(claims: &Map<String, Value>, settings: &Settings) -> Result<Lifetime, TokenError> {
     let accepted = |list: &[String], value: &Value| value.as_str().is_some_and(|text| list.iter().any(|a| a == text));
     if !settings.issuers.is_empty() && !claims.get("iss").is_some_and(|iss| accepted(&settings.issuers, iss)) {
-        return Err(Refusal::Issuer);
+        return Err(TokenError::Issuer);
     }
-    let names_us = |aud: &Value| match aud {
+    let is_intended = |aud: &Value| match aud {
         Value::Array(list) => list.iter().any(|one| accepted(&settings.audiences, one)),
         one => accepted(&settings.audiences, one),
     };
-    if !settings.audiences.is_empty() && !claims.get("aud").is_some_and(names_us) {
-        return Err(Refusal::Audience);
+    if !settings.audiences.is_empty() && !claims.get("aud").is_some_and(is_intended) {
+        return Err(TokenError::Audience);
     }
     let leeway = settings.leeway.as_secs_f64();
-    let time = |name| claims.get(name).map(|time: &Value| time.as_f64().ok_or(Refusal::Times)).transpose();
-    let until = time("exp")?.ok_or(Refusal::Times)? + leeway;
+    let time = |name| claims.get(name).map(|time: &Value| time.as_f64().ok_or(TokenError::Times)).transpose();
+    let until = time("exp")?.ok_or(TokenError::Times)? + leeway;
     let from = time("nbf")?.map_or(f64::NEG_INFINITY, |nbf| nbf - leeway);
     Ok(Lifetime { from, until })
 }
 
-/// The claim called `name`, or the one that its dots lead to where no claim is called so.
+/// Returns the claim `name`. If there is none, reads the dots in `name` as a path of members.
 pub(super) fn find<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c Value> {
     claims.get(name).or_else(|| {
         let mut keys = name.split('.');
@@ -55,7 +56,7 @@ pub(super) fn find<'c>(claims: &'c Map<String, Value>, name: &str) -> Option<&'c
     })
 }
 
-/// Writes a text as it is, a number or a flag as JSON; nothing else can be a key.
+/// Writes a string as it is, a number or boolean as JSON. Returns `None` for other values, which cannot be keys.
 pub(super) fn write(value: &Value, out: &mut impl Write) -> Option<fmt::Result> {
     match value {
         Value::String(text) => Some(out.write_str(text)),

@@ -1,4 +1,4 @@
-//! The keys that tokens are verified with: a JWK Set (RFC 7517 §5).
+//! JWK Set (RFC 7517 §5): the keys that verify tokens.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::cache::{Digest, digest};
 
-/// Keys, each with the algorithms it is made for.
+/// Set of keys, each with the algorithms that it fits.
 #[derive(Clone)]
 pub struct KeySet {
     keys: Vec<Key>,
@@ -17,26 +17,26 @@ pub struct KeySet {
     fingerprint: Digest,
 }
 
-/// Why a text is no key set.
+/// Error of a text that is not a usable key set.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeySetError {
-    /// It is not JSON.
-    #[error("it is no JSON")]
+    /// Not JSON.
+    #[error("not valid JSON")]
     Json(#[from] serde_json::Error),
-    /// It has no list called `keys`.
-    #[error("it is no JWK set: it has no list `keys`")]
+    /// No list `keys`.
+    #[error("not a JWK set: it has no list `keys`")]
     NoKeys,
-    /// It has more keys than anybody would try on a token.
-    #[error("it has {0} keys, at most {MOST_KEYS} are taken")]
+    /// More keys than the limit of 64.
+    #[error("too many keys: {0}, the limit is {MAX_KEYS}")]
     TooMany(usize),
-    /// None of its keys can be used; why each of them cannot.
-    #[error("it has no key to verify with{}", listed(.0))]
+    /// No usable key, with the reason for each key.
+    #[error("no usable key{}", listed(.0))]
     NoneUsable(Vec<String>),
 }
 
-/// A token without `kid` may be tried on every key that fits.
-const MOST_KEYS: usize = 64;
+/// Limit of keys: a token without `kid` is verified with each key that fits.
+const MAX_KEYS: usize = 64;
 
 #[derive(Clone)]
 pub(super) struct Key {
@@ -48,22 +48,24 @@ pub(super) struct Key {
 // === impl KeySet ===
 
 impl KeySet {
-    /// No key: no token counts until the set is replaced.
+    /// Creates an empty set, with which no token is accepted.
     #[must_use]
     pub fn empty() -> Self {
         Self { keys: Vec::new(), unusable: Vec::new(), fingerprint: Digest::default() }
     }
 
-    /// Reads a JWK set. Keys that cannot be used are left out (RFC 7517 §5) and told by [`unusable`](Self::unusable):
-    /// those of other types than RSA (2048 to 8192 bits), EC on P-256 or P-384, Ed25519 and `oct` (at least as long as the hash,
-    /// RFC 7518 §3.2), and those that are not for verifying.
+    /// Parses a JWK set.
+    ///
+    /// Supported are RSA keys (2048 to 8192 bits), EC keys on P-256 or P-384, Ed25519, and `oct` secrets at least as long
+    /// as the hash (RFC 7518 §3.2). Other keys, and keys that are not for verifying, are skipped (RFC 7517 §5);
+    /// [`unusable`](Self::unusable) lists them.
     ///
     /// # Errors
-    /// The text is no JWK set, or no key of it can be used.
+    /// The text is not a JWK set, or none of its keys is usable.
     pub fn parse(text: &[u8]) -> Result<Self, KeySetError> {
         let set: Value = serde_json::from_slice(text)?;
         let list = set.get("keys").and_then(Value::as_array).ok_or(KeySetError::NoKeys)?;
-        if list.len() > MOST_KEYS {
+        if list.len() > MAX_KEYS {
             return Err(KeySetError::TooMany(list.len()));
         }
         let mut keys = Vec::with_capacity(list.len());
@@ -83,40 +85,40 @@ impl KeySet {
         Ok(Self { keys, unusable, fingerprint: digest(text) })
     }
 
-    /// How many keys can be used.
+    /// Returns the number of usable keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key.
+    /// True if there is no usable key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The keys that were left out: which, and why.
+    /// Returns the skipped keys, each with the reason.
     #[must_use]
     pub fn unusable(&self) -> &[String] {
         &self.unusable
     }
 
-    /// Whether a key is made for one of `algorithms`.
+    /// True if a key fits one of `algorithms`.
     #[must_use]
-    pub fn fits_any(&self, algorithms: &[Algorithm]) -> bool {
-        self.keys.iter().any(|key| key.algorithms.iter().any(|made_for| algorithms.contains(made_for)))
+    pub fn supports_any(&self, algorithms: &[Algorithm]) -> bool {
+        self.keys.iter().any(|key| key.algorithms.iter().any(|supported| algorithms.contains(supported)))
     }
 
-    /// Whether it was read from the same text.
+    /// True if both sets were parsed from the same text.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
 
-    pub(super) fn names(&self, kid: &str) -> bool {
+    pub(super) fn has_kid(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))
     }
 
-    /// The keys for a token: those its `kid` names, all without one, in either case only those made for its `alg`.
+    /// Returns the keys for a token: those with its `kid`, or all keys if it has none. Each fits its `alg`.
     pub(super) fn fitting<'k>(&'k self, kid: Option<&'k str>, alg: Algorithm) -> impl Iterator<Item = &'k Key> {
         let fits = move |key: &&Key| (kid.is_none() || key.kid.as_deref() == kid) && key.algorithms.contains(&alg);
         self.keys.iter().filter(fits)
@@ -134,30 +136,31 @@ impl fmt::Debug for KeySet {
 
 impl Key {
     fn new(value: &Value) -> Result<Self, String> {
-        let jwk: Jwk = serde_json::from_value(value.clone()).map_err(|error| format!("cannot be read: {error}"))?;
+        let jwk: Jwk = serde_json::from_value(value.clone()).map_err(|error| format!("is invalid: {error}"))?;
         if !matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature)) {
-            return Err("is not for signatures (`use`)".to_owned());
+            return Err("is not a signature key (`use`)".to_owned());
         }
         if jwk.common.key_operations.as_ref().is_some_and(|operations| !operations.contains(&KeyOperations::Verify)) {
-            return Err("is not for verifying (`key_ops`)".to_owned());
+            return Err("is not for verification (`key_ops`)".to_owned());
         }
         if let AlgorithmParameters::Other(_) = jwk.algorithm {
-            return Err("is of a type or curve that is not supported, or incomplete".to_owned());
+            return Err("has an unsupported type or curve, or lacks a parameter".to_owned());
         }
-        let key = DecodingKey::try_from(&jwk).map_err(|error| format!("cannot be read: {error}"))?;
+        let key = DecodingKey::try_from(&jwk).map_err(|error| format!("is invalid: {error}"))?;
         let mut algorithms = algorithms_for(&jwk.algorithm, &key)?;
         if let Some(alg) = jwk.common.key_algorithm {
-            algorithms.retain(|made_for| Algorithm::try_from(alg).is_ok_and(|alg| alg == *made_for));
+            algorithms.retain(|supported| Algorithm::try_from(alg).is_ok_and(|alg| alg == *supported));
             if algorithms.is_empty() {
-                return Err(format!("is not made for its own `alg`, {alg}"));
+                return Err(format!("does not fit its own `alg`, {alg}"));
             }
         }
         Ok(Self { kid: jwk.common.key_id, algorithms, key })
     }
 }
 
-/// The algorithms that a key of this type and size is made for (RFC 7518 §3.1). This is what keeps a public key from
-/// being taken for a secret.
+/// Returns the algorithms that a key of this type and size fits (RFC 7518 §3.1).
+///
+/// This check prevents a public key from being used as an HMAC secret.
 fn algorithms_for(parameters: &AlgorithmParameters, key: &DecodingKey) -> Result<Vec<Algorithm>, String> {
     use Algorithm::{ES256, ES384, EdDSA, HS256, HS384, HS512, PS256, PS384, PS512, RS256, RS384, RS512};
     let bytes = match key.kind() {
@@ -169,14 +172,14 @@ fn algorithms_for(parameters: &AlgorithmParameters, key: &DecodingKey) -> Result
             let leading = bytes.iter().take_while(|byte| **byte == 0).count();
             let bits = (bytes.len() - leading) * 8;
             if !(2048..=8192).contains(&bits) {
-                return Err(format!("has {bits} bits, 2048 to 8192 are taken"));
+                return Err(format!("has {bits} bits; 2048 to 8192 are supported"));
             }
             Ok(vec![RS256, RS384, RS512, PS256, PS384, PS512])
         }
         AlgorithmParameters::EllipticCurve(ec) => match (&ec.curve, bytes.len()) {
             (EllipticCurve::P256, 65) => Ok(vec![ES256]),
             (EllipticCurve::P384, 97) => Ok(vec![ES384]),
-            _ => Err("is no point of P-256 or P-384".to_owned()),
+            _ => Err("is not a point on P-256 or P-384".to_owned()),
         },
         AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 && bytes.len() == 32 => {
             Ok(vec![EdDSA])
@@ -184,9 +187,9 @@ fn algorithms_for(parameters: &AlgorithmParameters, key: &DecodingKey) -> Result
         AlgorithmParameters::OctetKey(_) => {
             let hashes = [(HS256, 32), (HS384, 48), (HS512, 64)].into_iter();
             let fits: Vec<Algorithm> = hashes.filter(|(_, size)| bytes.len() >= *size).map(|(alg, _)| alg).collect();
-            if fits.is_empty() { Err("is a secret of less than 32 bytes".to_owned()) } else { Ok(fits) }
+            if fits.is_empty() { Err("is a secret shorter than 32 bytes".to_owned()) } else { Ok(fits) }
         }
-        _ => Err("is of a type or curve that is not supported".to_owned()),
+        _ => Err("has an unsupported type or curve".to_owned()),
     }
 }
 

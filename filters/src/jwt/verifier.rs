@@ -1,4 +1,4 @@
-//! From a request to claims that may be believed.
+//! Verification of tokens, with a cache of outcomes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,31 +11,32 @@ use serde_json::{Map, Value};
 
 use super::cache::{Cache, digest};
 use super::claims::{self, Lifetime};
+use super::error::TokenError;
 use super::key_set::KeySet;
-use super::{Refusal, Settings};
+use super::settings::Settings;
 
-/// Longer tokens are refused unread, so that a remembered one has a bound.
-const LONGEST: usize = 16 * 1024;
-/// Tokens that are remembered as good.
-const VERIFIED: usize = 8192;
-/// Tokens that are remembered as bad, apart from the good ones, which a flood of these must not displace.
-const REFUSED: usize = 4096;
+/// Length limit in bytes. Longer tokens are rejected unread, which bounds the cache.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// Cached tokens that were accepted.
+const ACCEPTED_CAPACITY: usize = 8192;
+/// Cached tokens that were rejected. They are kept apart so that a flood of them evicts no accepted token.
+const REJECTED_CAPACITY: usize = 4096;
 
-/// Verifies tokens, each once while it is remembered.
+/// Verifier of tokens, with a cache of outcomes.
 pub struct Verifier {
     settings: Settings,
     current: ArcSwap<Current>,
     on_unknown_key: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// A key set and what was verified with it: they go together.
+/// Key set with the outcomes of verifying with it.
 struct Current {
     keys: Arc<KeySet>,
-    verified: Cache<Arc<Claims>>,
-    refused: Cache<Refusal>,
+    accepted: Cache<Arc<Claims>>,
+    rejected: Cache<TokenError>,
 }
 
-/// The claims of a token whose signature, issuer and audience are in order.
+/// Claims of a token with verified signature, issuer and audience.
 #[derive(Debug)]
 pub struct Claims {
     claims: Map<String, Value>,
@@ -45,7 +46,7 @@ pub struct Claims {
 // === impl Claims ===
 
 impl Claims {
-    /// The claim called `name`; where there is none, `a.b` is the member `b` of the claim `a`.
+    /// Returns the claim `name`. If there is none, `a.b` is the member `b` of the claim `a`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         claims::find(&self.claims, name)
@@ -55,34 +56,35 @@ impl Claims {
 // === impl Verifier ===
 
 impl Verifier {
-    /// Verifies with `keys` by the rules of `settings`.
+    /// Creates a verifier with `keys` and `settings`.
     #[must_use]
     pub fn new(settings: Settings, keys: KeySet) -> Self {
         Self { settings, current: ArcSwap::from_pointee(Current::new(Arc::new(keys))), on_unknown_key: None }
     }
 
-    /// Calls `hook` whenever a token's `kid` names no key: the set may be out of date. It is called on the request's
-    /// way, by anybody who makes up a name, and should do no more than wake somebody.
+    /// Calls `hook` whenever a token's `kid` names no key: the set may be out of date.
+    ///
+    /// Any client can cause the call with an invented `kid`, and the request waits for it. The hook should only wake
+    /// another task.
     #[must_use]
     pub fn on_unknown_key(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_unknown_key = Some(Box::new(hook));
         self
     }
 
-    /// The rules.
+    /// Returns the settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The present key set.
+    /// Returns the current key set.
     #[must_use]
     pub fn keys(&self) -> Arc<KeySet> {
         Arc::clone(&self.current.load().keys)
     }
 
-    /// Verifies with `keys` from now on, and forgets what was verified with others. Returns whether they differ from
-    /// those at hand.
+    /// Replaces the key set and drops the outcomes of the old one. Returns true if the sets differ.
     pub fn replace_keys(&self, keys: Arc<KeySet>) -> bool {
         let differ = !self.current.load().keys.is_same(&keys);
         if differ {
@@ -91,8 +93,9 @@ impl Verifier {
         differ
     }
 
-    /// The text of the claim `name` of the request's token: a text, a number or a flag. Nothing where the request has
-    /// no token that counts, or the token no such claim.
+    /// Returns the claim `name` of the request's token as text: a string, number or boolean.
+    ///
+    /// Returns `None` if the request has no accepted token, or the token has no such claim.
     #[must_use]
     pub fn claim(&self, headers: &HeaderMap, name: &str) -> Option<String> {
         let mut text = String::new();
@@ -100,63 +103,63 @@ impl Verifier {
         Some(text)
     }
 
-    /// The same, written to `out`.
+    /// Writes the claim `name`, as [`claim`](Self::claim) returns it, to `out`.
     pub(crate) fn write_claim(&self, headers: &HeaderMap, name: &str, out: &mut impl fmt::Write) -> Option<()> {
         let token = self.settings.source.token(headers)?;
         match self.verify(token) {
             Ok(claims) => claims::write(claims.get(name)?, out)?.ok(),
-            Err(refusal) => {
-                tracing::debug!(%refusal, "a token does not count");
+            Err(error) => {
+                tracing::debug!(%error, "token rejected");
                 None
             }
         }
     }
 
-    /// The claims of `token`, by the system's clock.
+    /// Verifies `token` at the system's time, and returns its claims.
     ///
     /// # Errors
-    /// Why it does not count.
-    pub fn verify(&self, token: &[u8]) -> Result<Arc<Claims>, Refusal> {
+    /// The token is rejected.
+    pub fn verify(&self, token: &[u8]) -> Result<Arc<Claims>, TokenError> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.verify_at(token, now.as_secs_f64())
     }
 
-    /// The same at `now`, in seconds since 1970.
-    pub(super) fn verify_at(&self, token: &[u8], now: f64) -> Result<Arc<Claims>, Refusal> {
-        if token.len() > LONGEST {
-            return Err(Refusal::Malformed);
+    /// Verifies `token` at `now`, in seconds since 1970.
+    pub(super) fn verify_at(&self, token: &[u8], now: f64) -> Result<Arc<Claims>, TokenError> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(TokenError::Malformed);
         }
-        let claims = self.remembered(token)?;
+        let claims = self.verify_cached(token)?;
         claims.lifetime.check(now)?;
         Ok(claims)
     }
 
-    /// What holds of `token` whatever the time, from memory where it was seen before.
-    fn remembered(&self, token: &[u8]) -> Result<Arc<Claims>, Refusal> {
+    /// Verifies everything about `token` but its times, from the cache if possible.
+    fn verify_cached(&self, token: &[u8]) -> Result<Arc<Claims>, TokenError> {
         let current = self.current.load();
         let digest = digest(token);
-        if let Some(claims) = current.verified.get(&digest) {
+        if let Some(claims) = current.accepted.get(&digest) {
             return Ok(claims);
         }
-        if let Some(refusal) = current.refused.get(&digest) {
-            return Err(refusal);
+        if let Some(error) = current.rejected.get(&digest) {
+            return Err(error);
         }
-        let outcome = examine(token, &current.keys, &self.settings);
+        let outcome = verify_uncached(token, &current.keys, &self.settings);
         match &outcome {
-            Ok(claims) => current.verified.insert(digest, Arc::clone(claims)),
-            // Costs next to nothing to find out again, and each time is a reason to look for new keys.
-            Err(Refusal::UnknownKey) => {
+            Ok(claims) => current.accepted.insert(digest, Arc::clone(claims)),
+            // Not cached: detecting it is cheap, and each occurrence is a reason to look for new keys.
+            Err(TokenError::UnknownKey) => {
                 if let Some(hook) = &self.on_unknown_key {
                     hook();
                 }
             }
-            Err(refusal) => current.refused.insert(digest, *refusal),
+            Err(error) => current.rejected.insert(digest, *error),
         }
         outcome
     }
 }
 
-/// Two verifiers are equal when they are one.
+/// Verifiers are equal if they are the same object.
 impl PartialEq for Verifier {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -175,39 +178,39 @@ impl fmt::Debug for Verifier {
 
 impl Current {
     fn new(keys: Arc<KeySet>) -> Self {
-        Self { keys, verified: Cache::new(VERIFIED), refused: Cache::new(REFUSED) }
+        Self { keys, accepted: Cache::new(ACCEPTED_CAPACITY), rejected: Cache::new(REJECTED_CAPACITY) }
     }
 }
 
-/// Everything about a token but its times.
-fn examine(token: &[u8], keys: &KeySet, settings: &Settings) -> Result<Arc<Claims>, Refusal> {
-    let header = jsonwebtoken::decode_header(token).map_err(|_| Refusal::Malformed)?;
+/// Verifies everything about a token but its times.
+fn verify_uncached(token: &[u8], keys: &KeySet, settings: &Settings) -> Result<Arc<Claims>, TokenError> {
+    let header = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Malformed)?;
     if !settings.algorithms.contains(&header.alg) {
-        return Err(Refusal::Algorithm);
+        return Err(TokenError::Algorithm);
     }
     if header.crit.is_some() {
-        return Err(Refusal::Critical);
+        return Err(TokenError::Critical);
     }
     let kid = header.kid.as_deref();
-    if kid.is_some_and(|kid| !keys.names(kid)) {
-        return Err(Refusal::UnknownKey);
+    if kid.is_some_and(|kid| !keys.has_kid(kid)) {
+        return Err(TokenError::UnknownKey);
     }
-    let signature_alone = signature_alone(header.alg);
-    let mut refusal = Refusal::NoKey;
+    let signature_only = signature_only(header.alg);
+    let mut error = TokenError::NoKey;
     for key in keys.fitting(kid, header.alg) {
-        match jsonwebtoken::decode::<Map<String, Value>>(token, &key.key, &signature_alone) {
+        match jsonwebtoken::decode::<Map<String, Value>>(token, &key.key, &signature_only) {
             Ok(data) => {
-                let lifetime = claims::examine(&data.claims, settings)?;
+                let lifetime = claims::check(&data.claims, settings)?;
                 return Ok(Arc::new(Claims { claims: data.claims, lifetime }));
             }
-            Err(_) => refusal = Refusal::Signature,
+            Err(_) => error = TokenError::Signature,
         }
     }
-    Err(refusal)
+    Err(error)
 }
 
-/// Has the library verify the signature; claims are looked at by [`claims::examine`].
-fn signature_alone(alg: Algorithm) -> Validation {
+/// Makes the library verify the signature only; the claims are checked by [`claims::check`].
+fn signature_only(alg: Algorithm) -> Validation {
     let mut validation = Validation::new(alg);
     validation.required_spec_claims.clear();
     validation.validate_exp = false;

@@ -1,26 +1,26 @@
-//! Where key ids are put together when the request does not hold them in one piece.
+//! Buffer for key ids that are not contiguous in the request.
 
 use std::fmt;
 
-/// Bytes that fit on the stack up to 96, which holds every address, most names and most pairs of them.
+/// Byte buffer that stays on the stack up to 96 bytes: enough for every address, most names and most pairs of them.
 #[derive(Clone, Debug)]
 pub struct KeyBuf {
     inline: [u8; INLINE],
     len: usize,
-    /// Takes everything once the inline part is too small.
+    /// Holds all bytes once they exceed the inline part.
     heap: Vec<u8>,
 }
 
 const INLINE: usize = 96;
 
 impl KeyBuf {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self { inline: [0; INLINE], len: 0, heap: Vec::new() }
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         if self.heap.is_empty() { &self.inline[..self.len] } else { &self.heap }

@@ -180,7 +180,7 @@ mod tests {
         assert!(left_over(&mut denial).is_empty());
         let mut fault = response(&[("x-own", "1")]);
         fault.extensions_mut().insert(LocalReply { reason: "upstream-broken" });
-        fault.extensions_mut().insert(Fault::BrokeOff);
+        fault.extensions_mut().insert(Fault::ConnectionClosed);
         assert_eq!(left_over(&mut fault)["x-own"], "1");
         assert!(left_over(&mut response(&[("x-up", "1")])).is_empty(), "nobody knows whose it is");
     }

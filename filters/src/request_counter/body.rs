@@ -1,4 +1,4 @@
-//! A body whose bytes are counted as they pass.
+//! Body that counts its bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use super::tally::Tally;
 
 pin_project! {
-    /// A body whose bytes are counted as they pass; framing and trailers are not.
+    /// Body that counts its data bytes as they are polled, without framing and trailers.
     #[derive(Debug)]
     pub struct Counted<B> {
         #[pin]
@@ -31,12 +31,12 @@ impl<B> Counted<B> {
         Self { inner, tally, is_response: true }
     }
 
-    /// The body within.
+    /// Returns the inner body.
     pub fn get_ref(&self) -> &B {
         &self.inner
     }
 
-    /// The body within, no longer counted.
+    /// Returns the inner body, which is no longer counted.
     pub fn into_inner(self) -> B {
         self.inner
     }
@@ -67,7 +67,7 @@ impl<B: Body> Body for Counted<B> {
     }
 }
 
-/// Only this body writes the count: a load and a store do what a locked add would.
+/// Adds without an atomic add: only this body writes the count.
 fn add(count: &AtomicU64, bytes: u64) {
     count.store(count.load(Relaxed).saturating_add(bytes), Relaxed);
 }

@@ -1,14 +1,14 @@
-//! Counts use by key: requests, and the bytes of bodies that really passed. Never refuses.
+//! Usage by key: counts requests and the bytes of bodies that were transferred. Never refuses a request.
 //!
-//! A request is counted once, when the last of its two bodies has ended or was dropped: also when the client leaves
-//! halfway, and then with the bytes that had passed by then. It is counted in the period of that moment, under the
-//! status of the answer, or under `none` if the client left before there was one. Requests without a key id are counted
-//! under the empty one. Answers of layers within (a denial, a redirect) count like any other, so stand this one outside
-//! of a limiter to count what was asked for and inside to count what was let through. Bytes of a tunnel (101) are not
-//! seen.
+//! A request is counted once, when the last of its two bodies has ended or was dropped. A client that disconnects is
+//! counted with the bytes up to then. The count belongs to the period of that moment and to the status of the response,
+//! or to `none` if the client disconnected before it. Requests without a key id are counted under the empty id.
 //!
-//! Costs one allocation for what is noted and one for the name; bodies stream through. Where the counts go, how long
-//! they are kept and what may be lost: [`metering`](tollgate_limiter::metering).
+//! Responses of inner layers (a denial, a redirect) count like any other. Outside of a limiter, the layer counts all
+//! requests; inside, the allowed ones. Bytes of a tunnel (101) are not counted.
+//!
+//! A request costs two allocations: its tally and its name. Bodies are streamed. [`metering`](tollgate_limiter::metering)
+//! describes where the counts go, how long they are kept and which counts can be lost.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -64,13 +64,13 @@ use self::tally::Tally;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use tollgate_limiter::metering::Meter;
 
-/// Puts a [`RequestCounter`] before a service.
+/// Layer of [`RequestCounter`].
 #[derive(Clone, Debug)]
 pub struct RequestCounterLayer {
     shared: Arc<Shared>,
 }
 
-/// Counts use by key. See the [module](self).
+/// Service that counts usage by key. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct RequestCounter<S> {
     shared: Arc<Shared>,
@@ -84,7 +84,7 @@ struct Shared {
 }
 
 pin_project! {
-    /// Resolves to the inner service's response, its body counted. Dropping it counts a request without an answer.
+    /// Future of the inner service's response with a counted body. Dropping it counts a request without a response.
     #[derive(Debug)]
     pub struct ResponseFuture<F> {
         #[pin]
@@ -96,7 +96,7 @@ pin_project! {
 // === impl RequestCounterLayer ===
 
 impl RequestCounterLayer {
-    /// Counts with `meter`, under the key ids of `key_resolver`.
+    /// Creates a layer that counts with `meter`, under the key ids of `key_resolver`.
     #[must_use]
     pub fn new(meter: Arc<Meter>, key_resolver: KeyResolver) -> Self {
         Self { shared: Arc::new(Shared { meter, key_resolver }) }
@@ -146,8 +146,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.inner.poll(cx))?;
-        let Some(tally) = this.tally.take() else { return Poll::Pending }; // polled after it was done
-        tally.answered(response.status());
+        let Some(tally) = this.tally.take() else { return Poll::Pending }; // polled after completion
+        tally.set_status(response.status());
         Poll::Ready(Ok(response.map(|body| Counted::response(body, tally))))
     }
 }

@@ -1,4 +1,4 @@
-//! What is noted of one request.
+//! Counts of one request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
@@ -7,13 +7,13 @@ use http::{Method, StatusCode};
 
 use tollgate_limiter::metering::{Counts, Meter, UsageName};
 
-/// What is noted of one request, held by both its bodies. Counted when the last of them lets go of it.
+/// Counts of one request, shared by both its bodies. Dropping the last reference adds them to the meter.
 #[derive(Debug)]
 pub(super) struct Tally {
     meter: Arc<Meter>,
     name: Option<UsageName>,
     method: &'static str,
-    /// 0 while there is no answer.
+    /// 0 before the response.
     status: AtomicU16,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
@@ -22,10 +22,10 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new(meter: Arc<Meter>, name: UsageName, method: &Method) -> Self {
         let (status, bytes_in, bytes_out) = Default::default();
-        Self { meter, name: Some(name), method: word(method), status, bytes_in, bytes_out }
+        Self { meter, name: Some(name), method: method_label(method), status, bytes_in, bytes_out }
     }
 
-    pub(super) fn answered(&self, status: StatusCode) {
+    pub(super) fn set_status(&self, status: StatusCode) {
         self.status.store(status.as_u16(), Relaxed);
     }
 }
@@ -38,8 +38,8 @@ impl Drop for Tally {
     }
 }
 
-/// The method's name. Any token is a method (RFC 9110 §9.1) and a client may invent them: those share one.
-fn word(method: &Method) -> &'static str {
+/// Returns the method's name, `OTHER` for unknown methods: clients may invent any token (RFC 9110 §9.1).
+fn method_label(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
 }

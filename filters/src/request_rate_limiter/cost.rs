@@ -1,48 +1,48 @@
-//! How many tokens a request takes, and when that is known.
+//! Cost of a request in tokens.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Request};
 
-use tollgate_limiter::rule::MAX_SAFE_INTEGER;
+use tollgate_limiter::rule::MAX_SAFE_INTEGER as MAX_TOKENS;
 
-/// What a request takes.
+/// Cost of a request in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Where the number comes from.
+    /// The source of the number.
     pub source: CostSource,
-    /// Tokens taken where it comes from nowhere, and before it is known (`requested-tokens`).
+    /// The cost if the source gives none, and the reservation before the source is known (`requested-tokens`).
     pub tokens: u64,
-    /// The most that a request takes, whatever the source says (`max-cost`).
-    pub most: u64,
+    /// Upper bound of the cost, whatever the source says (`max-cost`).
+    pub max: u64,
 }
 
-/// Where a request's cost comes from.
+/// Source of a request's cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CostSource {
     /// [`Cost::tokens`] for every request.
     #[default]
     Fixed,
-    /// A field of the request.
+    /// A header field of the request.
     RequestHeader(HeaderName),
-    /// A field of the response: the difference is settled when it comes.
+    /// A header field of the response, which settles the difference.
     ResponseHeader(HeaderName),
-    /// The request's body, a token for each so many bytes begun; settled at its end where its length is not announced.
+    /// The request's body: a token for each `unit` of bytes begun. Settled at its end if the length is not announced.
     RequestBody {
-        /// Bytes a token.
+        /// Bytes per token.
         unit: u64,
     },
-    /// The response's body; settled at its end.
+    /// The response's body: a token for each `unit` of bytes begun. Settled at its end.
     ResponseBody {
-        /// Bytes a token.
+        /// Bytes per token.
         unit: u64,
     },
 }
 
-/// What is known of a cost before the request goes on.
+/// Tokens that are taken before the request is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reserved {
     pub(super) tokens: u64,
-    /// Whether the difference is to be settled later.
+    /// True if the difference is settled later.
     pub(super) settles: bool,
 }
 
@@ -53,77 +53,80 @@ impl Default for Cost {
 }
 
 impl From<u64> for Cost {
-    /// So many tokens for every request.
+    /// Creates a cost of `tokens` for every request.
     fn from(tokens: u64) -> Self {
-        Self { source: CostSource::Fixed, tokens, most: MAX_SAFE_INTEGER }
+        Self { source: CostSource::Fixed, tokens, max: MAX_TOKENS }
     }
 }
 
 impl Cost {
-    /// Whether it may differ from one request to another.
+    /// True if the cost may differ between requests.
     #[must_use]
     pub fn varies(&self) -> bool {
         self.source != CostSource::Fixed
     }
 
-    /// Whether request bodies have to be counted.
+    /// True if request bodies must be metered.
     #[must_use]
     pub fn meters_requests(&self) -> bool {
         matches!(self.source, CostSource::RequestBody { .. })
     }
 
-    /// Whether response bodies have to be counted.
+    /// True if response bodies must be metered.
     #[must_use]
     pub fn meters_responses(&self) -> bool {
         matches!(self.source, CostSource::ResponseBody { .. })
     }
 
-    /// What is taken before the request goes on.
+    /// Returns the tokens to take before the request is forwarded.
     pub(super) fn reserve<B>(&self, request: &Request<B>) -> Reserved {
         let (known, settles) = match &self.source {
             CostSource::Fixed => return Reserved { tokens: self.tokens, settles: false },
             CostSource::RequestHeader(name) => (number(request.headers(), name), false),
             CostSource::RequestBody { unit } => {
-                let length = announced(request.headers());
+                let length = announced_length(request.headers());
                 (length.map(|bytes| bytes.div_ceil(*unit)), length.is_none())
             }
             CostSource::ResponseHeader(_) | CostSource::ResponseBody { .. } => (None, true),
         };
-        Reserved { tokens: known.unwrap_or(self.tokens).min(self.most), settles }
+        Reserved { tokens: known.unwrap_or(self.tokens).min(self.max), settles }
     }
 
-    /// What the request has cost in all, by the response's head; `None` where that does not say.
+    /// Returns the total cost that the response's head states; `None` if it states none.
     pub(super) fn of_response(&self, headers: &HeaderMap) -> Option<u64> {
         match &self.source {
-            CostSource::ResponseHeader(name) => number(headers, name).map(|tokens| tokens.min(self.most)),
-            _ => None,
+            CostSource::ResponseHeader(name) => number(headers, name).map(|tokens| tokens.min(self.max)),
+            CostSource::Fixed
+            | CostSource::RequestHeader(_)
+            | CostSource::RequestBody { .. }
+            | CostSource::ResponseBody { .. } => None,
         }
     }
 
-    /// What `bytes` of body cost.
+    /// Returns the cost of `bytes` of body.
     pub(super) fn of_bytes(&self, bytes: u64) -> u64 {
         match self.source {
-            CostSource::RequestBody { unit } | CostSource::ResponseBody { unit } => bytes.div_ceil(unit).min(self.most),
-            _ => self.tokens,
+            CostSource::RequestBody { unit } | CostSource::ResponseBody { unit } => bytes.div_ceil(unit).min(self.max),
+            CostSource::Fixed | CostSource::RequestHeader(_) | CostSource::ResponseHeader(_) => self.tokens,
         }
     }
 }
 
-/// A field's value as a whole number. One that is not (negative, a fraction, text, given twice) counts as missing.
+/// Returns a field's value as a whole number. Any other value (negative, a fraction, text, repeated) counts as missing.
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let mut values = headers.get_all(name).iter();
     let (only, None) = (values.next()?, values.next()) else { return None };
     let digits = only.to_str().ok()?.trim();
-    // `parse` takes a sign.
+    // `parse` accepts a sign.
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // Digits that do not fit are a number all the same, and a large one.
-    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_SAFE_INTEGER))
+    // A number that does not fit is a large number all the same.
+    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_TOKENS))
 }
 
-/// The length of a request's body where its head says it, which the server holds the client to.
-fn announced(headers: &HeaderMap) -> Option<u64> {
+/// Returns the body length that the request's head announces. The server enforces it.
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
     if headers.contains_key(TRANSFER_ENCODING) {
         return None;
     }
@@ -136,12 +139,12 @@ mod tests {
 
     use super::*;
 
-    fn cost(source: CostSource, most: u64) -> Cost {
-        Cost { source, tokens: 3, most }
+    fn cost(source: CostSource, max: u64) -> Cost {
+        Cost { source, tokens: 3, max }
     }
 
     #[test]
-    fn a_field_that_is_no_whole_number_is_the_default_and_a_huge_one_the_most() {
+    fn an_invalid_field_costs_the_default_and_a_huge_one_the_maximum() {
         let by_header = cost(CostSource::RequestHeader(HeaderName::from_static("x-cost")), 50);
         for (value, tokens) in [
             ("7", 7),
@@ -164,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_body_is_known_at_once_and_a_streamed_one_at_its_end() {
-        let by_bytes = cost(CostSource::RequestBody { unit: 1024 }, MAX_SAFE_INTEGER);
+    fn an_announced_body_is_charged_immediately_and_a_streamed_one_at_its_end() {
+        let by_bytes = cost(CostSource::RequestBody { unit: 1024 }, MAX_TOKENS);
         let length = |text: &str| Request::builder().header("content-length", text).body(()).unwrap();
         assert_eq!(by_bytes.reserve(&length("2049")), Reserved { tokens: 3, settles: false });
         assert_eq!(by_bytes.reserve(&length("0")), Reserved { tokens: 0, settles: false });

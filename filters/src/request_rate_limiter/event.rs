@@ -1,43 +1,43 @@
-//! What a limiter tells of its decisions, for metrics.
+//! Events of a limiter, for metrics.
 
 use std::sync::Arc;
 
 use tollgate_limiter::verdict::Source;
 
-/// What one rule, or the whole limiter, says of one request. Requests without a key id are not told of.
+/// Verdict of one rule, or of the whole limiter, on one request. Requests without a key id cause no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The rule's number in [`RuleSets::rules`](super::RuleSets::rules); `None` where no rule was asked.
+pub struct VerdictEvent {
+    /// Index of the rule in [`RuleSets::rules`](super::RuleSets::rules); `None` if no rule was checked.
     pub rule: Option<usize>,
-    /// What it says.
-    pub finding: Finding,
-    /// Who decided; `None` where no store was asked.
+    /// The verdict.
+    pub kind: VerdictKind,
+    /// The verdict's source; `None` if no store was called.
     pub source: Option<Source>,
 }
 
-/// What is said of a request.
+/// Verdict as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// It passed under this rule, as under all others.
+pub enum VerdictKind {
+    /// The request was allowed by this rule, as by all others.
     Allowed,
-    /// This rule denied it.
+    /// This rule denied the request.
     Denied,
-    /// It was refused because the store could not be asked.
+    /// The request was refused because the store was unavailable.
     Unavailable,
-    /// It would have been denied, and went on since that is only observed.
+    /// An observed rule would have denied the request.
     Observed,
-    /// It is exempt from limits.
+    /// The client is exempt from limits.
     Exempt,
-    /// It is blocked.
+    /// The client is blocked.
     Blocked,
 }
 
-impl Finding {
-    /// Every finding, in the order in which they are declared.
+impl VerdictKind {
+    /// Every kind, in the order of declaration.
     pub const ALL: [Self; 6] =
         [Self::Allowed, Self::Denied, Self::Unavailable, Self::Observed, Self::Exempt, Self::Blocked];
 
-    /// The word for it in metrics.
+    /// Returns the value of the metric label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,5 +51,5 @@ impl Finding {
     }
 }
 
-/// Called with each event, before the request goes on.
-pub type OnVerdict = Arc<dyn Fn(Event) + Send + Sync>;
+/// Hook for events, called before the request is forwarded.
+pub type OnVerdict = Arc<dyn Fn(VerdictEvent) + Send + Sync>;

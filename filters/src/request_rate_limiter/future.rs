@@ -1,4 +1,4 @@
-//! The way of one request through the limiter.
+//! Response future of the limiter.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,14 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower::Service;
 
-use super::limiter::{Answer, Limiter, Pending, PendingPlan, Report};
-use super::turn::{Held, Turn, Wait};
+use super::limiter::Limiter;
+use super::outcome::{Action, PacingDelay, PendingVerdict, PlanFuture, Report};
+use super::pacing::{HeldRequest, PacedRequest};
 
 pin_project! {
-    /// Resolves to the inner service's response or to a refusal. Dropping it while a store is being asked gives the
-    /// question up; tokens that the store took by then are spent.
+    /// Future of the inner service's response or of a refusal.
+    ///
+    /// Dropping it while the store decides cancels the call; tokens that the store took by then are spent.
     pub struct ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
@@ -33,12 +35,12 @@ pin_project! {
     {
         Refused { response: Option<S::Response> },
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
-        Pacing { turn: Box<Turn<S, B>> },
+        Pacing { paced: Box<PacedRequest<S, B>> },
         Passing { #[pin] inner: S::Future, report: Option<(Arc<Limiter>, Report)> },
     }
 }
 
-/// Boxed, so that futures which never wait stay small.
+/// Request that waits for a plan or a verdict. Boxed, so that futures that never wait stay small.
 struct Waiting<S, B> {
     awaited: Awaited,
     inner: S,
@@ -47,16 +49,10 @@ struct Waiting<S, B> {
     limiter: Arc<Limiter>,
 }
 
-/// What a request waits for.
+/// Future that a request waits for.
 pub(super) enum Awaited {
-    Plan(PendingPlan),
-    Verdict(Pending),
-}
-
-/// What came of it.
-enum Known {
-    Plan(Option<Arc<str>>),
-    Verdict(tollgate_limiter::verdict::Verdict),
+    Plan(PlanFuture),
+    Verdict(PendingVerdict),
 }
 
 // === impl ResponseFuture ===
@@ -66,24 +62,24 @@ where
     S: Service<Request<B>, Response = Response<R>> + Clone,
     R: From<Bytes>,
 {
-    /// Does what `answer` says with a ready `inner`, of which only a request that waits keeps a clone.
+    /// Executes `action` with a ready `inner`. Only a request that waits keeps a clone of it.
     pub(super) fn new(
-        answer: Answer<R>,
+        action: Action<R>,
         inner: &mut S,
         overflow: &mut Option<S>,
         request: Request<B>,
         limiter: &Arc<Limiter>,
     ) -> Self {
-        // The clone may not be ready; the one that is goes with the request.
+        // The clone may not be ready, so the request takes the ready service.
         let take = |inner: &mut S| {
             let clone = inner.clone();
             std::mem::replace(inner, clone)
         };
-        let state = match act(answer, inner, overflow.as_mut(), request, limiter) {
+        let state = match execute(action, inner, overflow.as_mut(), request, limiter) {
             Next::State(state) => state,
-            Next::Pace(wait, report, request) => {
+            Next::Pace(delay, report, request) => {
                 let (inner, limiter) = (take(inner), Arc::clone(limiter));
-                State::Pacing { turn: Box::new(Turn::new(wait, Held { inner, request, report, limiter })) }
+                State::pacing(delay, HeldRequest { inner, request, report, limiter })
             }
             Next::Wait(awaited, request) => {
                 let inner = take(inner);
@@ -96,19 +92,28 @@ where
     }
 }
 
-/// What follows from an answer.
+impl<S, B> State<S, B>
+where
+    S: Service<Request<B>>,
+{
+    fn pacing(delay: PacingDelay, held: HeldRequest<S, B>) -> Self {
+        Self::Pacing { paced: Box::new(PacedRequest::new(delay, held)) }
+    }
+}
+
+/// Next state, or the future that the request waits for.
 enum Next<S, B>
 where
     S: Service<Request<B>>,
 {
     State(State<S, B>),
     Wait(Awaited, Request<B>),
-    Pace(Wait, Option<Report>, Request<B>),
+    Pace(PacingDelay, Option<Report>, Request<B>),
 }
 
-/// Does what `answer` says, as far as there is nothing to wait for.
-fn act<S, B, R>(
-    answer: Answer<R>,
+/// Executes `action` as far as possible without waiting.
+fn execute<S, B, R>(
+    action: Action<R>,
     inner: &mut S,
     overflow: Option<&mut S>,
     mut request: Request<B>,
@@ -118,26 +123,26 @@ where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
-    Next::State(match answer {
-        Answer::Refused(response) => State::Refused { response: Some(response) },
-        Answer::Passed(mut report) => {
+    Next::State(match action {
+        Action::Refuse(response) => State::Refused { response: Some(response) },
+        Action::Forward(mut report) => {
             let extra = report.as_mut().and_then(|report| report.extra.as_mut());
-            if let Some(wait) = extra.and_then(|extra| extra.wait.take()) {
-                return Next::Pace(wait, report, request);
+            if let Some(delay) = extra.and_then(|extra| extra.delay.take()) {
+                return Next::Pace(delay, report, request);
             }
-            Limiter::send_off(report.as_mut(), &mut request);
+            Limiter::insert_request_meter(report.as_mut(), &mut request);
             let report = report.map(|report| (Arc::clone(limiter), report));
             State::Passing { inner: inner.call(request), report }
         }
-        Answer::Elsewhere(report) => match overflow {
+        Action::Overflow(report) => match overflow {
             Some(overflow) => {
-                limiter.turn(&mut request);
+                limiter.reroute(&mut request);
                 State::Passing { inner: overflow.call(request), report: Some((Arc::clone(limiter), report)) }
             }
-            None => State::Refused { response: Some(limiter.denied(&report, &request)) },
+            None => State::Refused { response: Some(limiter.denial(&report, &request)) },
         },
-        Answer::Choosing(plan) => return Next::Wait(Awaited::Plan(plan), request),
-        Answer::Pending(pending) => return Next::Wait(Awaited::Verdict(pending), request),
+        Action::AwaitPlan(plan) => return Next::Wait(Awaited::Plan(plan), request),
+        Action::AwaitVerdict(pending) => return Next::Wait(Awaited::Verdict(pending), request),
     })
 }
 
@@ -155,39 +160,30 @@ where
                 StateProj::Refused { response } => {
                     return match response.take() {
                         Some(response) => Poll::Ready(Ok(response)),
-                        None => Poll::Pending, // polled after it was done
+                        None => Poll::Pending, // polled after completion
                     };
                 }
                 StateProj::Passing { inner, report } => {
                     let mut response = ready!(inner.poll(cx))?;
                     if let Some((limiter, report)) = report.take() {
-                        limiter.report(report, &mut response);
+                        limiter.apply_report(report, &mut response);
                     }
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Waiting { waiting } => {
-                    let Some(asked) = waiting.as_mut() else { return Poll::Pending };
-                    let known = ready!(asked.awaited.poll(cx));
-                    let Some(asked) = waiting.take() else { return Poll::Pending };
-                    asked.resume(known)
+                    let Some(request) = waiting.as_mut() else { return Poll::Pending };
+                    let action = ready!(request.poll_action(cx));
+                    let Some(request) = waiting.take() else { return Poll::Pending };
+                    request.resume(action)
                 }
-                StateProj::Pacing { turn } => {
-                    let Some(held) = ready!(turn.poll(cx)) else { return Poll::Pending };
-                    let Held { mut inner, mut request, mut report, limiter } = held;
-                    Limiter::send_off(report.as_mut(), &mut request);
+                StateProj::Pacing { paced } => {
+                    let Some(held) = ready!(paced.poll(cx)) else { return Poll::Pending };
+                    let HeldRequest { mut inner, mut request, mut report, limiter } = held;
+                    Limiter::insert_request_meter(report.as_mut(), &mut request);
                     State::Passing { inner: inner.call(request), report: report.map(|report| (limiter, report)) }
                 }
             };
             state.set(next);
-        }
-    }
-}
-
-impl Awaited {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Known> {
-        match self {
-            Self::Plan(plan) => plan.as_mut().poll(cx).map(Known::Plan),
-            Self::Verdict(pending) => pending.verdict.as_mut().poll(cx).map(Known::Verdict),
         }
     }
 }
@@ -197,19 +193,26 @@ where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
-    fn resume(self, known: Known) -> State<S, B> {
-        let Self { awaited, mut inner, mut overflow, request, limiter } = self;
-        let answer = match (awaited, known) {
-            (Awaited::Verdict(pending), Known::Verdict(verdict)) => limiter.resume(pending, verdict, &request),
-            (_, Known::Plan(plan)) => limiter.verify_planned(plan.as_deref(), &request),
-            // A plan gives no verdict.
-            (Awaited::Plan(_), Known::Verdict(_)) => limiter.verify_planned(None, &request),
-        };
-        match act(answer, &mut inner, overflow.as_mut(), request, &limiter) {
-            Next::State(state) => state,
-            Next::Pace(wait, report, request) => {
-                State::Pacing { turn: Box::new(Turn::new(wait, Held { inner, request, report, limiter })) }
+    /// Waits for the plan or the verdict, and returns the next action.
+    fn poll_action(&mut self, cx: &mut Context<'_>) -> Poll<Action<R>> {
+        Poll::Ready(match &mut self.awaited {
+            Awaited::Plan(plan) => {
+                let plan = ready!(plan.as_mut().poll(cx));
+                self.limiter.verify_planned(plan.as_deref(), &self.request)
             }
+            Awaited::Verdict(pending) => {
+                let verdict = ready!(pending.verdict.as_mut().poll(cx));
+                self.limiter.resume(pending, verdict, &self.request)
+            }
+        })
+    }
+
+    /// Executes the action that followed the wait.
+    fn resume(self, action: Action<R>) -> State<S, B> {
+        let Self { mut inner, mut overflow, request, limiter, .. } = self;
+        match execute(action, &mut inner, overflow.as_mut(), request, &limiter) {
+            Next::State(state) => state,
+            Next::Pace(delay, report, request) => State::pacing(delay, HeldRequest { inner, request, report, limiter }),
             Next::Wait(awaited, request) => {
                 State::Waiting { waiting: Some(Box::new(Self { awaited, inner, overflow, request, limiter })) }
             }

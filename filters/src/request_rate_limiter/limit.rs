@@ -1,4 +1,4 @@
-//! What a limiter is made of: rules, and sets of them.
+//! Rules of a limiter, and rule sets by plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,64 +9,65 @@ use crate::key_resolver::KeyResolver;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
 
-/// One rule of a limiter.
+/// Rule of a limiter.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// Its name in problem bodies, in `RateLimit` and in `X-RateLimit-Would-Deny`.
+    /// The name in problem bodies, in `RateLimit` and in `X-RateLimit-Would-Deny`.
     pub name: Arc<str>,
-    /// Tells its buckets from those of other rules in the same store. Rules of equal scope and algorithm share them.
+    /// Namespace of its buckets in the store. Rules of equal scope and algorithm share buckets.
     pub scope: Arc<str>,
-    /// How much may pass.
+    /// The algorithm and its parameters.
     pub rule: Rule,
-    /// What requests are counted under; `None`: what the limiter counts under.
+    /// The key resolver; `None` for that of the limiter.
     pub key_resolver: Option<KeyResolver>,
-    /// What a request takes.
+    /// The cost of a request.
     pub cost: Cost,
-    /// Whether it denies.
+    /// The keys that it denies; others are observed.
     pub enforcement: Enforcement,
 }
 
-/// The rules of a limiter: at most [`MAX_CHECKS`](tollgate_limiter::store::MAX_CHECKS) a set, without any a set that
+/// Rule sets of a limiter, each with at most [`MAX_CHECKS`](tollgate_limiter::store::MAX_CHECKS) rules. An empty set
 /// limits nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSets {
-    /// For requests without a plan.
+    /// The set for requests without a plan.
     pub default: Vec<Limit>,
-    /// For requests with one.
+    /// The sets for requests with a plan.
     pub plans: Option<Plans>,
 }
 
-/// Sets of rules by name.
+/// Rule sets by plan.
 #[derive(Clone, Debug)]
 pub struct Plans {
-    /// Which one a request has.
+    /// Resolver of a request's plan.
     pub resolver: PlanResolver,
-    /// The sets. A rule that has the same scope in two of them keeps what was spent when a client's plan changes.
+    /// The sets. A client that changes its plan keeps the usage of rules with the same scope in both sets.
     pub sets: Vec<(Arc<str>, Vec<Limit>)>,
-    /// The one for requests whose plan is not known or not among them; `None`: [`RuleSets::default`].
+    /// The plan of requests without a known plan; `None` for [`RuleSets::default`].
     pub default: Option<Arc<str>>,
 }
 
-/// Which plan a request has.
+/// Resolver of a request's plan.
 #[derive(Clone)]
 pub enum PlanResolver {
-    /// The one that the request names, such as in a header field: set it where clients cannot.
+    /// The name in the request, such as in a header that clients cannot set.
     Request(KeyResolver),
     /// By the limiter's key id.
     Table(HashMap<String, String>),
-    /// By the limiter's key id, asked for elsewhere.
+    /// By the limiter's key id, from an external source.
     Source(Arc<dyn PlanSource>),
 }
 
 impl RuleSets {
-    /// One set of one rule.
+    /// Returns one set with one rule.
     #[must_use]
     pub fn single(limit: Limit) -> Self {
         Self { default: vec![limit], plans: None }
     }
 
-    /// Every rule: those for requests without a plan, then those of the plans in their order. Its place in here is the
-    /// number of a rule in [`Event::rule`](super::Event::rule).
+    /// Returns every rule: those of the default set, then those of the plans in their order.
+    ///
+    /// The position of a rule here is its index in [`VerdictEvent::rule`](super::VerdictEvent::rule).
     pub fn rules(&self) -> impl Iterator<Item = &Limit> {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).flat_map(|(_, limits)| limits);
         self.default.iter().chain(plans)

@@ -1,32 +1,53 @@
-//! Denies requests of a key that are more than its rules admit: Spring Cloud Gateway's `RequestRateLimiter`.
+//! Rate limits per key: Spring Cloud Gateway's `RequestRateLimiter`.
 //!
 //! | Outcome | Status | Headers | [`LocalReply`] reason |
 //! |---|---|---|---|
-//! | allowed | the inner service's | the [families](crate::headers) asked for | none |
+//! | allowed | the inner service's | the configured [families](crate::headers) | none |
 //! | denied | [`Settings::status`], 429 | the same, `Retry-After`, `Cache-Control: no-store` | `rate-limited` |
-//! | never admitted: costs more than a rule ever admits | as denied | as denied, without `Retry-After` | `rate-limited` |
+//! | never admitted: the cost exceeds the capacity of a rule | as denied | as denied, without `Retry-After` | `rate-limited` |
 //! | denied, and [`OnLimit::Forward`] | the overflow service's | as allowed | none |
-//! | the store cannot be asked, and the rule says to deny | 503 | as denied | `limiter-unavailable` |
+//! | store unavailable, `on-store-failure: deny` | 503 | as denied | `limiter-unavailable` |
 //! | no key id | [`Settings::empty_key_status`], 403, or forwarded unlimited | none | `empty-key` |
 //! | blocked | [`Settings::block_status`], 403 | none | `blocked` |
 //! | exempt | the inner service's | none | none |
 //!
-//! A denied request never reaches the inner service. Clients that ask for JSON get an RFC 9457 problem with the type
-//! `quota-exceeded`, others a line of text; [`ErrorBody::Empty`] is Spring's bare answer, and [`ErrorBody::Template`]
-//! your own. `Retry-After` and `no-store` are ours, the other headers Spring's.
+//! A denied request never reaches the inner service. Clients that ask for JSON get an RFC 9457 problem of the type
+//! `quota-exceeded`, others a line of text. [`ErrorBody::Empty`] sends no body, as Spring does; [`ErrorBody::Template`]
+//! sends a custom one. `Retry-After` and `no-store` are additions, the other headers are Spring's.
 //!
-//! Several rules are one question to the store: it takes tokens under all of them, or none. Rules that are only
-//! observed ([`Enforcement`]) are asked about in a question of their own, once the others have let the request pass.
+//! The store decides several rules together: it takes tokens under all of them, or none. Observed rules
+//! ([`Enforcement`]) are checked separately, after the enforced rules have allowed the request.
 //!
-//! Where a request's cost is known only later, so much is taken before as [`Cost::tokens`] says; the difference is
-//! settled when the response, or the end of a body, brings it. For bodies somebody has to count: see [`Metered`].
+//! If a request's cost is known only later, [`Cost::tokens`] are reserved. The response, or the end of a body, settles
+//! the difference. The surrounding service must count the bytes of bodies: see [`Metered`].
 //!
-//! Under a rule that paces (`leaky-bucket`) an allowed request is held until its turn, on tokio's timer, which must be
-//! there; a client that leaves before gives its turn back.
+//! A rule that paces (`leaky-bucket`) delays an allowed request until its slot, on tokio's timer. A client that
+//! disconnects before gives its slot back.
 //!
-//! A store that decides at once costs no boxed future and no clone of the inner service; one that answers later costs
-//! one box a request and a clone of the inner service. Stand it behind what rewrites keys and before anything costly.
-//! A `Retry` outside of it takes tokens for each attempt.
+//! A store that decides immediately costs no boxed future and no clone of the inner service. A store that answers later
+//! costs one box and one clone of the inner service per request. Place the limiter after filters that edit its keys, and
+//! before anything costly. A `Retry` outside of it takes tokens for each attempt.
+//!
+//! # A limiter in ten lines
+//!
+//! [`RequestRateLimiterLayer::builder`] needs a rule only. It counts by client address in a memory store of its own, and
+//! requests without an address share one bucket. `examples/axum.rs` is a complete axum service.
+//!
+//! ```
+//! use std::net::SocketAddr;
+//! # struct ConnectInfo<T>(T); // axum::extract::ConnectInfo
+//! use tollgate_filters::key_resolver::KeyResolver;
+//! use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
+//! use tollgate_limiter::rule::{Rule, TokenBucket};
+//!
+//! let layer = RequestRateLimiterLayer::builder()
+//!     .rule(Rule::TokenBucket(TokenBucket::per_second(10, 20)?))
+//!     .key(KeyResolver::ip_from(|ConnectInfo(client): &ConnectInfo<SocketAddr>| client.ip()))
+//!     .build();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Every setting, and a store of your own
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,10 +63,10 @@
 //! use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
-//! /// Has nothing left for anyone.
-//! struct Drained;
+//! /// Denies every request.
+//! struct Exhausted;
 //!
-//! impl Store for Drained {
+//! impl Store for Exhausted {
 //!     fn decide(&self, _: &[Check<'_>]) -> Decision {
 //!         let outcome = Outcome::Denied { retry_after: Duration::from_millis(1_200) };
 //!         Decision::Ready(Verdict { remaining: Some(0), ..Verdict::uncounted(outcome) })
@@ -58,9 +79,9 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = Settings { key_resolver: KeyResolver::parse("header:X-User")?, ..Settings::default() };
 //! let rule = Rule::TokenBucket(TokenBucket::per_second(1, 20)?);
-//! let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Drained));
+//! let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Exhausted));
 //! let upstream = service_fn(|_: Request<Empty<Bytes>>| async {
-//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("never asked")))
+//!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("never called")))
 //! });
 //! let request = Request::builder().header("x-user", "ada").body(Empty::new())?;
 //! let response = layer.layer(upstream).oneshot(request).await?;
@@ -74,128 +95,33 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod access;
-mod ask;
+mod admission;
+mod builder;
+mod check_set;
 mod cost;
+mod denial;
 mod enforcement;
+mod evaluate;
 mod event;
 mod future;
+mod layer;
 mod limit;
 mod limiter;
+mod outcome;
+mod pacing;
 mod report;
-mod screen;
-mod set;
+mod rule_set;
 mod settings;
 mod settlement;
-mod template;
-mod turn;
-
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
-use http::{Request, Response};
-use tower::{Layer, Service};
 
 pub use self::access::AccessList;
+pub use self::builder::{Builder, MissingKey};
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
-pub use self::event::{Event, Finding, OnVerdict};
+pub use self::event::{OnVerdict, VerdictEvent, VerdictKind};
 pub use self::future::ResponseFuture;
+pub use self::layer::{RequestRateLimiter, RequestRateLimiterLayer};
 pub use self::limit::{Limit, PlanResolver, Plans, RuleSets};
-use self::limiter::Limiter;
-pub use self::settings::{ErrorBody, OnLimit, Settings};
+pub use self::settings::{OnLimit, Settings};
 pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
-pub use self::template::Template;
-use tollgate_limiter::rule::Rule;
-use tollgate_limiter::store::Store;
-
-/// Puts a [`RequestRateLimiter`] before a service. All services of one layer, and all layers of one store and scope,
-/// share their buckets.
-#[derive(Clone)]
-pub struct RequestRateLimiterLayer {
-    limiter: Arc<Limiter>,
-}
-
-/// Denies requests that are more than their rules admit. See the [module](self).
-#[derive(Clone)]
-pub struct RequestRateLimiter<S> {
-    limiter: Arc<Limiter>,
-    inner: S,
-    /// Where denied requests go instead, if they do.
-    overflow: Option<S>,
-}
-
-// === impl RequestRateLimiterLayer ===
-
-impl RequestRateLimiterLayer {
-    /// A limiter that holds every key to `rule`, with its buckets in `store`. `scope` tells its buckets from those of
-    /// other limiters in the same store, and names the violated policy in problem bodies.
-    #[must_use]
-    pub fn new(scope: Arc<str>, rule: Rule, settings: Settings, store: Arc<dyn Store>) -> Self {
-        let limit = Limit {
-            name: Arc::clone(&scope),
-            scope: Arc::clone(&scope),
-            rule,
-            key_resolver: None,
-            cost: settings.cost.clone(),
-            enforcement: Enforcement::FULL,
-        };
-        Self::with_rules(&scope, RuleSets::single(limit), settings, store)
-    }
-
-    /// A limiter of several rules, on the route of that name.
-    #[must_use]
-    pub fn with_rules(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { limiter: Arc::new(Limiter::new(route, rules, settings, store)) }
-    }
-
-    /// Calls `hook` with each decision: for metrics.
-    #[must_use]
-    pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
-        Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
-        self
-    }
-
-    /// Leaves [`LocalReply`](crate::context::LocalReply) off refusals: three allocations less for each, where no layer
-    /// outside of this one looks for it.
-    #[must_use]
-    pub fn unmarked(mut self) -> Self {
-        Arc::make_mut(&mut self.limiter).unmark();
-        self
-    }
-
-    /// The service before `inner` that hands denied requests to `overflow`, which must always be ready, where
-    /// [`Settings::on_limit`] says so: with the new path, and marked as [`Rerouted`](crate::context::Rerouted).
-    pub fn layer_with_overflow<S>(&self, inner: S, overflow: S) -> RequestRateLimiter<S> {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: Some(overflow) }
-    }
-}
-
-impl<S> Layer<S> for RequestRateLimiterLayer {
-    type Service = RequestRateLimiter<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: None }
-    }
-}
-
-// === impl RequestRateLimiter ===
-
-impl<S, B, R> Service<Request<B>> for RequestRateLimiter<S>
-where
-    S: Service<Request<B>, Response = Response<R>> + Clone,
-    R: From<Bytes>,
-{
-    type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S, B>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let answer = self.limiter.verify(&request);
-        ResponseFuture::new(answer, &mut self.inner, &mut self.overflow, request, &self.limiter)
-    }
-}
+pub use crate::reply::{ErrorBody, Template};

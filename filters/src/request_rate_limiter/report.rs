@@ -1,4 +1,4 @@
-//! After the store was asked: what is told, what is settled, what stands on the response.
+//! Steps after the store decided: events, settlement, response headers.
 
 use std::sync::Arc;
 
@@ -6,87 +6,76 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 
-use super::ask::{Late, Question};
-use super::enforcement::Part;
-use super::event::{Event, Finding};
-use super::limiter::{Limiter, Report};
-use super::set::Set;
-use super::settlement::{Charge, Meter, RequestMeter, ResponseMeter};
-use super::turn::Wait;
-use super::{Cost, OnLimit};
+use super::check_set::{AdjustableCheck, CheckSet};
+use super::cost::Cost;
+use super::enforcement::Stage;
+use super::event::{VerdictEvent, VerdictKind};
+use super::limiter::{LimitIndex, Limiter};
+use super::outcome::{PacingDelay, Report};
+use super::rule_set::RuleSet;
+use super::settings::OnLimit;
+use super::settlement::{Meter, RequestMeter, Reservation, ResponseMeter};
 use crate::context::{Degraded, Rerouted};
-use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::store::Check;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny");
 
 impl Limiter {
-    /// What has to be settled later.
-    pub(super) fn charges(self: &Arc<Self>, question: &Question, verdict: &Verdict) -> Vec<Charge> {
-        self.corrections(question, verdict, |late| late.settles)
+    /// Returns the reservations with a cost that is known only later.
+    pub(super) fn reservations(self: &Arc<Self>, check_set: &CheckSet, verdict: &Verdict) -> Vec<Reservation> {
+        self.reservations_where(check_set, verdict, |check| check.settles)
     }
 
-    /// The wait of a request that was given a turn.
-    pub(super) fn wait(self: &Arc<Self>, question: &Question, verdict: &Verdict) -> Option<Wait> {
-        let turns = || self.corrections(question, verdict, |late| late.paces);
-        (!verdict.delay.is_zero()).then(|| Wait { delay: verdict.delay, turns: turns() })
+    /// Returns the delay of a paced request.
+    pub(super) fn pacing_delay(self: &Arc<Self>, check_set: &CheckSet, verdict: &Verdict) -> Option<PacingDelay> {
+        let slots = || self.reservations_where(check_set, verdict, |check| check.paces);
+        (!verdict.delay.is_zero()).then(|| PacingDelay { delay: verdict.delay, slots: slots() })
     }
 
-    /// Nothing, if the store could not be asked: it would not know of it.
-    fn corrections(
+    /// Returns no reservation for a verdict of the fallback: the store has none to correct.
+    fn reservations_where(
         self: &Arc<Self>,
-        question: &Question,
+        check_set: &CheckSet,
         verdict: &Verdict,
-        which: impl Fn(&Late) -> bool,
-    ) -> Vec<Charge> {
+        selects: impl Fn(&AdjustableCheck) -> bool,
+    ) -> Vec<Reservation> {
         if verdict.source == Source::Fallback {
             return Vec::new();
         }
-        let charge = |late: &Late| Charge {
+        let reservation = |check: &AdjustableCheck| Reservation {
             limiter: Arc::clone(self),
-            set: question.set,
-            limit: late.limit,
-            id: late.id.clone(),
-            reserved: late.reserved,
+            at: LimitIndex { set: check_set.set, limit: check.limit },
+            key_id: check.key_id.clone(),
+            reserved: check.reserved,
             counted_at_us: verdict
                 .per_rule
-                .get(late.position)
+                .get(check.position)
                 .map_or(verdict.counted_at_us, |standing| standing.counted_at_us),
         };
-        question.late().iter().filter(|late| which(late)).map(charge).collect()
+        check_set.adjustable().iter().filter(|check| selects(check)).map(reservation).collect()
     }
 
-    /// Corrects what a request took.
-    pub(super) fn settle(&self, charge: &Charge, more: i64) {
-        let limit = &self.sets[usize::from(charge.set)].limits[usize::from(charge.limit)];
-        let key = BucketKey { scope: &limit.scope, id: &charge.id };
-        self.store.settle(Check { key, rule: &limit.rule, cost: charge.reserved }, more, charge.counted_at_us);
-    }
-
-    pub(super) fn cost(&self, charge: &Charge) -> &Cost {
-        &self.sets[usize::from(charge.set)].limits[usize::from(charge.limit)].cost
-    }
-
-    /// The denial of a request that was to go elsewhere.
-    pub(super) fn denied<B, R: From<Bytes>>(&self, report: &Report, request: &Request<B>) -> Response<R> {
+    /// Returns the denial of a request for which there is no overflow service.
+    pub(super) fn denial<B, R: From<Bytes>>(&self, report: &Report, request: &Request<B>) -> Response<R> {
         match &report.verdict {
-            Some((question, verdict)) => self.sets[usize::from(question.set)].deny(verdict, question.asked(), request),
+            Some((check_set, verdict)) => {
+                self.sets[usize::from(check_set.set)].deny(verdict, check_set.checked_rules(), request)
+            }
             None => self.unavailable.to_response(request),
         }
     }
 
-    /// Last things before the request goes on.
-    pub(super) fn send_off<B>(report: Option<&mut Report>, request: &mut Request<B>) {
+    /// Inserts a [`RequestMeter`] if a cost depends on the request's body.
+    pub(super) fn insert_request_meter<B>(report: Option<&mut Report>, request: &mut Request<B>) {
         if let Some(extra) = report.and_then(|report| report.extra.as_mut())
-            && let Some(meter) = Meter::take(&mut extra.charges, Cost::meters_requests)
+            && let Some(meter) = Meter::take(&mut extra.reservations, Cost::meters_requests)
         {
             request.extensions_mut().insert(RequestMeter(meter));
         }
     }
 
-    /// Turns the request to where over-limit ones go.
-    pub(super) fn turn<B>(&self, request: &mut Request<B>) {
+    /// Replaces the path by that of [`OnLimit::Forward`], and marks the request.
+    pub(super) fn reroute<B>(&self, request: &mut Request<B>) {
         let OnLimit::Forward(path) = &self.on_limit else { return };
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         let query = parts.path_and_query.as_ref().and_then(PathAndQuery::query);
@@ -96,46 +85,45 @@ impl Limiter {
         request.extensions_mut().insert(Rerouted);
     }
 
-    /// Puts what there is to say on a response, and settles what it says.
-    pub(super) fn report<R>(&self, report: Report, response: &mut Response<R>) {
-        if let Some((question, verdict)) = &report.verdict {
-            let set = &self.sets[usize::from(question.set)];
-            set.headers.append_asked(verdict, question.asked(), response.headers_mut());
+    /// Adds the report's headers to a response, and settles costs that the response's head states.
+    pub(super) fn apply_report<R>(&self, report: Report, response: &mut Response<R>) {
+        if let Some((check_set, verdict)) = &report.verdict {
+            let set = &self.sets[usize::from(check_set.set)];
+            set.headers.append_checked(verdict, check_set.checked_rules(), response.headers_mut());
             Degraded::mark(verdict, response);
         }
         let Some(extra) = report.extra else { return };
         if let Some(value) = extra.would_deny.and_then(|names| HeaderValue::try_from(&*names).ok()) {
             response.headers_mut().insert(WOULD_DENY, value);
         }
-        let mut charges = extra.charges;
-        if let Some(meter) = Meter::take(&mut charges, Cost::meters_responses) {
+        let mut reservations = extra.reservations;
+        if let Some(meter) = Meter::take(&mut reservations, Cost::meters_responses) {
             response.extensions_mut().insert(ResponseMeter(meter));
         }
-        for charge in charges {
-            if let Some(tokens) = charge.cost().of_response(response.headers()) {
-                charge.settle(tokens);
+        for reservation in reservations {
+            if let Some(tokens) = reservation.cost().of_response(response.headers()) {
+                reservation.settle(tokens);
             }
         }
     }
 
-    pub(super) fn tell(&self, event: Event) {
-        if let Some(hook) = &self.on_verdict {
-            hook(event);
-        }
-    }
-
-    /// Tells of each rule what came of it: of an allowed request all of them, of a denied one those that denied.
+    /// Notifies the hook of every rule of an allowed request, and of the violated rules of a denied one.
     #[inline]
-    pub(super) fn tell_of(&self, set: &Set, question: &Question, part: Part, verdict: &Verdict) {
+    pub(super) fn notify_verdict(&self, set: &RuleSet, check_set: &CheckSet, stage: Stage, verdict: &Verdict) {
         let Some(hook) = &self.on_verdict else { return };
-        let tell =
-            |at: usize, finding| hook(Event { rule: Some(set.first + at), finding, source: Some(verdict.source) });
-        let all = question.rules().iter().map(|at| usize::from(*at));
-        match (verdict.outcome, part) {
-            (Outcome::Allowed, _) => all.for_each(|at| tell(at, Finding::Allowed)),
-            (Outcome::StoreUnavailable { .. }, _) => all.for_each(|at| tell(at, Finding::Unavailable)),
-            (_, Part::Enforced) => set.violated(verdict, question.rules()).for_each(|at| tell(at, Finding::Denied)),
-            (_, Part::Observed) => set.violated(verdict, question.rules()).for_each(|at| tell(at, Finding::Observed)),
+        let notify =
+            |at: usize, kind| hook(VerdictEvent { rule: Some(set.first + at), kind, source: Some(verdict.source) });
+        let all = check_set.rules().iter().map(|at| usize::from(*at));
+        let violated = || set.violated(verdict, check_set.rules());
+        match (verdict.outcome, stage) {
+            (Outcome::Allowed, _) => all.for_each(|at| notify(at, VerdictKind::Allowed)),
+            (Outcome::StoreUnavailable { .. }, _) => all.for_each(|at| notify(at, VerdictKind::Unavailable)),
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Enforced) => {
+                violated().for_each(|at| notify(at, VerdictKind::Denied));
+            }
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => {
+                violated().for_each(|at| notify(at, VerdictKind::Observed));
+            }
         }
     }
 }

@@ -1,67 +1,52 @@
-//! What a limiter asks of requests and how it answers.
-
-use std::sync::Arc;
+//! Settings of a limiter.
 
 use http::StatusCode;
 
 use super::access::AccessList;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
-use super::template::Template;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
+use crate::reply::ErrorBody;
 
-/// What a limiter asks of requests and how it answers. `Default` is Spring's, with a body.
+/// Settings of a limiter. `Default` is Spring's, with a problem body.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What requests are counted under, where a rule has no resolver of its own.
+    /// The key resolver of rules without one of their own.
     pub key_resolver: KeyResolver,
-    /// The status of a denial (`status-code`).
+    /// The status of denials (`status-code`).
     pub status: StatusCode,
-    /// Whether a request without a key id is refused (`deny-empty-key`); otherwise it passes under the rules that it
-    /// has one for.
+    /// Refuses requests without a key id (`deny-empty-key`). Otherwise rules without a key id for a request are skipped.
     pub deny_empty_key: bool,
     /// The status of that refusal (`empty-key-status`).
     pub empty_key_status: StatusCode,
-    /// What a request takes, of a limiter of [one rule](super::RequestRateLimiterLayer::new).
+    /// The cost of a request for a limiter of [one rule](super::RequestRateLimiterLayer::new).
     pub cost: Cost,
-    /// The headers that report on the rules.
+    /// The rate limit headers.
     pub headers: HeaderNames,
-    /// What refusals have for a body.
+    /// The body of refusals.
     pub error_body: ErrorBody,
-    /// Whether its rules deny, each at most as much as it says itself.
+    /// Upper bound of the enforcement of every rule.
     pub enforcement: Enforcement,
-    /// Whether a request that would have been denied is told so, in `X-RateLimit-Would-Deny`.
-    pub tells_would_deny: bool,
-    /// Who is neither counted nor limited.
+    /// Sends `X-RateLimit-Would-Deny` for requests that an observed rule would have denied.
+    pub would_deny_header: bool,
+    /// Clients that are neither counted nor limited.
     pub exempt: AccessList,
-    /// Who is turned away without being counted, though exempt.
+    /// Clients that are refused without being counted, even if they are exempt.
     pub block: AccessList,
-    /// With this status.
+    /// The status of that refusal.
     pub block_status: StatusCode,
-    /// What becomes of denied requests.
+    /// Handling of denied requests.
     pub on_limit: OnLimit,
 }
 
-/// What refusals have for a body.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ErrorBody {
-    /// A problem (RFC 9457) for clients that ask for JSON, a line of plain text for others.
-    #[default]
-    Problem,
-    /// None, as Spring answers.
-    Empty,
-    /// One of your own for denials; other refusals are as with [`Problem`](Self::Problem).
-    Template(Arc<Template>),
-}
-
-/// What becomes of denied requests.
+/// Handling of denied requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnLimit {
-    /// They are refused.
+    /// Refuses the request.
     #[default]
     Refuse,
-    /// They go to this path, by the overflow service; those that came by one already are refused.
+    /// Reroutes the request to this path, through the overflow service. A request that was rerouted already is refused.
     Forward(Box<str>),
 }
 
@@ -76,7 +61,7 @@ impl Default for Settings {
             headers: HeaderNames::default(),
             error_body: ErrorBody::default(),
             enforcement: Enforcement::FULL,
-            tells_would_deny: false,
+            would_deny_header: false,
             exempt: AccessList::default(),
             block: AccessList::default(),
             block_status: StatusCode::FORBIDDEN,

@@ -1,4 +1,4 @@
-//! Costs that are known only once a request went on: what was reserved is settled then.
+//! Settlement of costs that are known only after the request was forwarded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,66 +8,67 @@ use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::limiter::Limiter;
+use super::cost::Cost;
+use super::limiter::{LimitIndex, Limiter};
 
-/// What one rule was asked for before the cost was known.
-pub(super) struct Charge {
+/// Tokens that a request took under one rule before its cost was known.
+pub(super) struct Reservation {
     pub(super) limiter: Arc<Limiter>,
-    pub(super) set: u16,
-    pub(super) limit: u8,
-    pub(super) id: Box<[u8]>,
+    pub(super) at: LimitIndex,
+    pub(super) key_id: Box<[u8]>,
     pub(super) reserved: u64,
     pub(super) counted_at_us: u64,
 }
 
-/// Counts the bytes of a request's body: in the request's extensions, where a limiter's cost depends on them. Whoever
-/// hands the body on wraps it in [`Metered`]; without that what was reserved stays taken.
+/// Byte counter of a request's body: a request extension, present if a limiter's cost depends on the body.
+///
+/// The service that forwards the body wraps it in [`Metered`]. Otherwise the reserved tokens stay taken.
 #[derive(Clone)]
 pub struct RequestMeter(pub(super) Meter);
 
-/// The same of a response's body, in the response's extensions.
+/// Byte counter of a response's body: a response extension, see [`RequestMeter`].
 #[derive(Clone)]
 pub struct ResponseMeter(pub(super) Meter);
 
 #[derive(Clone)]
-pub(super) struct Meter(Arc<[Charge]>);
+pub(super) struct Meter(Arc<[Reservation]>);
 
 pin_project! {
-    /// A body whose bytes are paid for when it ends, or when nobody wants the rest.
+    /// Body that charges its bytes when it ends or is dropped.
     pub struct Metered<B> {
         #[pin]
         inner: B,
-        bill: Bill,
+        settlement: Settlement,
     }
 }
 
-/// Settles when it is dropped, which a body is at its end or before.
-struct Bill {
+/// Byte count of a body. Dropping it settles the reservations.
+struct Settlement {
     meter: Meter,
     bytes: u64,
 }
 
-// === impl Charge ===
+// === impl Reservation ===
 
-impl Charge {
-    /// The request costs `tokens` in all.
+impl Reservation {
+    /// Settles the request's total cost of `tokens`.
     pub(super) fn settle(&self, tokens: u64) {
-        let more = i64::try_from(i128::from(tokens) - i128::from(self.reserved)).unwrap_or(i64::MAX);
-        if more != 0 {
-            self.limiter.settle(self, more);
+        let adjustment = i64::try_from(i128::from(tokens) - i128::from(self.reserved)).unwrap_or(i64::MAX);
+        if adjustment != 0 {
+            self.limiter.settle(self.at, &self.key_id, self.reserved, adjustment, self.counted_at_us);
         }
     }
 
-    pub(super) fn cost(&self) -> &super::Cost {
-        self.limiter.cost(self)
+    pub(super) fn cost(&self) -> &Cost {
+        self.limiter.cost(self.at)
     }
 }
 
 impl Meter {
-    /// For those of `charges` that `counts` says to meter; the others stay.
-    pub(super) fn take(charges: &mut Vec<Charge>, counts: impl Fn(&super::Cost) -> bool) -> Option<Self> {
-        let (metered, rest): (Vec<_>, Vec<_>) = charges.drain(..).partition(|charge| counts(charge.cost()));
-        *charges = rest;
+    /// Takes the reservations with a cost for which `is_metered` holds; the others stay.
+    pub(super) fn take(reservations: &mut Vec<Reservation>, is_metered: impl Fn(&Cost) -> bool) -> Option<Self> {
+        let (metered, rest): (Vec<_>, Vec<_>) = reservations.drain(..).partition(|each| is_metered(each.cost()));
+        *reservations = rest;
         (!metered.is_empty()).then(|| Self(metered.into()))
     }
 }
@@ -75,26 +76,26 @@ impl Meter {
 // === impl Metered ===
 
 impl<B> Metered<B> {
-    /// `inner`, paid for by `meter`.
+    /// Meters a request's body.
     pub fn request(inner: B, meter: RequestMeter) -> Self {
-        Self { inner, bill: Bill { meter: meter.0, bytes: 0 } }
+        Self { inner, settlement: Settlement { meter: meter.0, bytes: 0 } }
     }
 
-    /// `inner`, paid for by `meter`.
+    /// Meters a response's body.
     pub fn response(inner: B, meter: ResponseMeter) -> Self {
-        Self { inner, bill: Bill { meter: meter.0, bytes: 0 } }
+        Self { inner, settlement: Settlement { meter: meter.0, bytes: 0 } }
     }
 
-    /// The body within.
+    /// Returns the inner body.
     pub fn get_ref(&self) -> &B {
         &self.inner
     }
 }
 
-impl Drop for Bill {
+impl Drop for Settlement {
     fn drop(&mut self) {
-        for charge in &*self.meter.0 {
-            charge.settle(charge.cost().of_bytes(self.bytes));
+        for reservation in &*self.meter.0 {
+            reservation.settle(reservation.cost().of_bytes(self.bytes));
         }
     }
 }
@@ -107,7 +108,7 @@ impl<B: Body> Body for Metered<B> {
         let this = self.project();
         let frame = ready!(this.inner.poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
-            this.bill.bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64);
+            this.settlement.bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64);
         }
         Poll::Ready(frame)
     }
@@ -123,6 +124,7 @@ impl<B: Body> Body for Metered<B> {
 
 impl<B: std::fmt::Debug> std::fmt::Debug for Metered<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Metered").field("inner", &self.inner).field("bytes", &self.bill.bytes).finish_non_exhaustive()
+        let bytes = self.settlement.bytes;
+        f.debug_struct("Metered").field("inner", &self.inner).field("bytes", &bytes).finish_non_exhaustive()
     }
 }

@@ -58,7 +58,7 @@ use tower::{Layer, Service};
 
 pub use self::backoff::Backoff;
 pub use self::future::ResponseFuture;
-use crate::context::{AsksToUpgrade, Attempts, LocalReply};
+use crate::context::{Attempts, LocalReply, UpgradeRequested};
 use crate::fault::{Fault, FaultSet};
 use crate::replay::{ReplayBody, record};
 
@@ -256,7 +256,7 @@ where
 impl Policy {
     fn may_repeat<B>(&self, request: &Request<B>) -> bool {
         let leaves_http =
-            request.headers().contains_key(UPGRADE) || request.extensions().get::<AsksToUpgrade>().is_some();
+            request.headers().contains_key(UPGRADE) || request.extensions().get::<UpgradeRequested>().is_some();
         !leaves_http && self.settings.methods.contains(request.method())
     }
 

@@ -104,9 +104,9 @@ async fn what_is_repeated_and_what_is_not() {
         ("a limiter's 429 is of its series", client_errors, Method::GET, &[Refuses(429), Answers(200)], 200, 2),
         ("a limiter's 429 is no 5xx", settings(), Method::GET, &[Refuses(429)], 429, 1),
         ("a filter's 500 stays one", settings(), Method::GET, &[Refuses(500)], 500, 1),
-        ("a broken connection", settings(), Method::GET, &[Fails(Fault::BrokeOff), Answers(200)], 200, 2),
+        ("a broken connection", settings(), Method::GET, &[Fails(Fault::ConnectionClosed), Answers(200)], 200, 2),
         ("a response timeout", settings(), Method::GET, &[Fails(Fault::ResponseTimeout), Answers(200)], 200, 2),
-        ("faults are no series", connects.clone(), Method::GET, &[Fails(Fault::BrokeOff)], 502, 1),
+        ("faults are no series", connects.clone(), Method::GET, &[Fails(Fault::ConnectionClosed)], 502, 1),
         ("a fault that is listed", connects, Method::GET, &[Fails(Fault::Unreachable), Answers(200)], 200, 2),
         ("an open breaker", settings(), Method::GET, &[Fails(Fault::CircuitOpen)], 502, 1),
         ("switching protocols", Settings { series: vec![1, 5], ..settings() }, Method::GET, &[Answers(101)], 101, 1),
@@ -127,8 +127,12 @@ async fn bodies_are_sent_again_within_their_bound_and_once_beyond_it() {
 
 #[tokio::test]
 async fn the_upstreams_headers_of_dropped_answers_vanish_and_those_of_filters_repeat() {
-    let ran =
-        run(Settings::default(), request(Method::GET, ""), &[Answers(503), Fails(Fault::BrokeOff), Answers(200)]).await;
+    let ran = run(
+        Settings::default(),
+        request(Method::GET, ""),
+        &[Answers(503), Fails(Fault::ConnectionClosed), Answers(200)],
+    )
+    .await;
     assert_eq!(ran.headers.get_all("x-left").iter().collect::<Vec<_>>(), ["9", "8", "7"]);
     assert_eq!(ran.headers.get_all("x-up").iter().collect::<Vec<_>>(), ["2"]);
     let ran = run(Settings::default(), request(Method::GET, ""), &[Answers(503)]).await;
@@ -140,7 +144,7 @@ async fn upgrades_are_run_once() {
     let upgrade = Request::builder().header("upgrade", "websocket").body(Full::default()).unwrap();
     assert_eq!(run(Settings::default(), upgrade, &[Answers(503)]).await.bodies.len(), 1);
     let mut marked = request(Method::GET, "");
-    marked.extensions_mut().insert(AsksToUpgrade);
+    marked.extensions_mut().insert(UpgradeRequested);
     assert_eq!(run(Settings::default(), marked, &[Answers(503)]).await.bodies.len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! `ConcurrencyLimiter`: who gets a slot, and when it is free again.
+//! `ConcurrencyLimiter`: acquiring and freeing slots.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,10 +12,9 @@ use bytes::Bytes;
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
-use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, HeaderNames, Leased, Settings};
+use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, ErrorBody, HeaderNames, Leased, Settings};
 use tollgate_filters::context::{LocalReply, Tunnel};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::ErrorBody;
 use tollgate_limiter::concurrency::{
     Acquired, Acquisition, Concurrency, LeaseStats, LeaseStore, LeaseTable, MemoryLeases,
 };
@@ -47,17 +46,17 @@ fn header<'r, B>(response: &'r Response<B>, name: &str) -> Option<&'r str> {
     response.headers().get(name).map(|value| value.to_str().unwrap())
 }
 
-async fn ask<S, B>(service: &S, request: Request<()>) -> Response<Leased<B>>
+async fn send<S, B>(service: &S, request: Request<()>) -> Response<Leased<B>>
 where
     S: Service<Request<()>, Response = Response<Leased<B>>, Error = Infallible> + Clone,
 {
     service.clone().oneshot(request).await.unwrap()
 }
 
-/// Answers through a future, from a store that answers at once.
-struct Later(MemoryLeases);
+/// Store that decides through a future.
+struct Deferred(MemoryLeases);
 
-impl LeaseStore for Later {
+impl LeaseStore for Deferred {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let Acquisition::Ready(acquired) = self.0.acquire(key) else { panic!() };
         Acquisition::Pending(Box::pin(async move {
@@ -67,10 +66,10 @@ impl LeaseStore for Later {
     }
 }
 
-/// Always says the same.
-struct Says(Outcome);
+/// Store that always gives the same outcome.
+struct Fixed(Outcome);
 
-impl LeaseStore for Says {
+impl LeaseStore for Fixed {
     fn acquire(&self, _: BucketKey<'_>) -> Acquisition {
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(self.0), lease: None })
     }
@@ -81,37 +80,37 @@ async fn the_request_over_the_limit_is_denied_and_never_reaches_the_inner_servic
     let calls = Arc::default();
     let (layer, stats) = layer(2, settings());
     let service = layer.layer(hello(&calls));
-    let held = [ask(&service, from("ada")).await, ask(&service, from("ada")).await];
+    let held = [send(&service, from("ada")).await, send(&service, from("ada")).await];
     for (response, left) in held.iter().zip(["1", "0"]) {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(header(response, "x-concurrency-limit"), Some("2"));
         assert_eq!(header(response, "x-concurrency-remaining"), Some(left));
     }
-    let denied = ask(&service, from("ada")).await;
+    let denied = send(&service, from("ada")).await;
     assert_eq!(denied.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(header(&denied, "retry-after"), Some("1"));
     assert_eq!(header(&denied, "cache-control"), Some("no-store"));
     assert_eq!(header(&denied, "x-concurrency-remaining"), Some("0"));
     assert_eq!(denied.extensions().get::<LocalReply>().unwrap().reason, "concurrency-limited");
     assert_eq!(calls.load(Ordering::SeqCst), 2);
-    assert_eq!(ask(&service, from("bob")).await.status(), StatusCode::OK);
-    assert_eq!(stats.in_flight(), 2, "bob's is over");
+    assert_eq!(send(&service, from("bob")).await.status(), StatusCode::OK);
+    assert_eq!(stats.in_flight(), 2, "bob's request has ended");
     drop(held);
     assert_eq!(stats.in_flight(), 0);
 }
 
 #[tokio::test]
-async fn a_slot_is_free_when_the_body_has_ended_though_it_is_still_there() {
+async fn a_slot_is_free_when_the_body_has_ended_but_is_not_dropped() {
     let (layer, stats) = layer(1, settings());
     let service = layer.layer(hello(&Arc::default()));
-    let mut response = ask(&service, from("ada")).await;
+    let mut response = send(&service, from("ada")).await;
     assert_eq!(stats.in_flight(), 1);
     assert_eq!(response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap(), "hello");
     assert_eq!(stats.in_flight(), 0, "that was the last frame");
-    assert_eq!(ask(&service, from("ada")).await.status(), StatusCode::OK);
+    assert_eq!(send(&service, from("ada")).await.status(), StatusCode::OK);
 }
 
-/// A body of prepared frames.
+/// Body of prepared frames.
 #[derive(Debug)]
 struct Frames(VecDeque<Result<Bytes, &'static str>>);
 
@@ -132,13 +131,13 @@ impl HttpBody for Frames {
 
 #[tokio::test]
 async fn a_slot_is_held_between_frames_and_free_at_the_end_or_a_failure() {
-    for (last, fails) in [(None, false), (Some(Err("broke off")), true)] {
+    for (last, fails) in [(None, false), (Some(Err("connection closed")), true)] {
         let (layer, stats) = layer(1, settings());
         let service = layer.layer(service_fn(move |_: Request<()>| {
             let pieces = [Ok(Bytes::from("one")), Ok(Bytes::from("two"))].into_iter().chain(last.clone());
             std::future::ready(Ok::<_, Infallible>(Response::new(Frames(pieces.collect()))))
         }));
-        let mut response = ask(&service, from("ada")).await;
+        let mut response = send(&service, from("ada")).await;
         for _ in 0..2 {
             assert!(response.body_mut().frame().await.unwrap().is_ok());
             assert_eq!(stats.in_flight(), 1);
@@ -149,13 +148,13 @@ async fn a_slot_is_held_between_frames_and_free_at_the_end_or_a_failure() {
 }
 
 #[tokio::test]
-async fn a_slot_is_free_when_the_answer_is_given_up_or_fails() {
+async fn a_slot_is_free_when_the_request_is_cancelled_or_fails() {
     let (layer, stats) = layer(1, settings());
     let hangs = layer.layer(service_fn(|_: Request<()>| std::future::pending::<Result<Response<Body>, Infallible>>()));
-    let mut asked = Box::pin(hangs.oneshot(from("ada")));
-    assert!(tokio::time::timeout(Duration::ZERO, &mut asked).await.is_err());
+    let mut response = Box::pin(hangs.oneshot(from("ada")));
+    assert!(tokio::time::timeout(Duration::ZERO, &mut response).await.is_err());
     assert_eq!(stats.in_flight(), 1);
-    drop(asked);
+    drop(response);
     assert_eq!(stats.in_flight(), 0);
     let fails = layer.layer(service_fn(|_: Request<()>| async { Err::<Response<Body>, _>("no") }));
     assert_eq!(fails.oneshot(from("ada")).await.unwrap_err(), "no");
@@ -163,7 +162,7 @@ async fn a_slot_is_free_when_the_answer_is_given_up_or_fails() {
 }
 
 #[tokio::test]
-async fn a_tunnel_takes_the_slot_over_until_it_closes() {
+async fn a_tunnel_holds_the_slot_until_it_closes() {
     let (tunnel, open) = Tunnel::open();
     let (layer, stats) = layer(1, settings());
     let service = layer.layer(service_fn(move |_: Request<()>| {
@@ -172,42 +171,42 @@ async fn a_tunnel_takes_the_slot_over_until_it_closes() {
         response.extensions_mut().insert(tunnel.clone());
         std::future::ready(Ok::<_, Infallible>(response))
     }));
-    drop(ask(&service, from("ada")).await);
-    assert_eq!(stats.in_flight(), 1, "the answer is sent, the tunnel stands");
-    assert_eq!(ask(&service, from("ada")).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    drop(send(&service, from("ada")).await);
+    assert_eq!(stats.in_flight(), 1, "the response is sent, the tunnel is open");
+    assert_eq!(send(&service, from("ada")).await.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(open);
     assert_eq!(stats.in_flight(), 0);
 }
 
 #[tokio::test]
-async fn a_store_that_answers_later_decides_alike() {
+async fn a_store_that_decides_through_a_future_limits_too() {
     let stats = Arc::<LeaseStats>::default();
     let store = MemoryLeases::new(Arc::new(LeaseTable::default()), rule(1), Arc::clone(&stats));
-    let layer = ConcurrencyLimiterLayer::new("r".into(), rule(1), settings(), Arc::new(Later(store)));
+    let layer = ConcurrencyLimiterLayer::new("r".into(), rule(1), settings(), Arc::new(Deferred(store)));
     let calls = Arc::default();
     let service = layer.layer(hello(&calls));
-    let held = ask(&service, from("ada")).await;
+    let held = send(&service, from("ada")).await;
     assert_eq!(header(&held, "x-concurrency-remaining"), Some("0"));
-    assert_eq!(ask(&service, from("ada")).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(send(&service, from("ada")).await.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     drop(held);
-    assert_eq!(ask(&service, from("ada")).await.status(), StatusCode::OK);
+    assert_eq!(send(&service, from("ada")).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn a_request_without_a_key_is_refused_or_passes_unlimited() {
-    let asked = |settings| async move {
+    let responses = |settings| async move {
         let (layer, stats) = layer(1, settings);
         let service = layer.layer(hello(&Arc::default()));
-        let responses = [ask(&service, Request::new(())).await, ask(&service, Request::new(())).await];
+        let both = [send(&service, Request::new(())).await, send(&service, Request::new(())).await];
         assert_eq!(stats.in_flight(), 0);
-        responses
+        both
     };
-    for response in asked(Settings { empty_key_status: StatusCode::UNAUTHORIZED, ..settings() }).await {
+    for response in responses(Settings { empty_key_status: StatusCode::UNAUTHORIZED, ..settings() }).await {
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
         assert_eq!(response.extensions().get::<LocalReply>().unwrap().reason, "empty-key");
     }
-    for response in asked(Settings { deny_empty_key: false, ..settings() }).await {
+    for response in responses(Settings { deny_empty_key: false, ..settings() }).await {
         assert_eq!((response.status(), header(&response, "x-concurrency-limit")), (StatusCode::OK, None));
     }
 }
@@ -215,15 +214,15 @@ async fn a_request_without_a_key_is_refused_or_passes_unlimited() {
 #[tokio::test]
 async fn status_headers_and_body_of_a_denial_are_settings() {
     let silent = HeaderNames { include: false, ..HeaderNames::default() };
-    let own = Settings {
+    let custom = Settings {
         status: StatusCode::SERVICE_UNAVAILABLE,
         headers: silent,
         error_body: ErrorBody::Empty,
         ..settings()
     };
-    let service = layer(1, own).0.layer(hello(&Arc::default()));
-    let _held = ask(&service, from("ada")).await;
-    let denied = ask(&service, from("ada")).await;
+    let service = layer(1, custom).0.layer(hello(&Arc::default()));
+    let _held = send(&service, from("ada")).await;
+    let denied = send(&service, from("ada")).await;
     assert_eq!((denied.status(), header(&denied, "retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
     assert_eq!(header(&denied, "x-concurrency-limit"), None);
     assert!(denied.into_body().collect().await.unwrap().to_bytes().is_empty());
@@ -234,11 +233,11 @@ async fn status_headers_and_body_of_a_denial_are_settings() {
         ..HeaderNames::default()
     };
     let service = layer(1, Settings { headers: names, ..settings() }).0.layer(hello(&Arc::default()));
-    let held = ask(&service, from("ada")).await;
+    let held = send(&service, from("ada")).await;
     assert_eq!((header(&held, "x-slots"), header(&held, "x-free")), (Some("1"), Some("0")));
     let mut request = from("ada");
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
-    let denied = ask(&service, request).await;
+    let denied = send(&service, request).await;
     assert_eq!(header(&denied, "content-type"), Some("application/problem+json"));
     let body = denied.into_body().collect().await.unwrap().to_bytes();
     let text = std::str::from_utf8(&body).unwrap();
@@ -246,31 +245,31 @@ async fn status_headers_and_body_of_a_denial_are_settings() {
 }
 
 #[tokio::test]
-async fn what_the_store_could_not_decide_is_503_or_passes_uncounted() {
+async fn an_unavailable_store_gives_503_or_allows_uncounted() {
     let service = |outcome| {
-        let layer = ConcurrencyLimiterLayer::new("r".into(), rule(3), settings(), Arc::new(Says(outcome)));
+        let layer = ConcurrencyLimiterLayer::new("r".into(), rule(3), settings(), Arc::new(Fixed(outcome)));
         layer.layer(hello(&Arc::<AtomicUsize>::default()))
     };
     let retry_after = Duration::from_secs(1);
-    let refused = ask(&service(Outcome::StoreUnavailable { retry_after }), from("ada")).await;
+    let refused = send(&service(Outcome::StoreUnavailable { retry_after }), from("ada")).await;
     assert_eq!((refused.status(), header(&refused, "retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
     assert_eq!(refused.extensions().get::<LocalReply>().unwrap().reason, "limiter-unavailable");
-    let passed = ask(&service(Outcome::Allowed), from("ada")).await;
+    let passed = send(&service(Outcome::Allowed), from("ada")).await;
     assert_eq!((passed.status(), header(&passed, "x-concurrency-remaining")), (StatusCode::OK, Some("-1")));
     assert_eq!(header(&passed, "x-ratelimit-degraded"), Some("fallback"));
 }
 
 #[tokio::test]
-async fn each_verdict_is_told_to_the_hook() {
+async fn the_hook_sees_every_verdict() {
     let seen = Arc::<std::sync::Mutex<Vec<(bool, Source)>>>::default();
-    let noted = Arc::clone(&seen);
+    let recorded = Arc::clone(&seen);
     let (layer, _) = layer(1, settings());
     let layer = layer.on_verdict(Arc::new(move |verdict| {
-        noted.lock().unwrap().push((verdict.is_allowed(), verdict.source));
+        recorded.lock().unwrap().push((verdict.is_allowed(), verdict.source));
     }));
     let service = layer.layer(hello(&Arc::default()));
-    let _held = ask(&service, from("ada")).await;
-    ask(&service, from("ada")).await;
-    ask(&service, Request::new(())).await;
+    let _held = send(&service, from("ada")).await;
+    send(&service, from("ada")).await;
+    send(&service, Request::new(())).await;
     assert_eq!(*seen.lock().unwrap(), [(true, Source::Memory), (false, Source::Memory)]);
 }

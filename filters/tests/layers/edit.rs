@@ -1,4 +1,4 @@
-//! Header and path edits, alone and in runs.
+//! Header and path edits, alone and in sequence.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::support::{Body, reason, request_with, text, upstream, values};
 
-/// What the upstream saw of a request, and the response to it.
+/// Request as the upstream received it, and the response.
 struct Passed {
     uri: Uri,
     headers: HeaderMap,
@@ -31,7 +31,7 @@ async fn pass(edits: impl IntoIterator<Item = Edit>, request: Request<()>, respo
         }
     });
     let response = EditLayer::new(edits).layer(inner).oneshot(request).await.unwrap();
-    let (uri, headers, context) = seen.lock().unwrap().take().expect("the upstream was not asked");
+    let (uri, headers, context) = seen.lock().unwrap().take().expect("the upstream was not called");
     Passed { uri, headers, context, response }
 }
 
@@ -40,7 +40,7 @@ async fn path_after(edit: Edit, uri: &str, variables: &[(&str, &str)]) -> String
 }
 
 #[tokio::test]
-async fn strip_prefix_drops_segments_as_spring_does() {
+async fn strip_prefix_removes_segments_as_spring_does() {
     for (parts, uri, expected) in [
         (1, "/name/blue/red", "/blue/red"),
         (2, "/name/blue/red", "/red"),
@@ -59,7 +59,7 @@ async fn strip_prefix_drops_segments_as_spring_does() {
 }
 
 #[tokio::test]
-async fn prefix_path_stands_before_the_path_with_its_variables() {
+async fn prefix_path_is_inserted_with_its_variables() {
     for (prefix, uri, expected) in [
         ("/mypath", "/hello?q=1", "/mypath/hello?q=1"),
         ("/{id}/x", "/hello", "/a%20b/x/hello"),
@@ -71,7 +71,7 @@ async fn prefix_path_stands_before_the_path_with_its_variables() {
 }
 
 #[tokio::test]
-async fn prefix_path_applies_once_a_request() {
+async fn prefix_path_applies_once_per_request() {
     let edits = [Edit::prefix_path("/one").unwrap(), Edit::prefix_path("/two").unwrap()];
     let passed = pass(edits, Request::new(()), Response::new(())).await;
     assert_eq!(passed.uri, "/one/");
@@ -188,7 +188,7 @@ async fn variables_are_decoded_in_headers_of_requests_and_responses() {
 }
 
 #[tokio::test]
-async fn an_unknown_variable_is_500_and_a_line_break_in_one_400() {
+async fn an_unknown_variable_gives_500_and_a_line_break_in_one_400() {
     let edits = [
         Edit::add_request_header("X-Id", "{id}").unwrap(),
         Edit::set_response_header("X-Id", "{id}").unwrap(),
@@ -212,7 +212,7 @@ async fn an_unknown_variable_is_500_and_a_line_break_in_one_400() {
 }
 
 #[tokio::test]
-async fn responses_that_a_filter_made_are_left_alone() {
+async fn local_replies_are_not_edited() {
     let mut response = Response::new(());
     response.extensions_mut().insert(LocalReply { reason: "rate-limited" });
     let passed = pass([Edit::set_response_header("X-Out", "ours").unwrap()], Request::new(()), response).await;
@@ -220,7 +220,7 @@ async fn responses_that_a_filter_made_are_left_alone() {
 }
 
 #[tokio::test]
-async fn preserve_host_header_is_noted_for_the_forwarder() {
+async fn preserve_host_header_sets_the_context() {
     let passed = pass([Edit::preserve_host_header()], Request::new(()), Response::new(())).await;
     assert!(passed.context.unwrap().preserve_host);
     let passed = pass([Edit::preserve_host_header()], request_with("/", &[("id", "1")]), Response::new(())).await;
@@ -247,7 +247,7 @@ fn edits_know_their_side_and_whether_they_need_variables() {
 }
 
 #[test]
-fn mistakes_are_refused_when_the_edit_is_made() {
+fn invalid_edits_are_rejected_at_construction() {
     let name = |n: &str| EditError::HeaderName(n.into());
     for (edit, error) in [
         (Edit::add_request_header("a b", "c"), name("a b")),

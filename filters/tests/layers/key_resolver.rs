@@ -1,4 +1,4 @@
-//! What requests are counted under.
+//! Key resolvers.
 
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ fn from_ip(ip: &str) -> Request<()> {
 }
 
 #[test]
-fn addresses_are_folded_into_networks() {
+fn addresses_resolve_to_their_networks() {
     for (ip, id) in [
         ("192.0.2.7", "192.0.2.7"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
@@ -46,22 +46,22 @@ fn addresses_are_folded_into_networks() {
 }
 
 #[test]
-fn a_hundred_thousand_addresses_of_one_network_are_one_bucket() {
+fn a_hundred_thousand_addresses_of_one_network_share_one_bucket() {
     let store = MemoryStore::new(NonZeroUsize::MIN.saturating_add(999));
     let rule = Rule::Gcra(TokenBucket::new(1, Duration::from_secs(86_400), 5).unwrap());
     let admitted = (0..100_000u128).map(|host| {
-        // All over the network: the low half is scattered by an odd number.
+        // Spread over the whole network by an odd multiplier.
         let bits = 0x2001_0db8_0001_0002 << 64 | host.wrapping_mul(0x9E37_79B9_7F4A_7C15) & u128::from(u64::MAX);
         let id = key("ip", &from_ip(&std::net::Ipv6Addr::from_bits(bits).to_string())).unwrap();
         let check = Check { key: BucketKey { scope: "r", id: id.as_bytes() }, rule: &rule, cost: 1 };
-        let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory never waits") };
+        let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory decides immediately") };
         u32::from(verdict.is_allowed())
     });
     assert_eq!((admitted.sum::<u32>(), store.len()), (5, 1));
 }
 
 #[test]
-fn prefix_lengths_are_settings_in_composites_too() {
+fn prefix_lengths_apply_to_composites_too() {
     let resolver = KeyResolver::ip().with_ip_prefixes(24, 48);
     assert_eq!(resolve(&resolver, &from_ip("192.0.2.7")).as_deref(), Some("192.0.2.0/24"));
     assert_eq!(resolve(&resolver, &from_ip("2001:db8:1:2::1")).as_deref(), Some("2001:db8:1::/48"));
@@ -74,7 +74,7 @@ fn prefix_lengths_are_settings_in_composites_too() {
 }
 
 #[test]
-fn heads_are_read_by_name() {
+fn parts_of_the_head_are_read_by_name() {
     let request = Request::builder()
         .method(Method::PUT)
         .uri("/a%20b/c?x=1&us%65r=ada%20l+x&user=second&empty=&flag")
@@ -118,7 +118,7 @@ fn the_targets_authority_names_the_host_before_the_header() {
 }
 
 #[test]
-fn what_the_gateway_knows_comes_from_the_context() {
+fn route_principal_and_variables_come_from_the_context() {
     let mut request = Request::new(());
     request.extensions_mut().insert(RequestContext {
         route_id: Some(Arc::from("orders")),
@@ -133,17 +133,17 @@ fn what_the_gateway_knows_comes_from_the_context() {
 }
 
 #[test]
-fn bad_texts_say_what_is_wrong() {
+fn errors_of_bad_texts_name_the_problem() {
     for (text, error) in [
         ("ipp", "unknown key resolver `ipp`"),
         ("", "unknown key resolver ``"),
         ("ip:x", "unknown key resolver `ip:x`"),
-        ("header", "needs a name behind the colon"),
-        ("cookie:", "needs a name behind the colon"),
-        ("header:a b", "does not name a header"),
+        ("header", "needs a name after the colon"),
+        ("cookie:", "needs a name after the colon"),
+        ("header:a b", "does not name a valid header"),
         ("path:id", "needs a variable in braces"),
         ("path:{}", "needs a variable in braces"),
-        ("jwt:", "needs a name behind the colon"),
+        ("jwt:", "needs a name after the colon"),
     ] {
         let message = KeyResolver::parse(text).unwrap_err().to_string();
         assert!(message.contains(error), "{text}: {message}");
@@ -153,7 +153,7 @@ fn bad_texts_say_what_is_wrong() {
 }
 
 #[test]
-fn a_composite_lacks_what_one_of_its_parts_lacks() {
+fn a_composite_without_one_part_has_no_key() {
     let parts = vec![KeyResolver::parse("header:a").unwrap(), KeyResolver::parse("header:b").unwrap()];
     let both = KeyResolver::composite(parts);
     let request = Request::builder().header("a", "x").body(()).unwrap();
@@ -161,6 +161,47 @@ fn a_composite_lacks_what_one_of_its_parts_lacks() {
     let request = Request::builder().header("a", "x").header("b", "yz").body(()).unwrap();
     assert_eq!(resolve(&both, &request).as_deref(), Some("1:x2:yz"));
     assert_eq!(resolve(&KeyResolver::composite(vec![]), &request), None);
+}
+
+#[test]
+fn a_function_resolves_keys_from_the_head_and_its_extensions() {
+    let resolver = KeyResolver::from_fn(|head| {
+        let tenant = head.extensions.get::<&str>()?;
+        Some(format!("{} {tenant}", head.method))
+    });
+    let mut request = Request::builder().method(Method::PUT).body(()).unwrap();
+    assert_eq!(resolve(&resolver, &request), None);
+    request.extensions_mut().insert("t1");
+    assert_eq!(resolve(&resolver, &request).as_deref(), Some("PUT t1"));
+    assert_eq!(resolve(&KeyResolver::from_fn(|_| Some("")), &request), None, "an empty key is missing");
+    assert!(resolver.needs_context(), "a function may read the context");
+    assert_eq!(resolver, resolver.clone());
+    assert_ne!(resolver, KeyResolver::from_fn(|_| Some("")));
+}
+
+#[test]
+fn addresses_come_from_any_extension() {
+    #[derive(Clone)]
+    struct ConnectInfo(std::net::SocketAddr);
+    let resolver = KeyResolver::ip_from(|info: &ConnectInfo| info.0.ip());
+    let mut request = Request::new(());
+    assert_eq!(resolve(&resolver, &request), None);
+    request.extensions_mut().insert(ConnectInfo("[2001:db8::1]:4711".parse().unwrap()));
+    assert_eq!(resolve(&resolver, &request).as_deref(), Some("2001:db8::/64"));
+    assert_eq!(resolve(&resolver.with_ip_prefixes(32, 32), &request).as_deref(), Some("2001:db8::/32"));
+}
+
+#[test]
+fn requests_without_a_key_share_one_that_no_other_request_has() {
+    let shared = KeyResolver::parse("header:x-user").unwrap().or_shared();
+    assert_eq!(resolve(&shared, &Request::new(())).as_deref(), Some(""));
+    for (user, id) in [("ada", "ada"), ("", "")] {
+        let request = Request::builder().header("x-user", user).body(()).unwrap();
+        assert_eq!(resolve(&shared, &request).as_deref(), Some(id));
+    }
+    let variable = KeyResolver::parse("path:{id}").unwrap().or_shared();
+    assert!(variable.needs_context() && variable.needs_variables());
+    assert_eq!(variable.variables(), ["id"]);
 }
 
 proptest! {
@@ -174,7 +215,7 @@ proptest! {
             resolve(&both, &Request::builder().header("one", one).header("two", two).body(()).unwrap())
         };
         prop_assert_eq!(id(&a, &b) == id(&c, &d), (&a, &b) == (&c, &d));
-        // The nearest confusion: the same text, split elsewhere.
+        // The most similar list: the same text, split at another position.
         let (moved, rest) = b.split_at(1);
         if !rest.is_empty() {
             prop_assert_ne!(id(&a, &b), id(&format!("{a}{moved}"), rest));
@@ -182,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn no_request_line_or_header_makes_a_resolver_fail(query in "[!-~&&[^#]]{0,80}", cookie in "[ -~]{0,80}", host in "[ -~]{0,40}") {
+    fn no_request_resolves_to_an_empty_key(query in "[!-~&&[^#]]{0,80}", cookie in "[ -~]{0,80}", host in "[ -~]{0,40}") {
         let Ok(request) = Request::builder().uri(format!("/p?{query}")).header("cookie", cookie).header("host", host).body(()) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! A rule that paces, on tokio's paused time.
+//! Pacing rules, on tokio's paused time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::support::Body;
 
-/// Runs with tokio's time, which the tests have stopped.
+/// Clock of tokio's paused time.
 struct TokioClock(Instant);
 
 impl Clock for TokioClock {
@@ -29,12 +29,12 @@ impl Clock for TokioClock {
     }
 }
 
-/// Answers later than at once, as a store over a network does.
-struct Later(Arc<MemoryStore>);
+/// Store that decides through a future, as a store over a network does.
+struct Deferred(Arc<MemoryStore>);
 
-impl Store for Later {
+impl Store for Deferred {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let Decision::Ready(verdict) = self.0.decide(checks) else { panic!("memory never waits") };
+        let Decision::Ready(verdict) = self.0.decide(checks) else { panic!("memory decides immediately") };
         Decision::Pending(Box::pin(async move {
             tokio::task::yield_now().await;
             verdict
@@ -46,7 +46,7 @@ impl Store for Later {
     }
 }
 
-/// When the upstream was called, in ms.
+/// Times of the upstream calls, in ms.
 type Calls = Arc<Mutex<Vec<u64>>>;
 
 fn rule() -> Rule {
@@ -55,8 +55,8 @@ fn rule() -> Rule {
 
 fn stores() -> [(Arc<dyn Store>, Arc<MemoryStore>); 2] {
     let memory = || Arc::new(MemoryStore::with_clock(100.try_into().unwrap(), Arc::new(TokioClock(Instant::now()))));
-    let (at_once, later) = (memory(), memory());
-    [(at_once.clone(), at_once), (Arc::new(Later(later.clone())), later)]
+    let (immediate, deferred) = (memory(), memory());
+    [(immediate.clone(), immediate), (Arc::new(Deferred(deferred.clone())), deferred)]
 }
 
 fn paced(
@@ -76,9 +76,9 @@ fn request() -> Request<()> {
     Request::builder().header("x-user", "ada").body(()).unwrap()
 }
 
-fn free_places(store: &MemoryStore) -> u64 {
+fn free_slots(store: &MemoryStore) -> u64 {
     let check = Check { key: BucketKey { scope: "r", id: b"ada" }, rule: &rule(), cost: 0 };
-    let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory never waits") };
+    let Decision::Ready(verdict) = store.decide(&[check]) else { panic!("memory decides immediately") };
     verdict.remaining.unwrap()
 }
 
@@ -88,36 +88,36 @@ async fn requests_reach_the_upstream_an_interval_apart_and_the_rest_is_denied() 
         let calls = Calls::default();
         let service = paced(store, &calls);
         let requests: Vec<_> = (0..6).map(|_| tokio::spawn(service.clone().oneshot(request()))).collect();
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for request in requests {
             let response = request.await.unwrap().unwrap();
-            answers.push((response.status().as_u16(), response.headers()["x-ratelimit-remaining"].clone()));
+            responses.push((response.status().as_u16(), response.headers()["x-ratelimit-remaining"].clone()));
         }
-        let answers: Vec<_> = answers.iter().map(|(status, left)| (*status, left.to_str().unwrap())).collect();
-        assert_eq!(answers, [(200, "3"), (200, "2"), (200, "1"), (200, "0"), (429, "0"), (429, "0")]);
-        // The timer counts whole milliseconds, and is late by up to one.
+        let responses: Vec<_> = responses.iter().map(|(status, left)| (*status, left.to_str().unwrap())).collect();
+        assert_eq!(responses, [(200, "3"), (200, "2"), (200, "1"), (200, "0"), (429, "0"), (429, "0")]);
+        // The timer counts whole milliseconds, and fires up to one late.
         let calls = calls.lock().unwrap();
         assert!(calls.len() == 4 && (0..4).all(|n| (n * 100..=n * 100 + 1).contains(&calls[n as usize])), "{calls:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_gives_its_turn_to_the_next() {
+async fn a_cancelled_request_gives_its_slot_to_the_next() {
     for (store, memory) in stores() {
         let calls = Calls::default();
         let service = paced(store, &calls);
-        let ask = || tokio::spawn(service.clone().oneshot(request()));
-        let requests = [ask(), ask(), ask(), ask()];
+        let send = || tokio::spawn(service.clone().oneshot(request()));
+        let requests = [send(), send(), send(), send()];
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert_eq!(free_places(&memory), 0);
+        assert_eq!(free_slots(&memory), 0);
         requests[1].abort();
         while !requests[1].is_finished() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(free_places(&memory), 1);
-        let late = ask();
+        assert_eq!(free_slots(&memory), 1);
+        let late = send();
         assert_eq!(late.await.unwrap().unwrap().status(), StatusCode::OK);
-        assert!((100..=102).contains(calls.lock().unwrap().last().unwrap()), "it took the second turn: {calls:?}");
+        assert!((100..=102).contains(calls.lock().unwrap().last().unwrap()), "it took the second slot: {calls:?}");
         for (n, request) in requests.into_iter().enumerate() {
             assert_eq!(request.await.is_ok(), n != 1);
         }
@@ -126,12 +126,16 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_went_on_gives_nothing_back() {
+async fn a_forwarded_request_gives_no_slot_back() {
     for (store, memory) in stores() {
         let service = paced(store, &Calls::default());
         for _ in 0..2 {
             assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), StatusCode::OK);
         }
-        assert_eq!(free_places(&memory), 3, "two passed 100 ms apart; the interval of the second has just begun");
+        assert_eq!(
+            free_slots(&memory),
+            3,
+            "two were forwarded 100 ms apart; the interval of the second has just begun"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `RequestRateLimiter` of several rules, plans and costs, on a mock service.
+//! `RequestRateLimiter` with several rules, plans and costs.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::Rerouted;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{
-    AccessList, Cost, CostSource, Enforcement, Event, Finding, Limit, Metered, OnLimit, PlanResolver, Plans,
-    RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings,
+    AccessList, Cost, CostSource, Enforcement, Limit, Metered, OnLimit, PlanResolver, Plans, RequestMeter,
+    RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings, VerdictEvent, VerdictKind,
 };
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
@@ -23,26 +23,26 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{hello, text, upstream, values};
 
-/// Memory that counts the questions, and answers late if told so.
-struct Counting {
+/// Memory store that records the number of checks per call, and optionally decides through a future.
+struct Recording {
     memory: MemoryStore,
-    questions: Mutex<Vec<usize>>,
-    later: bool,
+    calls_seen: Mutex<Vec<usize>>,
+    deferred: bool,
 }
 
-impl Counting {
-    fn new(later: bool) -> Arc<Self> {
+impl Recording {
+    fn new(deferred: bool) -> Arc<Self> {
         let memory = MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default()));
-        Arc::new(Self { memory, questions: Mutex::default(), later })
+        Arc::new(Self { memory, calls_seen: Mutex::default(), deferred })
     }
 }
 
-impl Store for Counting {
+impl Store for Recording {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        self.questions.lock().unwrap().push(checks.len());
+        self.calls_seen.lock().unwrap().push(checks.len());
         let decision = self.memory.decide(checks);
         match decision {
-            Decision::Ready(verdict) if self.later => Decision::Pending(Box::pin(async move {
+            Decision::Ready(verdict) if self.deferred => Decision::Pending(Box::pin(async move {
                 tokio::task::yield_now().await;
                 verdict
             })),
@@ -75,7 +75,7 @@ fn by_user() -> Settings {
     Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() }
 }
 
-fn layer(rules: RuleSets, settings: Settings, store: &Arc<Counting>) -> RequestRateLimiterLayer {
+fn layer(rules: RuleSets, settings: Settings, store: &Arc<Recording>) -> RequestRateLimiterLayer {
     RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store) as Arc<dyn Store>)
 }
 
@@ -96,36 +96,37 @@ where
 }
 
 #[tokio::test]
-async fn several_rules_are_one_question_and_a_denial_takes_nothing() {
-    for later in [false, true] {
-        let store = Counting::new(later);
+async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
+    for deferred in [false, true] {
+        let store = Recording::new(deferred);
         let rules = RuleSets { default: vec![bucket("wide", 9), window("narrow", 2)], plans: None };
-        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
         let seen = Arc::clone(&events);
-        let layer =
-            layer(rules, by_user(), &store).on_verdict(Arc::new(move |event: Event| seen.lock().unwrap().push(event)));
+        let layer = layer(rules, by_user(), &store)
+            .on_verdict(Arc::new(move |event: VerdictEvent| seen.lock().unwrap().push(event)));
         let service = layer.layer(hello(&Arc::default()));
         assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
-        assert_eq!(*store.questions.lock().unwrap(), [2; 4]);
+        assert_eq!(*store.calls_seen.lock().unwrap(), [2; 4]);
         let key = tollgate_limiter::key::BucketKey { scope: "r#wide", id: b"ada" };
         let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 9).rule, cost: 0 }]) else {
-            panic!("memory answers at once")
+            panic!("memory decides immediately")
         };
         assert_eq!(look.remaining, Some(7));
-        let (both, narrow) = ([(Some(0), Finding::Allowed), (Some(1), Finding::Allowed)], [(Some(1), Finding::Denied)]);
-        let told: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule, event.finding)).collect();
-        assert_eq!(told, [&both[..], &both, &narrow, &narrow].concat());
+        let (both, narrow) =
+            ([(Some(0), VerdictKind::Allowed), (Some(1), VerdictKind::Allowed)], [(Some(1), VerdictKind::Denied)]);
+        let reported: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule, event.kind)).collect();
+        assert_eq!(reported, [&both[..], &both, &narrow, &narrow].concat());
     }
 }
 
 #[tokio::test]
-async fn what_is_observed_is_asked_after_what_is_enforced() {
-    for later in [false, true] {
-        let store = Counting::new(later);
+async fn observed_rules_are_checked_after_enforced_rules() {
+    for deferred in [false, true] {
+        let store = Recording::new(deferred);
         let tried = Limit { enforcement: Enforcement::OBSERVE, ..bucket("tried", 1) };
         let off = Limit { enforcement: Enforcement::Off, ..bucket("off", 0) };
         let rules = RuleSets { default: vec![off, tried, bucket("held", 2)], plans: None };
-        let settings = Settings { tells_would_deny: true, ..by_user() };
+        let settings = Settings { would_deny_header: true, ..by_user() };
         let service = layer(rules, settings, &store).layer(hello(&Arc::default()));
         let mut would = Vec::new();
         for status in [200, 200, 429] {
@@ -135,14 +136,14 @@ async fn what_is_observed_is_asked_after_what_is_enforced() {
             assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["2"]);
         }
         assert_eq!(would, ["", "tried", ""]);
-        assert_eq!(store.questions.lock().unwrap().len(), 5, "nothing is observed of a denied request");
+        assert_eq!(store.calls_seen.lock().unwrap().len(), 5, "a denied request is not checked by observed rules");
     }
 }
 
 #[tokio::test]
-async fn a_plan_that_is_asked_for_elsewhere_is_waited_for() {
-    struct Later;
-    impl PlanSource for Later {
+async fn a_request_waits_for_its_plan() {
+    struct Deferred;
+    impl PlanSource for Deferred {
         fn plan(&self, id: &[u8]) -> PlanLookup {
             let plan = (id == b"ada").then(|| "gold".into());
             PlanLookup::Pending(Box::pin(async move {
@@ -151,10 +152,10 @@ async fn a_plan_that_is_asked_for_elsewhere_is_waited_for() {
             }))
         }
     }
-    for later in [false, true] {
-        let store = Counting::new(later);
+    for deferred in [false, true] {
+        let store = Recording::new(deferred);
         let plans = Plans {
-            resolver: PlanResolver::Source(Arc::new(Later)),
+            resolver: PlanResolver::Source(Arc::new(Deferred)),
             sets: vec![("gold".into(), vec![bucket("all", 3)]), ("none".into(), Vec::new())],
             default: None,
         };
@@ -172,15 +173,15 @@ async fn a_plan_without_rules_limits_nothing() {
         sets: vec![("none".into(), Vec::new())],
         default: None,
     };
-    let store = Counting::new(false);
+    let store = Recording::new(false);
     let rules = RuleSets { default: vec![bucket("all", 0)], plans: Some(plans) };
     let service = layer(rules, by_user(), &store).layer(hello(&Arc::default()));
     assert_eq!([statuses(&service, "ada", 1).await, statuses(&service, "bob", 1).await], [[200], [429]]);
 }
 
 #[tokio::test]
-async fn the_blocked_and_the_exempt_ask_no_store() {
-    let store = Counting::new(false);
+async fn blocked_and_exempt_clients_need_no_store() {
+    let store = Recording::new(false);
     let settings = Settings {
         exempt: AccessList::new(["ada".to_owned(), "eve".to_owned()], Vec::new()),
         block: AccessList::new(["eve".to_owned()], Vec::new()),
@@ -189,13 +190,13 @@ async fn the_blocked_and_the_exempt_ask_no_store() {
     let calls: Arc<AtomicUsize> = Arc::default();
     let service = layer(RuleSets::single(bucket("all", 0)), settings, &store).layer(hello(&calls));
     assert_eq!([statuses(&service, "ada", 2).await, statuses(&service, "eve", 2).await], [[200; 2], [403; 2]]);
-    assert_eq!((store.questions.lock().unwrap().len(), calls.load(SeqCst)), (0, 2));
+    assert_eq!((store.calls_seen.lock().unwrap().len(), calls.load(SeqCst)), (0, 2));
 }
 
 #[tokio::test]
 async fn denied_requests_go_to_the_overflow_service_once() {
-    for later in [false, true] {
-        let store = Counting::new(later);
+    for deferred in [false, true] {
+        let store = Recording::new(deferred);
         let settings = Settings { on_limit: OnLimit::Forward("/busy".into()), ..by_user() };
         let layer = layer(RuleSets::single(bucket("all", 1)), settings, &store);
         let echo = upstream(&Arc::default(), |request: &Request<()>| {
@@ -203,7 +204,7 @@ async fn denied_requests_go_to_the_overflow_service_once() {
             Response::new(Full::from(format!("{} {marked}", request.uri())))
         });
         let service = layer.layer_with_overflow(echo.clone(), echo);
-        let ask = |marked: bool| {
+        let send = |marked: bool| {
             let mut request = from("ada");
             *request.uri_mut() = "http://host/a?q=1".parse().unwrap();
             if marked {
@@ -211,31 +212,31 @@ async fn denied_requests_go_to_the_overflow_service_once() {
             }
             service.clone().oneshot(request)
         };
-        assert_eq!(text(ask(false).await.unwrap()).await, "http://host/a?q=1 false");
-        let elsewhere = ask(false).await.unwrap();
-        assert_eq!(values(&elsewhere, "x-ratelimit-remaining"), ["0"]);
-        assert!(!elsewhere.headers().contains_key("retry-after"));
-        assert_eq!(text(elsewhere).await, "http://host/busy?q=1 true");
-        assert_eq!(ask(true).await.unwrap().status(), 429);
+        assert_eq!(text(send(false).await.unwrap()).await, "http://host/a?q=1 false");
+        let rerouted = send(false).await.unwrap();
+        assert_eq!(values(&rerouted, "x-ratelimit-remaining"), ["0"]);
+        assert!(!rerouted.headers().contains_key("retry-after"));
+        assert_eq!(text(rerouted).await, "http://host/busy?q=1 true");
+        assert_eq!(send(true).await.unwrap().status(), 429);
     }
 }
 
-fn left(store: &Counting) -> u64 {
+fn left(store: &Recording) -> u64 {
     let key = tollgate_limiter::key::BucketKey { scope: "r#all", id: b"ada" };
     let Decision::Ready(look) = store.memory.decide(&[Check { key, rule: &bucket("", 100).rule, cost: 0 }]) else {
-        panic!("memory answers at once")
+        panic!("memory decides immediately")
     };
     look.remaining.unwrap()
 }
 
 fn costing(source: CostSource) -> RuleSets {
-    RuleSets::single(Limit { cost: Cost { source, tokens: 5, most: 50 }, ..bucket("all", 100) })
+    RuleSets::single(Limit { cost: Cost { source, tokens: 5, max: 50 }, ..bucket("all", 100) })
 }
 
 #[tokio::test]
-async fn a_cost_in_the_response_is_settled_when_it_comes() {
+async fn a_cost_in_the_response_header_is_settled() {
     for (field, expected) in [("20", 80), ("0", 100), ("51", 50), ("nonsense", 95)] {
-        let store = Counting::new(false);
+        let store = Recording::new(false);
         let inner = upstream(&Arc::default(), move |_: &Request<()>| {
             Response::builder().header("x-cost", field).body(Full::default()).unwrap()
         });
@@ -246,8 +247,8 @@ async fn a_cost_in_the_response_is_settled_when_it_comes() {
 }
 
 #[tokio::test]
-async fn bodies_are_settled_at_their_end_and_without_a_meter_not_at_all() {
-    let store = Counting::new(false);
+async fn body_costs_are_settled_at_the_end_and_only_if_metered() {
+    let store = Recording::new(false);
     let response_body = layer(costing(CostSource::ResponseBody { unit: 2 }), by_user(), &store);
     let mut response = response_body.layer(hello(&Arc::default())).oneshot(from("ada")).await.unwrap();
     let meter = response.extensions_mut().remove::<ResponseMeter>().unwrap();
@@ -256,7 +257,7 @@ async fn bodies_are_settled_at_their_end_and_without_a_meter_not_at_all() {
     assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
     assert_eq!(left(&store), 97, "five bytes are three tokens");
 
-    let store = Counting::new(false);
+    let store = Recording::new(false);
     let request_body = layer(costing(CostSource::RequestBody { unit: 1 }), by_user(), &store);
     let meters: Arc<Mutex<Option<RequestMeter>>> = Arc::default();
     let seen = Arc::clone(&meters);
@@ -266,9 +267,9 @@ async fn bodies_are_settled_at_their_end_and_without_a_meter_not_at_all() {
     });
     let service = request_body.layer(inner);
     service.clone().oneshot(from("ada")).await.unwrap();
-    assert_eq!(left(&store), 95, "nobody counted");
+    assert_eq!(left(&store), 95, "not metered");
     service.oneshot(from("ada")).await.unwrap();
     let meter = meters.lock().unwrap().take().unwrap();
     drop(Metered::request(Full::<Bytes>::from("never read"), meter));
-    assert_eq!(left(&store), 95, "what was reserved is given back");
+    assert_eq!(left(&store), 95, "the reservation is given back");
 }

@@ -1,4 +1,4 @@
-//! Every outcome of `RequestRateLimiter`.
+//! `RequestRateLimiter` with one rule: every outcome.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,13 +8,13 @@ use http::{HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{ErrorBody, Event, Finding, RequestRateLimiterLayer, Settings};
+use tollgate_filters::request_rate_limiter::{ErrorBody, RequestRateLimiterLayer, Settings, VerdictEvent, VerdictKind};
 use tollgate_limiter::rule::{Rule, TokenBucket};
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, ServiceExt};
 
-use crate::support::{Fingers, Says, hello, reason, text, upstream, values};
+use crate::support::{Fixed, NoRefill, hello, reason, text, upstream, values};
 
 fn by_user() -> Settings {
     Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() }
@@ -38,10 +38,10 @@ fn verdict(outcome: Outcome, source: Source) -> Verdict {
 }
 
 #[tokio::test]
-async fn an_allowed_request_passes_and_its_response_reports_the_bucket() {
-    for later in [false, true] {
+async fn an_allowed_response_reports_the_bucket() {
+    for deferred in [false, true] {
         let calls = Arc::default();
-        let layer = limiter(20, 1, by_user(), Fingers { later, ..Fingers::default() });
+        let layer = limiter(20, 1, by_user(), NoRefill { deferred, ..NoRefill::default() });
         let response = layer.layer(hello(&calls)).oneshot(from_ada()).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(values(&response, "x-ratelimit-remaining"), ["19"]);
@@ -57,9 +57,9 @@ async fn an_allowed_request_passes_and_its_response_reports_the_bucket() {
 
 #[tokio::test]
 async fn a_denied_request_never_reaches_the_inner_service() {
-    for later in [false, true] {
+    for deferred in [false, true] {
         let calls: Arc<AtomicUsize> = Arc::default();
-        let layer = limiter(1, 1, by_user(), Fingers { later, ..Fingers::default() });
+        let layer = limiter(1, 1, by_user(), NoRefill { deferred, ..NoRefill::default() });
         let mut service = layer.layer(hello(&calls));
         service.ready().await.unwrap().call(from_ada()).await.unwrap();
         let response = service.ready().await.unwrap().call(from_ada()).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_denied_request_never_reaches_the_inner_service() {
 #[tokio::test]
 async fn two_clones_share_one_budget() {
     let calls: Arc<AtomicUsize> = Arc::default();
-    let layer = limiter(2, 1, by_user(), Fingers::default());
+    let layer = limiter(2, 1, by_user(), NoRefill::default());
     let service = layer.layer(hello(&calls));
     let mut statuses = Vec::new();
     for clone in [service.clone(), service.clone(), layer.clone().layer(hello(&calls))] {
@@ -90,8 +90,8 @@ async fn two_clones_share_one_budget() {
 }
 
 #[tokio::test]
-async fn other_keys_have_buckets_of_their_own() {
-    let service = limiter(1, 1, by_user(), Fingers::default()).layer(hello(&Arc::default()));
+async fn each_key_has_its_own_bucket() {
+    let service = limiter(1, 1, by_user(), NoRefill::default()).layer(hello(&Arc::default()));
     for user in ["ada", "grace"] {
         let request = Request::builder().header("x-user", user).body(()).unwrap();
         assert_eq!(service.clone().oneshot(request).await.unwrap().status(), StatusCode::OK);
@@ -102,7 +102,7 @@ async fn other_keys_have_buckets_of_their_own() {
 #[tokio::test]
 async fn a_client_that_asks_for_json_gets_a_problem() {
     let rule = bucket(1, 0);
-    let layer = RequestRateLimiterLayer::new("a\"b".into(), rule, by_user(), Arc::new(Fingers::default()));
+    let layer = RequestRateLimiterLayer::new("a\"b".into(), rule, by_user(), Arc::new(NoRefill::default()));
     let mut request = from_ada();
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
     let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_client_that_asks_for_json_gets_a_problem() {
 async fn head_gets_the_length_of_the_body_and_no_body() {
     let mut request = from_ada();
     *request.method_mut() = Method::HEAD;
-    let response = limiter(0, 1, by_user(), Fingers::default()).layer(hello(&Arc::default())).oneshot(request);
+    let response = limiter(0, 1, by_user(), NoRefill::default()).layer(hello(&Arc::default())).oneshot(request);
     let response = response.await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(values(&response, "content-length"), ["18"]);
@@ -132,11 +132,11 @@ async fn head_gets_the_length_of_the_body_and_no_body() {
 }
 
 #[tokio::test]
-async fn springs_empty_body_is_empty_whatever_the_client_accepts() {
+async fn the_empty_body_is_empty_for_clients_that_accept_json() {
     let settings = Settings { error_body: ErrorBody::Empty, ..by_user() };
     let mut request = from_ada();
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
-    let response = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default())).oneshot(request);
+    let response = limiter(0, 1, settings, NoRefill::default()).layer(hello(&Arc::default())).oneshot(request);
     let response = response.await.unwrap();
     assert_eq!(values(&response, "content-length"), ["0"]);
     assert!(!response.headers().contains_key("content-type"));
@@ -145,7 +145,7 @@ async fn springs_empty_body_is_empty_whatever_the_client_accepts() {
 
 #[tokio::test]
 async fn a_cost_above_the_burst_is_denied_without_retry_after() {
-    let response = limiter(3, 5, by_user(), Fingers::default()).layer(hello(&Arc::default())).oneshot(from_ada());
+    let response = limiter(3, 5, by_user(), NoRefill::default()).layer(hello(&Arc::default())).oneshot(from_ada());
     let response = response.await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(!response.headers().contains_key("retry-after"));
@@ -154,8 +154,8 @@ async fn a_cost_above_the_burst_is_denied_without_retry_after() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_asked_is_503_with_retry_after() {
-    let store = Says(verdict(Outcome::StoreUnavailable { retry_after: Duration::ZERO }, Source::Fallback));
+async fn an_unavailable_store_gives_503_with_retry_after() {
+    let store = Fixed(verdict(Outcome::StoreUnavailable { retry_after: Duration::ZERO }, Source::Fallback));
     let calls: Arc<AtomicUsize> = Arc::default();
     let response = limiter(1, 1, by_user(), store).layer(hello(&calls)).oneshot(from_ada()).await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -167,8 +167,8 @@ async fn a_store_that_cannot_be_asked_is_503_with_retry_after() {
 }
 
 #[tokio::test]
-async fn a_request_waved_through_by_the_fallback_reports_minus_one() {
-    let store = Says(verdict(Outcome::Allowed, Source::Fallback));
+async fn a_request_allowed_by_the_fallback_reports_minus_one() {
+    let store = Fixed(verdict(Outcome::Allowed, Source::Fallback));
     let response = limiter(1, 1, by_user(), store).layer(hello(&Arc::default())).oneshot(from_ada()).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(values(&response, "x-ratelimit-remaining"), ["-1"]);
@@ -178,7 +178,7 @@ async fn a_request_waved_through_by_the_fallback_reports_minus_one() {
 #[tokio::test]
 async fn without_a_key_id_a_request_is_forbidden_and_not_counted() {
     let calls: Arc<AtomicUsize> = Arc::default();
-    let service = limiter(1, 1, by_user(), Fingers::default()).layer(hello(&calls));
+    let service = limiter(1, 1, by_user(), NoRefill::default()).layer(hello(&calls));
     for request in [Request::new(()), Request::builder().header("x-user", "").body(()).unwrap()] {
         let response = service.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
@@ -193,7 +193,7 @@ async fn without_a_key_id_a_request_is_forbidden_and_not_counted() {
 #[tokio::test]
 async fn an_allowed_empty_key_is_unlimited_and_reports_nothing() {
     let settings = Settings { deny_empty_key: false, ..by_user() };
-    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    let service = limiter(0, 1, settings, NoRefill::default()).layer(hello(&Arc::default()));
     for _ in 0..3 {
         let response = service.clone().oneshot(Request::new(())).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -204,7 +204,7 @@ async fn an_allowed_empty_key_is_unlimited_and_reports_nothing() {
 #[tokio::test]
 async fn springs_empty_key_sentinel_is_a_key_like_any_other() {
     let settings = Settings { deny_empty_key: false, ..by_user() };
-    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    let service = limiter(0, 1, settings, NoRefill::default()).layer(hello(&Arc::default()));
     let request = Request::builder().header("x-user", "____EMPTY_KEY__").body(()).unwrap();
     assert_eq!(service.oneshot(request).await.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
 }
@@ -214,7 +214,7 @@ async fn statuses_and_header_names_are_settings() {
     let headers = HeaderNames { remaining: HeaderName::from_static("x-left"), ..HeaderNames::default() };
     let status = StatusCode::from_u16(509).unwrap();
     let settings = Settings { status, empty_key_status: StatusCode::UNAUTHORIZED, headers, ..by_user() };
-    let service = limiter(0, 1, settings, Fingers::default()).layer(hello(&Arc::default()));
+    let service = limiter(0, 1, settings, NoRefill::default()).layer(hello(&Arc::default()));
     let response = service.clone().oneshot(from_ada()).await.unwrap();
     assert_eq!(response.status(), status);
     assert_eq!(values(&response, "x-left"), ["0"]);
@@ -224,10 +224,10 @@ async fn statuses_and_header_names_are_settings() {
 }
 
 #[tokio::test]
-async fn without_the_headers_only_retry_after_is_left() {
+async fn without_rate_limit_headers_retry_after_is_still_sent() {
     let headers = HeaderNames { include: false, ..HeaderNames::default() };
     let outcome = Outcome::Denied { retry_after: Duration::from_secs(3) };
-    let store = Says(verdict(outcome, Source::Fallback));
+    let store = Fixed(verdict(outcome, Source::Fallback));
     let layer = limiter(1, 1, Settings { headers, ..by_user() }, store);
     let response = layer.layer(hello(&Arc::default())).oneshot(from_ada()).await.unwrap();
     assert_eq!(values(&response, "retry-after"), ["3"]);
@@ -235,76 +235,31 @@ async fn without_the_headers_only_retry_after_is_left() {
 }
 
 #[tokio::test]
-async fn an_upstreams_header_of_the_same_name_stands_behind_ours() {
+async fn an_upstream_header_of_the_same_name_follows_ours() {
     let inner = upstream(&Arc::default(), |_: &Request<()>| {
         let mut response = Response::new(Full::from("no"));
         *response.status_mut() = StatusCode::BAD_GATEWAY;
         response.headers_mut().insert("x-ratelimit-remaining", "5".parse().unwrap());
         response
     });
-    let response = limiter(2, 1, by_user(), Fingers::default()).layer(inner).oneshot(from_ada()).await.unwrap();
+    let response = limiter(2, 1, by_user(), NoRefill::default()).layer(inner).oneshot(from_ada()).await.unwrap();
     assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
     assert_eq!(values(&response, "x-ratelimit-remaining"), ["1", "5"]);
 }
 
 #[tokio::test]
 async fn the_hook_sees_every_verdict() {
-    for later in [false, true] {
+    for deferred in [false, true] {
         let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
         let hook = {
             let seen = Arc::clone(&seen);
-            Arc::new(move |event: Event| seen.lock().unwrap().push(event.finding == Finding::Allowed))
+            Arc::new(move |event: VerdictEvent| seen.lock().unwrap().push(event.kind == VerdictKind::Allowed))
         };
-        let layer = limiter(1, 1, by_user(), Fingers { later, ..Fingers::default() }).on_verdict(hook);
+        let layer = limiter(1, 1, by_user(), NoRefill { deferred, ..NoRefill::default() }).on_verdict(hook);
         let service = layer.layer(hello(&Arc::default()));
         for request in [from_ada(), Request::new(()), from_ada()] {
             service.clone().oneshot(request).await.unwrap();
         }
         assert_eq!(*seen.lock().unwrap(), [true, false]);
     }
-}
-
-/// Answers only on a clone that was polled ready.
-#[derive(Clone)]
-struct Touchy {
-    ready: bool,
-}
-
-impl Service<Request<()>> for Touchy {
-    type Response = Response<Full<bytes::Bytes>>;
-    type Error = std::convert::Infallible;
-    type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
-        self.ready = true;
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<()>) -> Self::Future {
-        assert!(std::mem::take(&mut self.ready), "called before it was ready");
-        std::future::ready(Ok(Response::default()))
-    }
-}
-
-#[tokio::test]
-async fn the_service_that_was_ready_is_the_one_that_is_called() {
-    for later in [false, true] {
-        let layer = limiter(9, 1, by_user(), Fingers { later, ..Fingers::default() });
-        let mut service = layer.layer(Touchy { ready: false });
-        for _ in 0..2 {
-            let response = service.ready().await.unwrap().call(from_ada()).await.unwrap();
-            assert_eq!(response.status(), StatusCode::OK);
-        }
-    }
-}
-
-#[tokio::test]
-async fn services_that_are_not_send_are_limited_alike() {
-    let inner = tower::service_fn(|_: Request<()>| async {
-        let local = std::rc::Rc::new(7);
-        tokio::task::yield_now().await;
-        Ok::<_, std::convert::Infallible>(Response::new(Full::<bytes::Bytes>::from(local.to_string())))
-    });
-    let response = limiter(1, 1, by_user(), Fingers::default()).layer(inner).oneshot(from_ada()).await.unwrap();
-    assert_eq!(text(response).await, "7");
 }

@@ -1,4 +1,4 @@
-//! What `RequestCounter` counts, and when.
+//! `RequestCounter`: counts and their time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ fn layer() -> (Arc<Ledger>, RequestCounterLayer) {
     (ledger, RequestCounterLayer::new(Arc::new(meter), KeyResolver::parse("header:x-key").unwrap()))
 }
 
-/// All that was counted: `key id field=count`, in order.
+/// Returns all counts as `key id field=count`, in order.
 fn counted(ledger: &Ledger) -> Vec<String> {
     let lines = ledger.usage().into_iter().flat_map(|usage| {
         let id = usage.name.trim_start_matches("request_counter.{r.").split('}').next().unwrap().to_owned();
@@ -44,7 +44,7 @@ fn request(method: &str, key: Option<&str>, body: &'static str) -> Request<Full<
     request.body(Full::from(body)).unwrap()
 }
 
-/// Reads the request's body and answers with `status` and "hello".
+/// Returns a service that reads the request's body and responds with `status` and "hello".
 fn reading(
     status: StatusCode,
 ) -> impl Service<Request<Counted<Full<Bytes>>>, Response = Response<Full<Bytes>>, Error = Infallible> {
@@ -82,16 +82,16 @@ async fn requests_and_bytes_are_counted_by_key_method_and_status() {
 }
 
 #[tokio::test]
-async fn a_request_is_counted_when_its_answer_has_been_sent_and_not_before() {
+async fn a_request_is_counted_when_its_response_has_been_sent() {
     let (ledger, layer) = layer();
     let response = layer.layer(reading(StatusCode::OK)).oneshot(request("GET", Some("a"), "")).await.unwrap();
     assert_eq!(counted(&ledger), [""; 0]);
     drop(response);
-    assert_eq!(counted(&ledger), ["a GET.2xx.requests=1"], "the client left before the body was sent");
+    assert_eq!(counted(&ledger), ["a GET.2xx.requests=1"], "the client disconnected before the body was sent");
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_halfway_is_counted_with_what_it_got() {
+async fn a_client_that_disconnects_is_counted_with_the_bytes_it_received() {
     let (ledger, layer) = layer();
     let upstream = service_fn(|_: Request<Counted<Full<Bytes>>>| async {
         Ok::<_, Infallible>(Response::new(Pieces(["one", "two", "three"].into_iter())))
@@ -105,35 +105,35 @@ async fn a_client_that_leaves_halfway_is_counted_with_what_it_got() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_answer_is_counted_under_none() {
+async fn a_client_that_disconnects_before_the_response_is_counted_under_none() {
     let (ledger, layer) = layer();
     let upstream = service_fn(|request: Request<Counted<Full<Bytes>>>| async {
         request.into_body().frame().await;
         std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>().await
     });
-    let mut answer = Box::pin(layer.layer(upstream).oneshot(request("POST", Some("a"), "seven b")));
-    assert!(poll_once(&mut answer).is_none());
-    drop(answer);
+    let mut response = Box::pin(layer.layer(upstream).oneshot(request("POST", Some("a"), "seven b")));
+    assert!(poll_once(&mut response).is_none());
+    drop(response);
     assert_eq!(counted(&ledger), ["a POST.none.bytes_in=7", "a POST.none.requests=1"]);
 }
 
 #[tokio::test]
-async fn an_upload_that_outlasts_its_answer_is_counted_whole() {
+async fn an_upload_that_outlasts_its_response_is_counted_in_full() {
     let (ledger, layer) = layer();
-    let (give, take) = tokio::sync::oneshot::channel();
-    let give = std::sync::Mutex::new(Some(give));
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let sender = std::sync::Mutex::new(Some(sender));
     let upstream = service_fn(|request: Request<Counted<Full<Bytes>>>| {
-        let _ = give.lock().unwrap().take().unwrap().send(request.into_body());
+        let _ = sender.lock().unwrap().take().unwrap().send(request.into_body());
         std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("early"))))
     });
     let response = layer.layer(upstream).oneshot(request("PUT", Some("a"), "the whole")).await.unwrap();
     response.into_body().collect().await.unwrap();
     assert_eq!(counted(&ledger), [""; 0]);
-    take.await.unwrap().collect().await.unwrap();
+    receiver.await.unwrap().collect().await.unwrap();
     assert_eq!(counted(&ledger), ["a PUT.2xx.bytes_in=9", "a PUT.2xx.bytes_out=5", "a PUT.2xx.requests=1"]);
 }
 
-/// The answer, if it is there already.
+/// Polls once and returns the output if it is ready.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -141,7 +141,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
-/// A body in pieces.
+/// Body in several frames.
 struct Pieces<I>(I);
 
 impl<I: Iterator<Item = &'static str> + Unpin> Body for Pieces<I> {

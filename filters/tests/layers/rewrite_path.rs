@@ -1,4 +1,4 @@
-//! `RewritePath` against what `java.lang.String.replaceAll` is documented to do.
+//! `RewritePath` compared with the documentation of `java.lang.String.replaceAll`.
 
 use std::sync::{Arc, Mutex};
 
@@ -45,7 +45,7 @@ async fn an_edit_that_makes_a_dot_segment_is_refused() {
 #[tokio::test]
 async fn paths_are_rewritten_as_java_does() {
     for (regexp, replacement, uri, expected) in [
-        // The documentation's example, with Spring's `$\`.
+        // The example of Spring's documentation, with its `$\`.
         ("/red/?(?<segment>.*)", r"/$\{segment}", "/red/blue", "/blue"),
         ("/red/?(?<segment>.*)", "/${segment}", "/red", "/"),
         ("/foo/(?<id>\\d+)/(.*)", "/$2/$1", "/foo/7/x/y?q=1", "/x/y/7?q=1"),
@@ -53,15 +53,15 @@ async fn paths_are_rewritten_as_java_does() {
         ("a", "b", "/a/ca/a", "/b/cb/b"),
         ("^/a", "/b", "/a/a", "/b/a"),
         ("/+", "/", "//a///b", "/a/b"),
-        // No match leaves all as it is.
+        // Without a match, the URI is unchanged.
         ("/nothing", "/x", "/a//b?c#", "/a//b?c"),
-        // An empty match behind another counts.
+        // An empty match after another match counts.
         (".*", "/x", "/foo", "/x/x"),
         ("a*", "-", "/baaac", "/-/-b--c-"),
         ("$", "/end", "/a", "/a/end"),
-        // The query is not seen and kept.
+        // The query is not matched, and stays.
         ("q", "z", "/q?q=q", "/z?q=q"),
-        // Parameters of the replacement stand before the request's.
+        // Parameters of the replacement precede the request's.
         ("/(\\w+)/v(\\d+)/x", "/x?lang=$1&v=$2", "/de/v2/x", "/x?lang=de&v=2"),
         ("/(\\w+)/x", "/x?lang=$1", "/de/x?q=1", "/x?lang=de&q=1"),
         ("/(\\w+)/x", "/x?lang=$1&", "/de/x?q=1", "/x?lang=de&q=1"),
@@ -70,12 +70,12 @@ async fn paths_are_rewritten_as_java_does() {
         ("/(a)(b)", "/$2$11", "/ab", "/ba1"),
         ("/(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "/$10$1", "/abcdefghij", "/ja"),
         ("/a", "$0$0", "/a", "/a/a"),
-        // Groups without a part in the match are empty.
+        // Groups that did not match are empty.
         ("/(a)?b", "/[$1]", "/b", "/%5B%5D"),
         // Backslashes escape.
         ("/a", r"/\$1\\", "/a", "/$1%5C"),
         ("/a", "/b c", "/a", "/b%20c"),
-        // ASCII only unless told otherwise, and the raw path.
+        // Classes are ASCII by default, and the raw path is matched.
         ("(?i)/API/", "/v1/", "/api/x", "/v1/x"),
         ("%20", "_", "/a%20b", "/a_b"),
         ("\\d+", "n", "/a12%D9%A1", "/an%Dn%An"),
@@ -85,7 +85,7 @@ async fn paths_are_rewritten_as_java_does() {
         ("(?<=/)a(?=/|$)", "b", "/a/ca/a", "/b/ca/b"),
         (r"/(\w+)/\1", "/$1", "/a/a/b", "/a/b"),
         ("/[^/]++/", "/x/", "/abc/d", "/x/d"),
-        // A slash in front is added.
+        // A leading slash is added.
         ("/api/(.*)", "$1", "/api/x", "/x"),
     ] {
         let edit = Edit::rewrite_path(regexp, replacement).unwrap();
@@ -94,7 +94,7 @@ async fn paths_are_rewritten_as_java_does() {
 }
 
 #[test]
-fn what_cannot_be_matched_or_replaced_is_refused() {
+fn invalid_expressions_and_replacements_are_rejected() {
     for (regexp, replacement, part) in [
         (r"/a\G", "/x", r"`\G` is not supported"),
         ("/a(", "/x", "unclosed group"),
@@ -108,7 +108,7 @@ fn what_cannot_be_matched_or_replaced_is_refused() {
         ("/a", "/b#c", "holds `#`"),
     ] {
         match Edit::rewrite_path(regexp, replacement) {
-            Ok(edit) => panic!("{regexp} -> {replacement} was taken: {edit:?}"),
+            Ok(edit) => panic!("{regexp} -> {replacement} was accepted: {edit:?}"),
             Err(error) => assert!(error.to_string().contains(part), "{error}"),
         }
     }
@@ -116,7 +116,7 @@ fn what_cannot_be_matched_or_replaced_is_refused() {
 
 proptest! {
     #[test]
-    fn replacing_a_literal_is_what_str_replace_does(path in "/[a-c/]{0,20}", from in "[a-c]{1,2}", to in "[a-c/]{0,3}") {
+    fn replacing_a_literal_equals_str_replace(path in "/[a-c/]{0,20}", from in "[a-c]{1,2}", to in "[a-c/]{0,3}") {
         let edit = Edit::rewrite_path(&from, &to).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let uri = runtime.block_on(rewritten(edit, &path));
@@ -124,14 +124,14 @@ proptest! {
     }
 
     #[test]
-    fn any_rewrite_of_any_path_is_a_path_without_dot_segments_or_reaches_nobody(path in "/[!-~&&[^?#]]{0,20}", regexp in "[a.*()/%|]{0,6}", replacement in "\\PC{0,6}") {
+    fn any_rewrite_gives_a_path_without_dot_segments_or_is_refused(path in "/[!-~&&[^?#]]{0,20}", regexp in "[a.*()/%|]{0,6}", replacement in "\\PC{0,6}") {
         let (Ok(edit), true) = (Edit::rewrite_path(&regexp, &replacement), path.parse::<http::Uri>().is_ok()) else {
             return Ok(());
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let uri = runtime.block_on(rewritten(edit, &path));
         if uri.is_empty() || uri == path {
-            return Ok(()); // refused, or not matched
+            return Ok(()); // refused, or without a match
         }
         prop_assert!(uri.starts_with('/'), "{}", uri);
         prop_assert!(uri.split('/').all(|segment| segment != "." && segment != ".."), "{}", uri);

@@ -19,7 +19,7 @@ use tower::{BoxError, Layer, ServiceExt, service_fn};
 use crate::support::{Body, hello, reason, text, upstream, values};
 
 #[tokio::test]
-async fn redirects_ask_no_upstream_and_send_the_url_as_configured() {
+async fn redirects_call_no_upstream_and_send_the_configured_url() {
     for (url, params, uri, location) in [
         ("http://example.org", false, "/x?a=1", "http://example.org"),
         ("/relative?x=1#f", false, "/x?a=1", "/relative?x=1#f"),
@@ -72,13 +72,13 @@ async fn the_status_is_replaced_and_the_body_kept() {
 }
 
 #[tokio::test]
-async fn the_original_status_stands_in_brackets() {
+async fn the_original_status_is_sent_in_brackets() {
     let response = with_status(Some("original-status"), Response::default).await;
     assert_eq!(values(&response, "original-status"), ["[200]"]);
 }
 
 #[tokio::test]
-async fn statuses_of_the_gateway_and_of_upgrades_stay() {
+async fn statuses_of_local_replies_and_upgrades_stay() {
     for (status, local) in [(504, true), (429, true), (101, false)] {
         let response = with_status(Some("original-status"), move || {
             let mut response = Response::<Body>::default();
@@ -94,7 +94,7 @@ async fn statuses_of_the_gateway_and_of_upgrades_stay() {
     }
 }
 
-/// Reads the request's body; answers with its length or hands its error on.
+/// Sends a body to a service that responds with its length or returns its error.
 async fn send(max_bytes: u64, length: Option<&str>, chunks: &[&'static str]) -> Result<Response<Body>, BoxError> {
     let chunks: Vec<_> = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes())).collect();
     let mut request = Request::new(Chunks(chunks.into_iter()));
@@ -108,7 +108,7 @@ async fn send(max_bytes: u64, length: Option<&str>, chunks: &[&'static str]) -> 
     RequestSizeLayer::new(max_bytes).layer(inner).oneshot(request).await
 }
 
-/// A body of chunks whose length nobody knows.
+/// Body of chunks with an unknown length.
 struct Chunks(std::vec::IntoIter<Bytes>);
 
 impl http_body::Body for Chunks {
@@ -121,7 +121,7 @@ impl http_body::Body for Chunks {
 }
 
 #[tokio::test]
-async fn an_announced_length_above_the_limit_is_413_in_springs_words() {
+async fn an_announced_length_above_the_limit_gives_413_with_springs_message() {
     let response = send(5, Some("6"), &["123456"]).await.unwrap();
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     let message = "Request size is larger than permissible limit. Request size is 6 B where permissible limit is 5 B";
@@ -131,7 +131,7 @@ async fn an_announced_length_above_the_limit_is_413_in_springs_words() {
 }
 
 #[tokio::test]
-async fn a_body_of_just_the_limit_passes() {
+async fn a_body_of_exactly_the_limit_passes() {
     for length in [Some("5"), None, Some("nonsense")] {
         let response = send(5, length, &["12", "", "345"]).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -140,7 +140,7 @@ async fn a_body_of_just_the_limit_passes() {
 }
 
 #[tokio::test]
-async fn bytes_are_counted_whatever_was_announced() {
+async fn bytes_are_counted_despite_the_announced_length() {
     for length in [None, Some("2")] {
         let error = send(5, length, &["123", "456"]).await.unwrap_err();
         assert_eq!(BodyTooLarge::find(error.as_ref()), Some(&BodyTooLarge { max_bytes: 5 }));
@@ -148,7 +148,7 @@ async fn bytes_are_counted_whatever_was_announced() {
 }
 
 #[tokio::test]
-async fn the_error_is_found_behind_those_that_wrap_it() {
+async fn the_error_is_found_within_wrapping_errors() {
     #[derive(Debug, thiserror::Error)]
     #[error("sending failed")]
     struct Wrapped(#[source] BoxError);
@@ -158,7 +158,7 @@ async fn the_error_is_found_behind_those_that_wrap_it() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_too_large_is_over() {
+async fn a_body_that_was_too_large_has_ended() {
     let mut body = SizeLimited::new(Full::new(Bytes::from_static(b"123")), 2);
     assert!(body.frame().await.unwrap().is_err());
     assert!(body.frame().await.is_none());

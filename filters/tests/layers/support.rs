@@ -1,4 +1,4 @@
-//! Mock services and a store that counts on its fingers.
+//! Mock services and mock stores.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use tower::{Service, service_fn};
 /// The body of mock responses.
 pub(crate) type Body = Full<Bytes>;
 
-/// An inner service that answers with `response` and counts its calls.
+/// Returns an inner service that responds with `response` and counts its calls.
 pub(crate) fn upstream<B, F>(
     calls: &Arc<AtomicUsize>,
     response: F,
@@ -32,24 +32,24 @@ where
     })
 }
 
-/// An inner service that answers 200 and "hello".
+/// Returns an inner service that responds 200 and "hello".
 pub(crate) fn hello(
     calls: &Arc<AtomicUsize>,
 ) -> impl Service<Request<()>, Response = Response<Body>, Error = Infallible> + Clone + use<> {
     upstream(calls, |_| Response::new(Full::from("hello")))
 }
 
-/// Buckets that never refill.
+/// Store of buckets that never refill.
 #[derive(Default)]
-pub(crate) struct Fingers {
+pub(crate) struct NoRefill {
     pub(crate) spent: Mutex<HashMap<(String, Vec<u8>), u64>>,
-    /// Answer through a future rather than at once.
-    pub(crate) later: bool,
+    /// Decides through a future.
+    pub(crate) deferred: bool,
 }
 
-impl Store for Fingers {
+impl Store for NoRefill {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let [Check { key, rule, cost }] = *checks else { panic!("one rule only") };
+        let [Check { key, rule, cost }] = *checks else { panic!("expected one rule") };
         let mut spent = self.spent.lock().unwrap();
         let spent = spent.entry((key.scope.to_owned(), key.id.to_vec())).or_default();
         let left = rule.capacity() - *spent;
@@ -68,15 +68,15 @@ impl Store for Fingers {
             source: Source::Memory,
             ..Verdict::uncounted(outcome)
         };
-        self.answer(verdict)
+        self.decision(verdict)
     }
 
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-impl Fingers {
-    fn answer(&self, verdict: Verdict) -> Decision {
-        if !self.later {
+impl NoRefill {
+    fn decision(&self, verdict: Verdict) -> Decision {
+        if !self.deferred {
             return Decision::Ready(verdict);
         }
         Decision::Pending(Box::pin(async move {
@@ -86,10 +86,10 @@ impl Fingers {
     }
 }
 
-/// Always says the same.
-pub(crate) struct Says(pub(crate) Verdict);
+/// Store that always gives the same verdict.
+pub(crate) struct Fixed(pub(crate) Verdict);
 
-impl Store for Says {
+impl Store for Fixed {
     fn decide(&self, _: &[Check<'_>]) -> Decision {
         Decision::Ready(self.0.clone())
     }
@@ -97,7 +97,7 @@ impl Store for Says {
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-/// A request for `uri` whose route has `variables`.
+/// Returns a request for `uri` with the URI template variables `variables`.
 pub(crate) fn request_with(uri: &str, variables: &[(&str, &str)]) -> Request<()> {
     let variables = variables.iter().map(|(name, value)| (Arc::from(*name), (*value).to_owned())).collect();
     let mut request = Request::builder().uri(uri).body(()).unwrap();
@@ -105,17 +105,17 @@ pub(crate) fn request_with(uri: &str, variables: &[(&str, &str)]) -> Request<()>
     request
 }
 
-/// The whole body as text.
+/// Returns the whole body as text.
 pub(crate) async fn text(response: Response<Body>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// Why a filter made `response`, if one did.
+/// Returns the reason of a response that a filter made.
 pub(crate) fn reason(response: &Response<Body>) -> Option<&'static str> {
     response.extensions().get::<LocalReply>().map(|reply| reply.reason)
 }
 
-/// All values of the header `name`.
+/// Returns all values of the header `name`.
 pub(crate) fn values<'a>(response: &'a Response<Body>, name: &str) -> Vec<&'a str> {
     response.headers().get_all(name).iter().map(|value| value.to_str().unwrap()).collect()
 }

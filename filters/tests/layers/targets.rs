@@ -1,4 +1,4 @@
-//! Edits of where a request goes, and those that need both a request and its answer.
+//! Edits of the target, and edits that need both a request and its response.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::support::{Body, reason, request_with, upstream, values};
 
-/// The target that an upstream is told of.
+/// Returns the target URI that the upstream receives.
 async fn target(edit: Edit, request: Request<()>) -> Option<String> {
     let seen = Arc::new(Mutex::new(None));
     let inner = upstream(&Arc::default(), {
@@ -27,7 +27,7 @@ async fn target(edit: Edit, request: Request<()>) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_header_or_a_template_names_the_whole_target() {
+async fn a_header_or_a_template_sets_the_whole_target() {
     let header = |value: &str| {
         let request = Request::builder().uri("/own?path").header("x-to", value).header("x-to", "http://second/");
         request.body(()).unwrap()
@@ -56,7 +56,7 @@ async fn a_header_or_a_template_names_the_whole_target() {
 }
 
 #[tokio::test]
-async fn a_host_is_sent_upstream_unless_a_variable_makes_it_none() {
+async fn a_host_is_sent_upstream_unless_a_variable_makes_it_invalid() {
     let edit = Edit::set_request_host_header("{id}.example:81").unwrap();
     assert!(edit.preserves_host() && !edit.touches_host());
     for (id, expected) in [("a", 200), ("a%2Fb", 400), ("a%20", 400), ("b@a", 400)] {
@@ -72,7 +72,7 @@ async fn a_host_is_sent_upstream_unless_a_variable_makes_it_none() {
 }
 
 #[tokio::test]
-async fn a_location_is_rewritten_by_the_request_as_it_was_where_the_filter_stands() {
+async fn a_location_is_rewritten_by_the_request_at_the_filters_position() {
     let location = Edit::rewrite_location_response_header(&LocationSettings::default()).unwrap();
     let set_path = Edit::set_path("/v1/x").unwrap();
     let set_host = Edit::set_request_host_header("other").unwrap();
@@ -89,14 +89,14 @@ async fn a_location_is_rewritten_by_the_request_as_it_was_where_the_filter_stand
     }
 }
 
-/// Steps back for ever on a text of many `a`.
+/// Backtracks exponentially on a text of many `a`.
 const SLOW: &str = r"(?:(a+)\1?)+b";
 
 #[tokio::test]
-async fn what_takes_an_expression_too_long_is_neither_forwarded_nor_shown() {
+async fn a_request_or_header_that_takes_too_long_to_match_is_not_forwarded() {
     let many = "a".repeat(100);
     let edits = [Edit::rewrite_path(SLOW, "/x").unwrap()];
-    let inner = upstream(&Arc::default(), |_: &Request<()>| panic!("the upstream was asked"));
+    let inner = upstream(&Arc::default(), |_: &Request<()>| panic!("the upstream was called"));
     let request = Request::builder().uri(format!("/{many}")).body(()).unwrap();
     let response = EditLayer::new(edits).layer(inner).oneshot(request).await.unwrap();
     assert_eq!((response.status(), reason(&response)), (StatusCode::INTERNAL_SERVER_ERROR, Some("regexp-too-slow")));

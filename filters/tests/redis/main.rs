@@ -1,4 +1,4 @@
-//! A rule that paces, from the request to a real Redis and back.
+//! Pacing with a real Redis.
 
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -38,10 +38,10 @@ async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn two_gateways_share_one_line_and_a_client_that_leaves_frees_its_turn() {
+async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     let server = RedisServer::start_with(&[]);
     let interval = Duration::from_millis(40);
-    let line = |interval| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), 6).unwrap());
+    let paced = |interval| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), 6).unwrap());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let gateways = [connected_store(&server).await, connected_store(&server).await];
     let send = |gateway: usize, scope: &str, rule: Rule| {
@@ -56,24 +56,24 @@ async fn two_gateways_share_one_line_and_a_client_that_leaves_frees_its_turn() {
     };
 
     let start = Instant::now();
-    let requests: Vec<_> = (0..7).map(|n| send(n % 2, "short", line(interval))).collect();
+    let requests: Vec<_> = (0..7).map(|n| send(n % 2, "short", paced(interval))).collect();
     for request in requests {
         assert_eq!(request.await.unwrap().unwrap().status(), StatusCode::OK);
     }
     for (n, at) in (0..).zip(std::mem::take(&mut *calls.lock().unwrap())) {
-        assert!(at - start >= interval * n, "request {n} came {:?} after the first was sent", at - start);
+        assert!(at - start >= interval * n, "request {n} arrived {:?} after the first was sent", at - start);
     }
 
-    let long = line(Duration::from_secs(60));
-    let places = async || {
+    let long = paced(Duration::from_secs(60));
+    let free_slots = async || {
         let check = Check { key: BucketKey { scope: "long", id: b"ada" }, rule: &long, cost: 0 };
-        let Decision::Pending(verdict) = gateways[0].decide(&[check]) else { panic!("redis is there") };
+        let Decision::Pending(verdict) = gateways[0].decide(&[check]) else { panic!("redis decides asynchronously") };
         verdict.await.remaining.unwrap()
     };
     assert_eq!(send(0, "long", long.clone()).await.unwrap().unwrap().status(), StatusCode::OK);
     let waiting = send(1, "long", long.clone());
-    eventually("it has a turn", async || places().await == 5).await;
+    eventually("the request holds a slot", async || free_slots().await == 5).await;
     waiting.abort();
-    eventually("its turn is free", async || places().await == 6).await;
+    eventually("the slot is free", async || free_slots().await == 6).await;
     assert_eq!(calls.lock().unwrap().len(), 1);
 }

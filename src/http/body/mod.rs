@@ -94,7 +94,7 @@ impl Body {
     #[must_use]
     pub fn from_upstream(incoming: Incoming, lease: Lease, patience: Duration) -> Self {
         if incoming.is_end_stream() {
-            lease.give_back();
+            lease.return_leases();
             return Self::default();
         }
         Kind::Upstream(Box::new(UpstreamBody::new(incoming, lease, patience))).into()
@@ -172,7 +172,7 @@ impl From<Counted<Body>> for Body {
 impl From<Leased<Body>> for Body {
     fn from(leased: Leased<Body>) -> Self {
         // Without a body the request is over; without a slot there is nothing to give back.
-        if leased.is_end_stream() || !leased.holds() {
+        if leased.is_end_stream() || !leased.has_lease() {
             leased.into_inner()
         } else {
             Kind::Leased(Box::new(leased)).into()

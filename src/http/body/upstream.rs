@@ -70,7 +70,7 @@ impl UpstreamBody {
 
     fn ended(&mut self) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back();
+            lease.return_leases();
         }
     }
 }

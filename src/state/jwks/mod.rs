@@ -134,7 +134,7 @@ async fn read(jwt: &Jwt) -> Result<KeySet, KeysError> {
         return Err(KeysError::TooLong);
     }
     let keys = KeySet::parse(&text)?;
-    if keys.fits_any(&jwt.verifier.settings().algorithms) { Ok(keys) } else { Err(KeysError::NoneFits) }
+    if keys.supports_any(&jwt.verifier.settings().algorithms) { Ok(keys) } else { Err(KeysError::NoneFits) }
 }
 
 fn take(jwt: &Jwt, keys: KeySet) {

@@ -156,7 +156,7 @@ fn cost(section: &Section<'_>, span: Span, diagnostics: &mut Diagnostics) -> Opt
     let tokens = section.number("requested-tokens", diagnostics).ok()?;
     let most = section.number("max-cost", diagnostics).ok()?.unwrap_or(MAX_SAFE_INTEGER);
     let written = section.get("cost", diagnostics);
-    let mut cost = Cost { source: CostSource::Fixed, tokens: tokens.unwrap_or(1), most };
+    let mut cost = Cost { source: CostSource::Fixed, tokens: tokens.unwrap_or(1), max: most };
     if let Some(arg) = written {
         let text = arg.value.trim();
         let (kind, rest) = text.split_once([':', '/']).unwrap_or((text, ""));

@@ -35,7 +35,7 @@ pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, diagnostics: 
     let error_body = error_body(section, diagnostics);
     let headers = header_names(section, limits, diagnostics);
     let enforcement = enforcement(section, diagnostics);
-    let tells_would_deny = flag(section.get("would-deny-header", diagnostics), false, diagnostics);
+    let would_deny_header = flag(section.get("would-deny-header", diagnostics), false, diagnostics);
     let on_limit = on_limit(section, throws, diagnostics);
     let (exempt, block) = (access(section, "exempt", diagnostics), access(section, "block", diagnostics));
     Some(Settings {
@@ -46,7 +46,7 @@ pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, diagnostics: 
         headers: headers?,
         error_body: error_body?,
         enforcement: enforcement?,
-        tells_would_deny: tells_would_deny?,
+        would_deny_header: would_deny_header?,
         exempt,
         block,
         block_status: block_status?,

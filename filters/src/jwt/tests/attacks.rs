@@ -1,4 +1,4 @@
-//! What people try.
+//! Forged and malformed tokens.
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use proptest::prelude::*;
@@ -6,48 +6,48 @@ use serde_json::{Value, json};
 
 use super::support::{NOW, TYPES, claims, jwk, key_set, named, of_all_types, signed, signing_key};
 use crate::jwt::Algorithm::{ES256, ES384, EdDSA, HS256, RS256};
-use crate::jwt::{Refusal, Settings, Verifier};
+use crate::jwt::{Settings, TokenError, Verifier};
 
-/// The three parts of a token.
+/// Splits a token into its three parts.
 fn parts(token: &str) -> [&str; 3] {
     let mut parts = token.split('.');
     [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
 }
 
-/// A header by hand, as the library would not write it, before `token`'s other parts.
+/// Replaces the header of `token` by one that the library would not write.
 fn with_header(header: &Value, token: &str) -> String {
-    // A part of a token is JSON in base64: the library writes one when it is given it for claims.
+    // Each part is JSON in base64: the library encodes the header as if it were the claims.
     let made = jsonwebtoken::encode(&Header::new(HS256), header, &signing_key(HS256)).unwrap();
     let [_, payload, signature] = parts(token);
     format!("{}.{payload}.{signature}", parts(&made)[1])
 }
 
-fn refusal(verifier: &Verifier, token: &str) -> Refusal {
-    let refusal = verifier.verify_at(token.as_bytes(), NOW).unwrap_err();
-    assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), refusal, "the second time");
-    refusal
+fn rejection(verifier: &Verifier, token: &str) -> TokenError {
+    let error = verifier.verify_at(token.as_bytes(), NOW).unwrap_err();
+    assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), error, "the second time");
+    error
 }
 
 #[test]
-fn none_is_no_algorithm_however_it_is_spelled() {
+fn the_algorithm_none_is_rejected_in_every_spelling() {
     let verifier = of_all_types();
     let token = signed(&named(RS256), &claims());
     for alg in ["none", "None", "NONE", "nOnE", ""] {
         for kid in [json!({"alg": alg}), json!({"alg": alg, "kid": "RS256"})] {
             let forged = with_header(&kid, &token);
-            assert_eq!(refusal(&verifier, &forged), Refusal::Malformed);
+            assert_eq!(rejection(&verifier, &forged), TokenError::Malformed);
             let [header, payload, _] = parts(&forged);
-            assert_eq!(refusal(&verifier, &format!("{header}.{payload}.")), Refusal::Malformed);
+            assert_eq!(rejection(&verifier, &format!("{header}.{payload}.")), TokenError::Malformed);
         }
     }
 }
 
 #[test]
-fn a_public_key_is_no_secret() {
+fn a_public_key_is_never_used_as_an_hmac_secret() {
     let verifier = of_all_types();
     for alg in [RS256, ES256, ES384, EdDSA] {
         let public = jwk(alg);
-        // Whatever an attacker can make of a public key: its parts as text, as it is published.
+        // Secrets that an attacker can derive from a public key: its parameters as text, and its published JSON.
         let texts = ["n", "e", "x", "y"].iter().filter_map(|part| public[part].as_str()).map(str::to_owned);
         for secret in texts.chain([public.to_string()]) {
             for hmac in [HS256, Algorithm::HS384, Algorithm::HS512] {
@@ -55,42 +55,42 @@ fn a_public_key_is_no_secret() {
                     jsonwebtoken::encode(header, &claims(), &EncodingKey::from_secret(secret.as_bytes())).unwrap()
                 };
                 let with_kid = forge(&Header { kid: Some(format!("{alg:?}")), ..Header::new(hmac) });
-                assert_eq!(refusal(&verifier, &with_kid), Refusal::NoKey, "{alg:?} {hmac:?}");
-                assert_eq!(refusal(&verifier, &forge(&Header::new(hmac))), Refusal::Signature, "{alg:?} {hmac:?}");
+                assert_eq!(rejection(&verifier, &with_kid), TokenError::NoKey, "{alg:?} {hmac:?}");
+                assert_eq!(rejection(&verifier, &forge(&Header::new(hmac))), TokenError::Signature, "{alg:?} {hmac:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_key_that_a_token_brings_along_is_not_looked_at() {
+fn a_key_embedded_in_a_token_is_ignored() {
     let verifier = Verifier::new(Settings::default(), key_set(&[jwk(EdDSA)]));
     let own: jsonwebtoken::jwk::Jwk = serde_json::from_value(jwk(ES256)).unwrap();
     let header = Header { jwk: Some(own), jku: Some("http://evil.example/".into()), ..Header::new(ES256) };
-    assert_eq!(refusal(&verifier, &signed(&header, &claims())), Refusal::NoKey);
+    assert_eq!(rejection(&verifier, &signed(&header, &claims())), TokenError::NoKey);
 }
 
 #[test]
-fn a_key_named_for_another_algorithm_does_not_serve() {
+fn a_kid_of_another_algorithms_key_is_rejected() {
     let verifier = of_all_types();
     for (alg, kid) in [(ES256, "ES384"), (RS256, "ES256"), (EdDSA, "HS256")] {
         let header = Header { kid: Some(kid.to_owned()), ..Header::new(alg) };
-        assert_eq!(refusal(&verifier, &signed(&header, &claims())), Refusal::NoKey);
+        assert_eq!(rejection(&verifier, &signed(&header, &claims())), TokenError::NoKey);
     }
 }
 
 #[test]
-fn what_must_be_understood_and_is_not_makes_a_token_void() {
+fn a_token_with_critical_extensions_is_rejected() {
     let header = Header { crit: Some(vec!["b64".to_owned()]), ..named(EdDSA) };
-    assert_eq!(refusal(&of_all_types(), &signed(&header, &claims())), Refusal::Critical);
+    assert_eq!(rejection(&of_all_types(), &signed(&header, &claims())), TokenError::Critical);
 }
 
 #[test]
-fn text_that_is_no_token_is_refused() {
+fn text_that_is_not_a_token_is_rejected() {
     let verifier = of_all_types();
     let long = format!("{}.a.b", "e".repeat(20_000));
     for text in ["", ".", "..", "...", "a.b.c", "a.b.c.d.e", "\u{1f600}.x.y", &long] {
-        assert_eq!(refusal(&verifier, text), Refusal::Malformed, "{text}");
+        assert_eq!(rejection(&verifier, text), TokenError::Malformed, "{text}");
     }
     assert!(verifier.verify_at(&[0xff, b'.', 0xfe, b'.', 0x00], NOW).is_err());
 }
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tampered_token_never_counts(which in 0..TYPES.len(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_tampered_token_is_never_accepted(which in 0..TYPES.len(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let alg = TYPES[which];
         let verifier = of_all_types();
         let mut token = signed(&named(alg), &claims()).into_bytes();
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_two_tokens_make_no_third(which in 0..TYPES.len(), mix in 1..7_usize) {
+    fn parts_of_two_tokens_do_not_combine(which in 0..TYPES.len(), mix in 1..7_usize) {
         let verifier = of_all_types();
         let eve = json!({"sub": "eve", "exp": NOW + 60.0});
         let one = signed(&named(TYPES[which]), &claims());
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(of_all_types().verify_at(&bytes, NOW).is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! Which keys are taken.
+//! Parsing of key sets.
 
 use serde_json::{Value, json};
 
 use super::support::{NOW, SECRET, claims, jwk, key_set, signed, signing_key};
 use crate::jwt::Algorithm::{ES256, ES384, EdDSA, HS256, HS384, PS256, RS256};
-use crate::jwt::{KeySet, KeySetError, Refusal, Settings, Verifier};
+use crate::jwt::{KeySet, KeySetError, Settings, TokenError, Verifier};
 
 fn parse(keys: &Value) -> Result<KeySet, KeySetError> {
     KeySet::parse(json!({ "keys": keys }).to_string().as_bytes())
@@ -16,17 +16,20 @@ fn changed(mut key: Value, name: &str, value: Value) -> Value {
 }
 
 #[test]
-fn text_that_is_no_key_set_is_refused_with_a_reason() {
+fn text_that_is_not_a_key_set_is_rejected_with_a_reason() {
     for (text, reason) in [
-        ("{", "it is no JSON"),
+        ("{", "not valid JSON"),
         ("[]", "no list `keys`"),
         ("{}", "no list `keys`"),
         (r#"{"keys": {}}"#, "no list `keys`"),
-        (r#"{"keys": []}"#, "no key to verify with"),
-        (r#"{"keys": [3]}"#, "keys[0] cannot be read"),
-        (r#"{"keys": [{"kty": "oct", "kid": "s", "k": "c2hvcnQ"}]}"#, "key `s` is a secret of less than 32 bytes"),
-        (r#"{"keys": [{"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}]}"#, "keys[0] is no point of P-256 or P-384"),
-        (r#"{"keys": [{"kty": "AKP", "kid": "pq"}]}"#, "key `pq` is of a type or curve that is not supported"),
+        (r#"{"keys": []}"#, "no usable key"),
+        (r#"{"keys": [3]}"#, "keys[0] is invalid"),
+        (r#"{"keys": [{"kty": "oct", "kid": "s", "k": "c2hvcnQ"}]}"#, "key `s` is a secret shorter than 32 bytes"),
+        (
+            r#"{"keys": [{"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}]}"#,
+            "keys[0] is not a point on P-256 or P-384",
+        ),
+        (r#"{"keys": [{"kty": "AKP", "kid": "pq"}]}"#, "key `pq` has an unsupported type or curve"),
     ] {
         let message = KeySet::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(message.contains(reason), "{text}: {message}");
@@ -36,17 +39,17 @@ fn text_that_is_no_key_set_is_refused_with_a_reason() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_left_out_and_told() {
+fn unusable_keys_are_skipped_and_listed() {
     let weak = changed(jwk(RS256), "n", json!("AQAB"));
     for (key, reason) in [
-        (changed(jwk(RS256), "use", json!("enc")), "key `RS256` is not for signatures (`use`)"),
-        (changed(jwk(RS256), "key_ops", json!(["sign"])), "key `RS256` is not for verifying (`key_ops`)"),
-        (changed(jwk(RS256), "alg", json!("ES256")), "key `RS256` is not made for its own `alg`, ES256"),
-        (changed(jwk(RS256), "alg", json!("RSA-OAEP")), "is not made for its own `alg`"),
-        (changed(jwk(ES256), "crv", json!("P-384")), "key `ES256` is no point of P-256 or P-384"),
-        (changed(jwk(EdDSA), "crv", json!("X25519")), "is of a type or curve that is not supported"),
-        (changed(jwk(EdDSA), "x", json!("AAAA")), "is of a type or curve that is not supported"),
-        (weak, "key `RS256` has 24 bits, 2048 to 8192 are taken"),
+        (changed(jwk(RS256), "use", json!("enc")), "key `RS256` is not a signature key (`use`)"),
+        (changed(jwk(RS256), "key_ops", json!(["sign"])), "key `RS256` is not for verification (`key_ops`)"),
+        (changed(jwk(RS256), "alg", json!("ES256")), "key `RS256` does not fit its own `alg`, ES256"),
+        (changed(jwk(RS256), "alg", json!("RSA-OAEP")), "does not fit its own `alg`"),
+        (changed(jwk(ES256), "crv", json!("P-384")), "key `ES256` is not a point on P-256 or P-384"),
+        (changed(jwk(EdDSA), "crv", json!("X25519")), "has an unsupported type or curve"),
+        (changed(jwk(EdDSA), "x", json!("AAAA")), "has an unsupported type or curve"),
+        (weak, "key `RS256` has 24 bits; 2048 to 8192 are supported"),
     ] {
         let set = parse(&json!([key, jwk(ES384)])).unwrap();
         assert_eq!(set.len(), 1);
@@ -55,17 +58,17 @@ fn keys_that_cannot_be_used_are_left_out_and_told() {
 }
 
 #[test]
-fn a_key_serves_the_algorithm_that_it_says_alone() {
+fn a_key_with_alg_fits_only_that_algorithm() {
     let set = key_set(&[changed(jwk(RS256), "alg", json!("PS256"))]);
-    assert!(set.fits_any(&[PS256]) && !set.fits_any(&[RS256]));
+    assert!(set.supports_any(&[PS256]) && !set.supports_any(&[RS256]));
     let verifier = Verifier::new(Settings::default(), set);
     let token = |alg| signed(&jsonwebtoken::Header::new(alg), &claims());
     assert!(verifier.verify_at(token(PS256).as_bytes(), NOW).is_ok());
-    assert_eq!(verifier.verify_at(token(RS256).as_bytes(), NOW).unwrap_err(), Refusal::NoKey);
+    assert_eq!(verifier.verify_at(token(RS256).as_bytes(), NOW).unwrap_err(), TokenError::NoKey);
 }
 
 #[test]
-fn of_several_keys_of_one_name_or_none_the_right_one_is_found() {
+fn every_key_of_one_kid_is_tried() {
     let other = json!({"kty": "oct", "k": "A".repeat(43), "kid": "HS256"});
     let settings = Settings { algorithms: vec![HS256, HS384], ..Settings::default() };
     let verifier = Verifier::new(settings, parse(&json!([other, jwk(HS256)])).unwrap());
@@ -77,7 +80,7 @@ fn of_several_keys_of_one_name_or_none_the_right_one_is_found() {
 }
 
 #[test]
-fn nothing_shows_a_secret() {
+fn debug_output_shows_no_secret() {
     let set = key_set(&[jwk(HS256)]);
     let secret = jwk(HS256)["k"].as_str().unwrap().to_owned();
     let shown = format!("{set:?} {:?}", Verifier::new(Settings::default(), set.clone()));

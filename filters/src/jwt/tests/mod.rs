@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use self::support::{NOW, TYPES, claims, jwk, key_set, named, of_all_types, signed};
 use super::Algorithm::{ES256, EdDSA, HS256, RS256};
-use super::{KeySet, Refusal, Settings, TokenSource, Verifier};
+use super::{KeySet, Settings, TokenError, TokenSource, Verifier};
 use crate::key_resolver::{KeyBuf, KeyResolver};
 
-fn outcome(verifier: &Verifier, claims: &Value, now: f64) -> Result<(), Refusal> {
+fn outcome(verifier: &Verifier, claims: &Value, now: f64) -> Result<(), TokenError> {
     verifier.verify_at(signed(&named(EdDSA), claims).as_bytes(), now).map(drop)
 }
 
@@ -25,12 +25,12 @@ fn with(settings: Settings) -> Verifier {
 }
 
 #[test]
-fn a_token_of_each_type_counts_with_and_without_the_name_of_its_key() {
+fn a_token_of_each_key_type_is_accepted_with_and_without_kid() {
     let verifier = of_all_types();
     for alg in TYPES {
         for header in [named(alg), jsonwebtoken::Header::new(alg)] {
             let token = signed(&header, &claims());
-            // Twice: the second time from memory.
+            // Twice: the second time from the cache.
             for _ in 0..2 {
                 let claims = verifier.verify_at(token.as_bytes(), NOW).unwrap_or_else(|e| panic!("{alg:?}: {e}"));
                 assert_eq!(claims.get("sub"), Some(&json!("ada")));
@@ -40,15 +40,15 @@ fn a_token_of_each_type_counts_with_and_without_the_name_of_its_key() {
 }
 
 #[test]
-fn a_token_counts_from_its_nbf_until_its_exp_with_leeway() {
+fn a_token_is_accepted_from_nbf_until_exp_with_leeway() {
     let verifier = with(Settings { leeway: Duration::from_secs(30), ..Settings::default() });
     let claims = json!({"exp": 1000, "nbf": 500.5});
     for (now, expected) in [
-        (470.4, Err(Refusal::NotYet)),
+        (470.4, Err(TokenError::NotYet)),
         (470.5, Ok(())),
         (1029.9, Ok(())),
-        (1030.0, Err(Refusal::Expired)),
-        (470.4, Err(Refusal::NotYet)),
+        (1030.0, Err(TokenError::Expired)),
+        (470.4, Err(TokenError::NotYet)),
         (1029.9, Ok(())),
     ] {
         assert_eq!(outcome(&verifier, &claims, now), expected, "at {now}");
@@ -56,7 +56,7 @@ fn a_token_counts_from_its_nbf_until_its_exp_with_leeway() {
 }
 
 #[test]
-fn a_token_without_an_end_or_with_times_that_are_none_does_not_count() {
+fn a_token_without_exp_or_with_invalid_times_is_rejected() {
     let verifier = with(Settings::default());
     for claims in [
         json!({"sub": "ada"}),
@@ -65,69 +65,69 @@ fn a_token_without_an_end_or_with_times_that_are_none_does_not_count() {
         json!({"exp": NOW + 9.0, "nbf": "0"}),
         json!({"exp": NOW + 9.0, "nbf": null}),
     ] {
-        assert_eq!(outcome(&verifier, &claims, NOW), Err(Refusal::Times), "{claims}");
+        assert_eq!(outcome(&verifier, &claims, NOW), Err(TokenError::Times), "{claims}");
     }
 }
 
 #[test]
-fn issuer_and_audience_must_be_those_expected() {
+fn issuer_and_audience_must_match() {
     let issuers = vec!["https://id".to_owned(), "https://old-id".to_owned()];
     let verifier = with(Settings { issuers, audiences: vec!["shop".to_owned()], ..Settings::default() });
     let aud_ok = json!("shop");
     for (iss, aud, expected) in [
         (json!("https://id"), aud_ok.clone(), Ok(())),
         (json!("https://old-id"), json!(["other", "shop"]), Ok(())),
-        (json!("https://id/"), aud_ok.clone(), Err(Refusal::Issuer)),
-        (json!(["https://id"]), aud_ok.clone(), Err(Refusal::Issuer)),
-        (Value::Null, aud_ok, Err(Refusal::Issuer)),
-        (json!("https://id"), json!("Shop"), Err(Refusal::Audience)),
-        (json!("https://id"), json!([]), Err(Refusal::Audience)),
-        (json!("https://id"), json!({"shop": true}), Err(Refusal::Audience)),
-        (json!("https://id"), Value::Null, Err(Refusal::Audience)),
+        (json!("https://id/"), aud_ok.clone(), Err(TokenError::Issuer)),
+        (json!(["https://id"]), aud_ok.clone(), Err(TokenError::Issuer)),
+        (Value::Null, aud_ok, Err(TokenError::Issuer)),
+        (json!("https://id"), json!("Shop"), Err(TokenError::Audience)),
+        (json!("https://id"), json!([]), Err(TokenError::Audience)),
+        (json!("https://id"), json!({"shop": true}), Err(TokenError::Audience)),
+        (json!("https://id"), Value::Null, Err(TokenError::Audience)),
     ] {
         let claims = json!({"iss": iss, "aud": aud, "exp": NOW + 9.0});
         assert_eq!(outcome(&verifier, &claims, NOW), expected, "{claims}");
     }
-    assert_eq!(outcome(&verifier, &json!({"exp": NOW + 9.0}), NOW), Err(Refusal::Issuer));
-    let anybody = with(Settings::default());
-    assert_eq!(outcome(&anybody, &json!({"iss": "x", "aud": "y", "exp": NOW + 9.0}), NOW), Ok(()));
+    assert_eq!(outcome(&verifier, &json!({"exp": NOW + 9.0}), NOW), Err(TokenError::Issuer));
+    let unrestricted = with(Settings::default());
+    assert_eq!(outcome(&unrestricted, &json!({"iss": "x", "aud": "y", "exp": NOW + 9.0}), NOW), Ok(()));
 }
 
 #[test]
-fn a_remembered_token_does_not_outlive_its_exp_nor_its_key() {
+fn a_cached_token_outlives_neither_its_exp_nor_its_key() {
     let verifier = with(Settings { leeway: Duration::ZERO, ..Settings::default() });
     let token = signed(&named(EdDSA), &claims());
     assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok());
-    assert_eq!(verifier.verify_at(token.as_bytes(), NOW + 3600.0).unwrap_err(), Refusal::Expired);
+    assert_eq!(verifier.verify_at(token.as_bytes(), NOW + 3600.0).unwrap_err(), TokenError::Expired);
     assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok());
 
     assert!(!verifier.replace_keys(Arc::new(key_set(&[jwk(EdDSA)]))), "the same text");
     let mut renamed = jwk(ES256);
     renamed["kid"] = json!("EdDSA");
     assert!(verifier.replace_keys(Arc::new(key_set(&[renamed]))));
-    assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), Refusal::NoKey);
+    assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), TokenError::NoKey);
     verifier.replace_keys(Arc::new(key_set(&[jwk(EdDSA)])));
-    assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok(), "a refusal is forgotten with its keys, too");
+    assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok(), "a rejection is forgotten with its keys, too");
 }
 
 #[test]
-fn an_unknown_key_is_told_each_time() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+fn every_unknown_kid_calls_the_hook() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
     let verifier = Verifier::new(Settings::default(), KeySet::empty()).on_unknown_key(move || {
         count.fetch_add(1, Relaxed);
     });
     let token = signed(&named(EdDSA), &claims());
     for _ in 0..3 {
-        assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), Refusal::UnknownKey);
+        assert_eq!(verifier.verify_at(token.as_bytes(), NOW).unwrap_err(), TokenError::UnknownKey);
     }
-    assert_eq!(asked.load(Relaxed), 3);
+    assert_eq!(calls.load(Relaxed), 3);
     verifier.replace_keys(Arc::new(key_set(&[jwk(EdDSA)])));
     assert!(verifier.verify_at(token.as_bytes(), NOW).is_ok());
-    assert_eq!(asked.load(Relaxed), 3);
+    assert_eq!(calls.load(Relaxed), 3);
 }
 
-/// A request with a token that holds at the system's time.
+/// Returns a request with a token that is valid at the system's time.
 fn request(claims: &Value) -> Request<()> {
     let mut claims = claims.clone();
     claims["exp"] = json!(jsonwebtoken::get_current_timestamp() + 600);
@@ -136,7 +136,7 @@ fn request(claims: &Value) -> Request<()> {
 }
 
 #[test]
-fn claims_are_keys_where_they_are_text_number_or_flag() {
+fn claims_that_are_strings_numbers_or_booleans_are_keys() {
     let verifier = Arc::new(with(Settings::default()));
     let request = request(&json!({
         "sub": "ada", "n": 42, "minus": -1.5, "yes": true, "empty": "", "list": ["a"], "none": null,
@@ -158,12 +158,12 @@ fn claims_are_keys_where_they_are_text_number_or_flag() {
         ("org.id", Some("plain")),
         ("https://example.com/tenant", Some("t1")),
     ] {
-        let unbound = KeyResolver::parse(&format!("jwt:{claim}")).unwrap();
-        assert!(unbound.lacks_jwt());
-        assert_eq!(unbound.resolve(&request, &mut KeyBuf::new()), None, "{claim}");
-        let bound = unbound.with_jwt(&verifier);
-        assert!(!bound.lacks_jwt());
-        assert_eq!(bound.resolve(&request, &mut KeyBuf::new()), expected.map(str::as_bytes), "{claim}");
+        let unverified = KeyResolver::parse(&format!("jwt:{claim}")).unwrap();
+        assert!(unverified.needs_verifier());
+        assert_eq!(unverified.resolve(&request, &mut KeyBuf::new()), None, "{claim}");
+        let verified = unverified.with_jwt(&verifier);
+        assert!(!verified.needs_verifier());
+        assert_eq!(verified.resolve(&request, &mut KeyBuf::new()), expected.map(str::as_bytes), "{claim}");
         if claim != "empty" {
             assert_eq!(verifier.claim(request.headers(), claim).as_deref(), expected, "{claim}");
         }
@@ -171,18 +171,18 @@ fn claims_are_keys_where_they_are_text_number_or_flag() {
 }
 
 #[test]
-fn parts_of_a_composite_are_bound_too() {
+fn parts_of_a_composite_get_the_verifier_too() {
     let parts = ["jwt:sub", "method"].map(|text| KeyResolver::parse(text).unwrap());
     let both = KeyResolver::composite(vec![KeyResolver::composite(parts.to_vec()), parts[0].clone()]);
-    assert!(both.lacks_jwt());
+    assert!(both.needs_verifier());
     let both = both.with_jwt(&Arc::new(with(Settings::default())));
-    assert!(!both.lacks_jwt() && !both.needs_context());
+    assert!(!both.needs_verifier() && !both.needs_context());
     let request = request(&json!({"sub": "ada"}));
     assert_eq!(both.resolve(&request, &mut KeyBuf::new()), Some(&b"10:3:ada3:GET3:ada"[..]));
 }
 
 #[test]
-fn a_token_stands_where_the_settings_say() {
+fn the_token_is_read_from_the_configured_source() {
     let own = TokenSource::Header(HeaderName::from_static("x-token"));
     let cookie = TokenSource::Cookie("session".to_owned());
     for (source, fields, expected) in [
@@ -207,9 +207,9 @@ fn a_token_stands_where_the_settings_say() {
 }
 
 #[test]
-fn what_is_not_on_the_list_of_algorithms_does_not_count() {
+fn a_token_of_an_unlisted_algorithm_is_rejected() {
     let verifier = Verifier::new(Settings::default(), key_set(&TYPES.map(jwk)));
     assert!(verifier.verify_at(signed(&named(RS256), &claims()).as_bytes(), NOW).is_ok());
-    let refused = verifier.verify_at(signed(&named(HS256), &claims()).as_bytes(), NOW);
-    assert_eq!(refused.unwrap_err(), Refusal::Algorithm, "HMAC must be named");
+    let rejected = verifier.verify_at(signed(&named(HS256), &claims()).as_bytes(), NOW);
+    assert_eq!(rejected.unwrap_err(), TokenError::Algorithm, "HMAC must be listed");
 }

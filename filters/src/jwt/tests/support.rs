@@ -1,4 +1,4 @@
-//! Keys of every type, made anew for each test process, and tokens signed with them.
+//! Keys of every type, generated once per test process, and tokens signed with them.
 
 use std::sync::OnceLock;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use crate::jwt::Algorithm::{self, ES256, ES384, EdDSA, HS256, HS384, HS512, PS256, RS256};
 use crate::jwt::{KeySet, Settings, Verifier};
 
-/// The time at which all of it happens.
+/// The time of the tests, in seconds since 1970.
 pub(super) const NOW: f64 = 1_800_000_000.0;
 
 pub(super) const SECRET: &[u8; 64] = b"a secret of sixty-four bytes, which is as long as HS512 wants it";
 
-/// One key of each type, with the algorithm that its tokens are signed with.
+/// Algorithms that cover every key type.
 pub(super) const TYPES: [Algorithm; 8] = [RS256, PS256, ES256, ES384, EdDSA, HS256, HS384, HS512];
 
 fn pkcs8(alg: Algorithm) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn pkcs8(alg: Algorithm) -> Vec<u8> {
     match alg {
         RS256 => {
             let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-            // `EncodingKey` wants PKCS#1, which PKCS#8 carries behind 26 bytes.
+            // `EncodingKey` expects PKCS#1, which PKCS#8 contains after 26 bytes.
             AsDer::<Pkcs8V1Der<'_>>::as_der(&pair).unwrap().as_ref()[26..].to_vec()
         }
         ES256 => EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap().as_ref().to_vec(),
@@ -36,7 +36,7 @@ fn pkcs8(alg: Algorithm) -> Vec<u8> {
     }
 }
 
-/// The private key of `alg`'s type.
+/// Returns the private key of `alg`'s type.
 pub(super) fn signing_key(alg: Algorithm) -> EncodingKey {
     static KEYS: [OnceLock<Vec<u8>>; 4] = [const { OnceLock::new() }; 4];
     match alg {
@@ -48,7 +48,7 @@ pub(super) fn signing_key(alg: Algorithm) -> EncodingKey {
     }
 }
 
-/// The JWK of `alg`'s type, called after the algorithm, for any algorithm that it fits.
+/// Returns the JWK of `alg`'s type with the algorithm's name as `kid`, without `alg`.
 pub(super) fn jwk(alg: Algorithm) -> Value {
     let mut jwk = Jwk::from_encoding_key(&signing_key(alg), alg).unwrap();
     jwk.common.key_algorithm = None;
@@ -60,23 +60,23 @@ pub(super) fn key_set(jwks: &[Value]) -> KeySet {
     KeySet::parse(json!({ "keys": jwks }).to_string().as_bytes()).unwrap()
 }
 
-/// A verifier of all types that accepts all algorithms.
+/// Returns a verifier with a key of each type that accepts all algorithms.
 pub(super) fn of_all_types() -> Verifier {
     let settings = Settings { algorithms: TYPES.to_vec(), ..Settings::default() };
     Verifier::new(settings, key_set(&TYPES.map(jwk)))
 }
 
-/// A token signed as `header` says, with the key of its algorithm's type.
+/// Returns a token signed by the `alg` of `header`.
 pub(super) fn signed(header: &Header, claims: &Value) -> String {
     jsonwebtoken::encode(header, claims, &signing_key(header.alg)).unwrap()
 }
 
-/// A header that names the key.
+/// Returns a header with a `kid`.
 pub(super) fn named(alg: Algorithm) -> Header {
     Header { kid: Some(format!("{alg:?}")), ..Header::new(alg) }
 }
 
-/// Claims that are in order for an hour.
+/// Returns claims that are valid for an hour.
 pub(super) fn claims() -> Value {
     json!({"sub": "ada", "exp": NOW + 3600.0})
 }

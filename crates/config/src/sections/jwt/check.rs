@@ -38,7 +38,7 @@ impl Tokens {
         match &self.jwt {
             Some(jwt) => resolver.with_jwt(&jwt.verifier),
             None => {
-                if !self.is_given && resolver.lacks_jwt() {
+                if !self.is_given && resolver.needs_verifier() {
                     diagnostics.error(at, "`jwt:` reads a claim, and nothing says whose tokens to believe")
                         .help("add at the top level: `jwt: {jwks: \"https://id.example.com/jwks.json\", issuer: \"https://id.example.com\", audience: my-api}`");
                 }
@@ -186,7 +186,7 @@ fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnos
     for reason in keys.unusable() {
         diagnostics.warn(at, format!("{reason}; it is left out"));
     }
-    if !keys.fits_any(&settings.algorithms) {
+    if !keys.supports_any(&settings.algorithms) {
         diagnostics
             .error(at, "no key of the set is made for one of `algorithms`")
             .help("name the one that tokens are signed with; HS256, HS384 and HS512 only count when they are named");

@@ -115,7 +115,7 @@ fn positive<T>(time: Option<(Duration, Spanned<T>)>, default: Duration, diagnost
 /// The faults that these Java classes stand for.
 fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSet {
     classes.iter().fold(FaultSet::NONE, |set, class| {
-        let faults = FaultSet::of_class_itself(class.value.trim());
+        let faults = FaultSet::of_class_excluding_causes(class.value.trim());
         if faults == FaultSet::NONE {
             unknown_class(class, diagnostics);
         }

@@ -82,9 +82,10 @@ fn every_setting_of_a_breaker_is_read() {
     assert_eq!((rules.trial_wait, rules.automatic), (Some(Duration::from_secs(4)), true));
     assert_eq!((rules.wait.first.as_secs(), rules.wait.multiplier, rules.wait.max.unwrap().as_secs()), (10, 1.5, 60));
     assert!(
-        breaker.settings.recorded.contains(Fault::BrokeOff) && !breaker.settings.recorded.contains(Fault::TimeLimit)
+        breaker.settings.recorded.contains(Fault::ConnectionClosed)
+            && !breaker.settings.recorded.contains(Fault::TimeLimit)
     );
-    assert_eq!(breaker.settings.ignored, [Fault::Unresolved].into_iter().collect());
+    assert_eq!(breaker.settings.ignored, [Fault::NameNotResolved].into_iter().collect());
 }
 
 #[test]

@@ -1,31 +1,32 @@
-//! Bodies of denials that the user wrote.
+//! Custom bodies of denials.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
-use crate::reply;
+use super::prepared::json_string;
 
-/// A body with placeholders: `{retry-after}`, `{limit}`, `{remaining}`, `{rule}` and `{route}`. Any other brace is text.
+/// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}` and `{route}`. Other braces are text.
 ///
-/// In JSON (`application/json`, `…+json`) names are escaped as within a string, in HTML and XML as text, and a wait that
-/// does not help is `null`; elsewhere nothing is escaped and it is empty.
+/// In JSON (`application/json`, `…+json`), names are escaped for use within a string, and an unknown `retry-after` is
+/// `null`. In HTML and XML, names are escaped as text. Elsewhere nothing is escaped. Outside of JSON, an unknown
+/// `retry-after` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     content_type: HeaderValue,
     escape: Escape,
-    parts: Vec<Part>,
+    segments: Vec<Segment>,
 }
 
-/// What a denial says.
+/// Values of the placeholders for one denial.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts<'a> {
-    /// Seconds; `None` when waiting does not help.
-    pub(super) retry_after: Option<u64>,
-    pub(super) limit: u64,
-    pub(super) remaining: Option<u64>,
-    pub(super) rule: &'a str,
-    pub(super) route: &'a str,
+pub(crate) struct DenialFacts<'a> {
+    /// In seconds; `None` if waiting does not help.
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) limit: u64,
+    pub(crate) remaining: Option<u64>,
+    pub(crate) rule: &'a str,
+    pub(crate) route: &'a str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +37,13 @@ enum Escape {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum Segment {
     Text(String),
-    Fact(Fact),
+    Placeholder(Placeholder),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fact {
+enum Placeholder {
     RetryAfter,
     Limit,
     Remaining,
@@ -50,16 +51,16 @@ enum Fact {
     Route,
 }
 
-const PLACEHOLDERS: [(&str, Fact); 5] = [
-    ("{retry-after}", Fact::RetryAfter),
-    ("{limit}", Fact::Limit),
-    ("{remaining}", Fact::Remaining),
-    ("{rule}", Fact::Rule),
-    ("{route}", Fact::Route),
+const PLACEHOLDERS: [(&str, Placeholder); 5] = [
+    ("{retry-after}", Placeholder::RetryAfter),
+    ("{limit}", Placeholder::Limit),
+    ("{remaining}", Placeholder::Remaining),
+    ("{rule}", Placeholder::Rule),
+    ("{route}", Placeholder::Route),
 ];
 
 impl Template {
-    /// The body `text`, sent as `content_type`; `None` where that cannot stand in a header field.
+    /// Parses the body `text` of the media type `content_type`. Returns `None` if that is not a valid field value.
     #[must_use]
     pub fn parse(content_type: &str, text: &str) -> Option<Self> {
         let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -70,27 +71,27 @@ impl Template {
         } else {
             Escape::Nothing
         };
-        let mut parts = Vec::new();
+        let mut segments = Vec::new();
         let mut rest = text;
         let next = |rest: &str| {
-            let found = PLACEHOLDERS.iter().filter_map(|(name, fact)| Some((rest.find(name)?, name.len(), *fact)));
+            let found = PLACEHOLDERS.iter().filter_map(|(name, which)| Some((rest.find(name)?, name.len(), *which)));
             found.min_by_key(|(at, ..)| *at)
         };
-        while let Some((at, length, fact)) = next(rest) {
-            parts.extend([Part::Text(rest[..at].to_owned()), Part::Fact(fact)]);
+        while let Some((at, length, placeholder)) = next(rest) {
+            segments.extend([Segment::Text(rest[..at].to_owned()), Segment::Placeholder(placeholder)]);
             rest = &rest[at + length..];
         }
-        parts.push(Part::Text(rest.to_owned()));
-        Some(Self { content_type: HeaderValue::from_str(content_type.trim()).ok()?, escape, parts })
+        segments.push(Segment::Text(rest.to_owned()));
+        Some(Self { content_type: HeaderValue::from_str(content_type.trim()).ok()?, escape, segments })
     }
 
-    /// The body, and the fields that go with it.
-    pub(super) fn render(&self, facts: &Facts<'_>) -> (HeaderMap, Bytes) {
+    /// Returns the body and its header fields.
+    pub(crate) fn render(&self, facts: &DenialFacts<'_>) -> (HeaderMap, Bytes) {
         let mut out = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Fact(fact) => self.write(*fact, facts, &mut out),
+        for segment in &self.segments {
+            match segment {
+                Segment::Text(text) => out.push_str(text),
+                Segment::Placeholder(placeholder) => self.write(*placeholder, facts, &mut out),
             }
         }
         let mut headers = HeaderMap::new();
@@ -100,21 +101,21 @@ impl Template {
         (headers, Bytes::from(out))
     }
 
-    fn write(&self, fact: Fact, facts: &Facts<'_>, out: &mut String) {
+    fn write(&self, placeholder: Placeholder, facts: &DenialFacts<'_>, out: &mut String) {
         let mut number = |number: u64| out.push_str(itoa::Buffer::new().format(number));
-        match fact {
-            Fact::Limit => number(facts.limit),
-            Fact::RetryAfter => match facts.retry_after {
+        match placeholder {
+            Placeholder::Limit => number(facts.limit),
+            Placeholder::RetryAfter => match facts.retry_after {
                 Some(secs) => number(secs),
                 None if self.escape == Escape::Json => out.push_str("null"),
                 None => {}
             },
-            Fact::Remaining => match facts.remaining {
+            Placeholder::Remaining => match facts.remaining {
                 Some(left) => number(left),
                 None => out.push_str("-1"),
             },
-            Fact::Rule => self.escape.write(facts.rule, out),
-            Fact::Route => self.escape.write(facts.route, out),
+            Placeholder::Rule => self.escape.write(facts.rule, out),
+            Placeholder::Route => self.escape.write(facts.route, out),
         }
     }
 }
@@ -124,7 +125,7 @@ impl Escape {
         match self {
             Self::Nothing => out.push_str(text),
             Self::Json => {
-                let quoted = reply::json_string(text);
+                let quoted = json_string(text);
                 out.push_str(&quoted[1..quoted.len() - 1]);
             }
             Self::Markup => text.chars().for_each(|c| match c {
@@ -145,17 +146,17 @@ mod tests {
 
     use super::*;
 
-    fn render(content_type: &str, text: &str, facts: Facts<'_>) -> String {
+    fn render(content_type: &str, text: &str, facts: DenialFacts<'_>) -> String {
         let (headers, body) = Template::parse(content_type, text).unwrap().render(&facts);
         assert_eq!(headers[CONTENT_LENGTH], body.len().to_string());
         String::from_utf8(body.to_vec()).unwrap()
     }
 
-    const FACTS: Facts<'_> =
-        Facts { retry_after: Some(7), limit: 20, remaining: Some(0), rule: "a\"<b>", route: "orders" };
+    const FACTS: DenialFacts<'_> =
+        DenialFacts { retry_after: Some(7), limit: 20, remaining: Some(0), rule: "a\"<b>", route: "orders" };
 
     #[test]
-    fn placeholders_are_filled_in_and_other_braces_stay() {
+    fn placeholders_are_replaced_and_other_braces_stay() {
         let text = r#"{"rule":"{rule}","wait":{retry-after},"of":[{limit},{remaining}],"x":"{unknown}"}"#;
         assert_eq!(
             render("application/json", text, FACTS),
@@ -167,13 +168,13 @@ mod tests {
 
     #[test]
     fn names_that_end_in_quotes_keep_them() {
-        let facts = Facts { rule: "\"", ..FACTS };
+        let facts = DenialFacts { rule: "\"", ..FACTS };
         assert_eq!(render("application/problem+json", "\"{rule}\"", facts), r#""\"""#);
     }
 
     #[test]
-    fn what_is_not_known_is_said_so() {
-        let facts = Facts { retry_after: None, remaining: None, ..FACTS };
+    fn unknown_values_are_null_empty_or_minus_one() {
+        let facts = DenialFacts { retry_after: None, remaining: None, ..FACTS };
         assert_eq!(render("application/vnd.api+json", "{retry-after} {remaining}", facts), "null -1");
         assert_eq!(render("text/plain", "[{retry-after}]", facts), "[]");
         assert_eq!(Template::parse("text/plain\r\nX: y", ""), None);

@@ -41,10 +41,10 @@ fn fields_of_each_shape() {
     }
 }
 
-/// A string and its parameters.
+/// String with its parameters.
 type Item = (String, Vec<(String, i64)>);
 
-/// Reads a list of strings with integer parameters, by the algorithms of RFC 9651 §4.2 and no more leniently.
+/// Parses a list of strings with integer parameters, exactly by the algorithms of RFC 9651 §4.2.
 fn parse(text: &str) -> Option<Vec<Item>> {
     let (mut rest, mut items) = (text, Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! Before the store is asked: who is on a list, and what plan a request has.
+//! Steps before the store decides: access lists and plans.
 
 use std::sync::Arc;
 
@@ -6,15 +6,16 @@ use bytes::Bytes;
 use http::Request;
 
 use super::access::AccessList;
-use super::event::{Event, Finding};
+use super::event::{VerdictEvent, VerdictKind};
 use super::limit::PlanResolver;
-use super::limiter::{Access, Answer, Limiter, Plans};
+use super::limiter::{AccessControl, Limiter, PlanTable};
+use super::outcome::Action;
 use crate::context::RequestContext;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use tollgate_limiter::plan::PlanLookup;
 
 impl Limiter {
-    pub(super) fn plan<B>(&self, plans: &Plans, request: &Request<B>) -> PlanLookup {
+    pub(super) fn plan<B>(&self, plans: &PlanTable, request: &Request<B>) -> PlanLookup {
         let mut buf = KeyBuf::new();
         let key = match &plans.resolver {
             PlanResolver::Request(resolver) => resolver,
@@ -31,28 +32,32 @@ impl Limiter {
         }
     }
 
-    /// The answer to those on one of the lists. Whoever is blocked is so though exempt.
+    /// Decides requests of listed clients. A client on both lists is blocked.
     #[cold]
-    pub(super) fn screen<B, R: From<Bytes>>(&self, access: &Access, request: &Request<B>) -> Option<Answer<R>> {
+    pub(super) fn check_access<B, R: From<Bytes>>(
+        &self,
+        access: &AccessControl,
+        request: &Request<B>,
+    ) -> Option<Action<R>> {
         let address = request.extensions().get::<RequestContext>().and_then(|context| context.client_ip);
-        let is_on = |list: &AccessList, resolvers: &[KeyResolver]| {
+        let is_listed = |list: &AccessList, resolvers: &[KeyResolver]| {
             let mut buf = KeyBuf::new();
             list.has_address(address)
                 || resolvers.iter().any(|key| key.resolve(request, &mut buf).is_some_and(|id| list.has_key(id)))
         };
-        let report = |finding| self.tell(Event { rule: None, finding, source: None });
-        if is_on(&access.block, &access.resolvers) {
+        let notify = |kind| self.notify(VerdictEvent { rule: None, kind, source: None });
+        if is_listed(&access.block, &access.resolvers) {
             if access.enforced {
-                report(Finding::Blocked);
-                return Some(Answer::Refused(access.blocked.to_response(request)));
+                notify(VerdictKind::Blocked);
+                return Some(Action::Refuse(access.blocked.to_response(request)));
             }
-            report(Finding::Observed);
-            return Some(Answer::Passed(None));
+            notify(VerdictKind::Observed);
+            return Some(Action::Forward(None));
         }
-        // Exempt is who the limiter itself takes somebody for: what some rule counts besides may be the client's to choose.
-        is_on(&access.exempt, &access.resolvers[..1]).then(|| {
-            report(Finding::Exempt);
-            Answer::Passed(None)
+        // Only the limiter's own key id makes a client exempt: clients may choose the key ids of single rules.
+        is_listed(&access.exempt, &access.resolvers[..1]).then(|| {
+            notify(VerdictKind::Exempt);
+            Action::Forward(None)
         })
     }
 }

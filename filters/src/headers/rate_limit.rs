@@ -1,0 +1,224 @@
+//! Rate limit headers of a limiter's rules.
+
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::draft;
+use super::names::{Families, HeaderNames};
+use super::value::{number_value, prepend, retry_after_secs, whole_secs};
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::MAX_CHECKS;
+use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
+
+/// Rule with its name and the cost of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedRule<'a> {
+    /// The policy's name in `RateLimit`.
+    pub name: &'a str,
+    /// The rule.
+    pub rule: &'a Rule,
+    /// Tokens that a request takes, as far as that is known at load.
+    pub cost: u64,
+}
+
+/// Headers of a limiter's rules, prepared for responses.
+#[derive(Clone, Debug)]
+pub struct RateLimitHeaders {
+    names: HeaderNames,
+    rules: Box<[PreparedRule]>,
+}
+
+/// Header values of one rule.
+#[derive(Clone, Debug)]
+struct PreparedRule {
+    replenish_rate: HeaderValue,
+    burst_capacity: HeaderValue,
+    requested_tokens: HeaderValue,
+    policy: draft::Policy,
+    is_quota: bool,
+}
+
+/// Rules that a verdict is about, by position among all rules, in the order of its checks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedRules<'a> {
+    pub(crate) rules: &'a [u8],
+    /// Tokens taken under each of them; `None` if the costs are fixed.
+    pub(crate) costs: Option<&'a [u64]>,
+}
+
+/// Marks verdicts of the fallback.
+pub(crate) const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Positions of the largest number of rules.
+const ALL_RULES: [u8; MAX_CHECKS] = [0, 1, 2, 3, 4, 5];
+
+// === impl RateLimitHeaders ===
+
+impl RateLimitHeaders {
+    /// Prepares the headers of `rules` under `names`.
+    #[must_use]
+    pub fn new(names: HeaderNames, rules: &[NamedRule<'_>]) -> Self {
+        let prepare = |named: &NamedRule<'_>| PreparedRule {
+            replenish_rate: number_value(named.rule.rate()),
+            burst_capacity: number_value(named.rule.capacity()),
+            requested_tokens: number_value(named.cost),
+            policy: draft::Policy::new(named.name, named.rule),
+            is_quota: matches!(named.rule, Rule::Quota(_)),
+        };
+        Self { names, rules: rules.iter().map(prepare).collect() }
+    }
+
+    /// True if allowed responses get any of these headers.
+    #[must_use]
+    pub fn included(&self) -> bool {
+        self.names.include
+    }
+
+    /// Adds the fields for a verdict on all rules in their order, and `X-RateLimit-Degraded: fallback` for a verdict of
+    /// the fallback.
+    ///
+    /// Values of the same name from the upstream or an inner limiter stay and follow ours, in Spring's order.
+    pub fn append(&self, verdict: &Verdict, headers: &mut HeaderMap) {
+        self.append_checked(verdict, CheckedRules { rules: &ALL_RULES, costs: None }, headers);
+    }
+
+    /// Adds the fields, as [`append`](Self::append) does, for a verdict on some of the rules.
+    pub(crate) fn append_checked(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
+        let Some(rule) = self.nearest(verdict, checked).filter(|_| self.names.include) else { return };
+        let Families { spring, draft, legacy } = self.names.families;
+        if spring {
+            prepend(headers, &self.names.remaining, remaining(verdict));
+            prepend(headers, &self.names.replenish_rate, rule.replenish_rate.clone());
+            prepend(headers, &self.names.burst_capacity, rule.burst_capacity.clone());
+            let cost = checked.costs.and_then(|costs| costs.get(verdict.rule));
+            let requested = cost.map_or_else(|| rule.requested_tokens.clone(), |cost| number_value(*cost));
+            prepend(headers, &self.names.requested_tokens, requested);
+        }
+        if draft {
+            self.append_draft(verdict, checked, headers);
+        }
+        if legacy {
+            self.append_legacy(verdict, rule, headers);
+        }
+        if verdict.source == Source::Fallback {
+            prepend(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
+        }
+    }
+
+    /// Returns the rule that the figures of `verdict` are about.
+    fn nearest(&self, verdict: &Verdict, checked: CheckedRules<'_>) -> Option<&PreparedRule> {
+        self.rules.get(usize::from(*checked.rules.get(verdict.rule)?))
+    }
+
+    fn append_draft(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
+        let policies = checked.rules.iter().filter_map(|at| Some(&self.rules.get(usize::from(*at))?.policy));
+        if let Some(value) = draft::policy_field(policies.clone()) {
+            prepend(headers, &RATELIMIT_POLICY, value);
+        }
+        let Some(remaining) = verdict.remaining else { return };
+        let only = [RuleVerdict {
+            outcome: verdict.outcome,
+            remaining,
+            reset_after: verdict.reset_after,
+            delay: verdict.delay,
+            counted_at_us: verdict.counted_at_us,
+        }];
+        let answers = if verdict.per_rule.is_empty() { &only[..] } else { &verdict.per_rule };
+        if let Some(value) = draft::limit_field(policies.zip(answers.iter().copied())) {
+            prepend(headers, &RATELIMIT, value);
+        }
+    }
+
+    fn append_legacy(&self, verdict: &Verdict, rule: &PreparedRule, headers: &mut HeaderMap) {
+        prepend(headers, &LEGACY_LIMIT, rule.burst_capacity.clone());
+        let Some(left) = verdict.remaining else { return };
+        if !self.names.families.spring || self.names.remaining != LEGACY_REMAINING {
+            prepend(headers, &LEGACY_REMAINING, number_value(left));
+        }
+        // A quota without a reset has no such time: 0 would tell its client to retry immediately.
+        if !(rule.is_quota && verdict.reset_after.is_zero()) {
+            prepend(headers, &LEGACY_RESET, number_value(whole_secs(verdict.reset_after)));
+        }
+    }
+
+    /// True if one rule is reported in Spring's family only, which [`complete`](Self::complete) can do.
+    fn is_simple(&self) -> bool {
+        self.rules.len() == 1 && self.names.families == Families::default()
+    }
+
+    /// Writes the headers of the most frequent denial into a map that is copied for each denial.
+    pub(crate) fn prepare(&self, headers: &mut HeaderMap) {
+        headers.insert(RETRY_AFTER, number_value(1));
+        if let ([rule], true) = (&*self.rules, self.names.include && self.is_simple()) {
+            headers.insert(&self.names.remaining, number_value(0));
+            headers.insert(&self.names.replenish_rate, rule.replenish_rate.clone());
+            headers.insert(&self.names.burst_capacity, rule.burst_capacity.clone());
+            headers.insert(&self.names.requested_tokens, rule.requested_tokens.clone());
+        }
+    }
+
+    /// Corrects a copy of a [prepared](Self::prepare) map by `verdict`.
+    pub(crate) fn complete(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
+        match verdict.outcome {
+            Outcome::Denied { retry_after } if retry_after <= Duration::from_secs(1) => {}
+            Outcome::Denied { .. } => Self::set_retry_after(verdict, headers),
+            Outcome::Allowed | Outcome::NeverAdmitted | Outcome::StoreUnavailable { .. } => {
+                headers.remove(RETRY_AFTER);
+            }
+        }
+        if !self.names.include {
+            return;
+        }
+        if !self.is_simple() {
+            return self.append_checked(verdict, checked, headers);
+        }
+        if verdict.remaining != Some(0) {
+            headers.insert(&self.names.remaining, remaining(verdict));
+        }
+        if let Some([cost]) = checked.costs {
+            headers.insert(&self.names.requested_tokens, number_value(*cost));
+        }
+        if verdict.source == Source::Fallback {
+            headers.insert(DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
+        }
+    }
+
+    /// Sets `Retry-After` if waiting helps: not for [`Outcome::Allowed`] and [`Outcome::NeverAdmitted`].
+    pub fn set_retry_after(verdict: &Verdict, headers: &mut HeaderMap) {
+        if let Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } = verdict.outcome {
+            headers.insert(RETRY_AFTER, number_value(retry_after_secs(retry_after)));
+        }
+    }
+}
+
+fn remaining(verdict: &Verdict) -> HeaderValue {
+    verdict.remaining.map_or(HeaderValue::from_static("-1"), number_value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+    use tollgate_limiter::rule::TokenBucket;
+
+    #[test]
+    fn values_of_the_upstream_follow_ours() {
+        let rule = Rule::TokenBucket(TokenBucket::per_second(10, 20).unwrap());
+        let verdict = Verdict { remaining: Some(19), ..Verdict::uncounted(Outcome::Allowed) };
+        let mut headers = HeaderMap::new();
+        headers.append("x-ratelimit-remaining", HeaderValue::from_static("7"));
+        headers.append("x-ratelimit-remaining", HeaderValue::from_static("8"));
+        RateLimitHeaders::new(HeaderNames::default(), &[NamedRule { name: "a", rule: &rule, cost: 1 }])
+            .append(&verdict, &mut headers);
+        let remaining: Vec<_> = headers.get_all("x-ratelimit-remaining").iter().collect();
+        assert_eq!(remaining, ["19", "7", "8"]);
+    }
+}

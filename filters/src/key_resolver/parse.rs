@@ -1,0 +1,95 @@
+//! Key resolvers by name.
+
+use http::HeaderName;
+use thiserror::Error;
+
+use super::extract::IpPrefixes;
+use super::resolver::{KeyResolver, Kind};
+
+/// Error of a text that names no key resolver.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyResolverError {
+    /// Unknown name.
+    #[error(
+        "unknown key resolver `{0}`; use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM or principal"
+    )]
+    Unknown(String),
+    /// The name after the colon is missing.
+    #[error("key resolver `{0}` needs a name after the colon")]
+    MissingName(String),
+    /// The text after the colon is not a header name.
+    #[error("key resolver `{0}` does not name a valid header")]
+    BadHeaderName(String),
+    /// The text after `path:` is not `{variable}`.
+    #[error("key resolver `{0}` needs a variable in braces, as in `path:{{id}}`")]
+    BadVariable(String),
+    /// This build lacks the feature `jwt`.
+    #[error("key resolver `{0}` needs the feature `jwt`, which this build lacks")]
+    NeedsJwt(String),
+    /// The numbers after `ip/` are not prefix lengths.
+    #[error("key resolver `{0}` needs the prefix lengths of IPv4 (1 to 32) and of IPv6 (1 to 128), as in `ip/24/56`")]
+    BadPrefixes(String),
+}
+
+impl KeyResolver {
+    /// Parses the name of a resolver. See the [module](crate::key_resolver) for the names.
+    ///
+    /// # Errors
+    /// The text names no resolver.
+    pub fn parse(text: &str) -> Result<Self, KeyResolverError> {
+        let text = text.trim();
+        match text.split_once(':') {
+            None => unnamed(text),
+            Some((kind, name)) => named(text, kind.trim(), name.trim()),
+        }
+        .map(Self)
+    }
+}
+
+/// Parses a resolver without a colon.
+fn unnamed(text: &str) -> Result<Kind, KeyResolverError> {
+    Ok(match text {
+        "ip" => Kind::Ip(IpPrefixes::DEFAULT),
+        "path" => Kind::Path,
+        "host" => Kind::Host,
+        "method" => Kind::Method,
+        "route" => Kind::Route,
+        "principal" => Kind::Principal,
+        "header" | "query" | "cookie" | "jwt" => return Err(KeyResolverError::MissingName(text.to_owned())),
+        _ => match text.strip_prefix("ip/") {
+            Some(bits) => Kind::Ip(prefixes(bits).ok_or_else(|| KeyResolverError::BadPrefixes(text.to_owned()))?),
+            None => return Err(KeyResolverError::Unknown(text.to_owned())),
+        },
+    })
+}
+
+/// Parses `text`, which is `kind:name`.
+fn named(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
+    Ok(match (kind, name) {
+        ("header" | "query" | "cookie" | "path" | "jwt", "") => {
+            return Err(KeyResolverError::MissingName(text.to_owned()));
+        }
+        ("header", name) => Kind::Header(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| KeyResolverError::BadHeaderName(text.to_owned()))?,
+        ),
+        ("query", name) => Kind::Query(name.into()),
+        ("cookie", name) => Kind::Cookie(name.into()),
+        #[cfg(feature = "jwt")]
+        ("jwt", claim) => Kind::Jwt(claim.into(), None),
+        #[cfg(not(feature = "jwt"))]
+        ("jwt", _) => return Err(KeyResolverError::NeedsJwt(text.to_owned())),
+        ("path", variable) => match variable.strip_prefix('{').and_then(|v| v.strip_suffix('}')) {
+            Some(name) if !name.is_empty() => Kind::Variable(name.into()),
+            _ => return Err(KeyResolverError::BadVariable(text.to_owned())),
+        },
+        _ => return Err(KeyResolverError::Unknown(text.to_owned())),
+    })
+}
+
+/// Parses `V4/V6`, both in bits.
+fn prefixes(text: &str) -> Option<IpPrefixes> {
+    let (v4, v6) = text.split_once('/')?;
+    let bits = |text: &str, max: u8| text.trim().parse().ok().filter(|bits| (1..=max).contains(bits));
+    Some(IpPrefixes { v4: bits(v4, 32)?, v6: bits(v6, 128)? })
+}

@@ -1,0 +1,276 @@
+//! The key resolver and its kinds.
+
+use std::net::IpAddr;
+#[cfg(feature = "jwt")]
+use std::sync::Arc;
+
+use http::{HeaderName, Request};
+
+use super::buffer::KeyBuf;
+use super::extract::{self, IpPrefixes};
+use super::function::{AddressFn, KeyFn, RequestHead};
+use crate::context::RequestContext;
+use crate::cookie;
+#[cfg(feature = "jwt")]
+use crate::jwt::Verifier;
+
+/// Resolver of the key id under which a request is counted. See the [module](super) for the kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyResolver(pub(super) Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ip(IpPrefixes),
+    IpFrom(AddressFn, IpPrefixes),
+    Header(HeaderName),
+    Query(Box<str>),
+    Cookie(Box<str>),
+    Path,
+    Variable(Box<str>),
+    Host,
+    Method,
+    Route,
+    Principal,
+    #[cfg(feature = "jwt")]
+    Jwt(Box<str>, Option<Arc<Verifier>>),
+    Function(KeyFn),
+    Composite(Vec<KeyResolver>),
+    OrShared(Box<KeyResolver>),
+}
+
+/// Input that a resolver reads beside the head of a request.
+enum Input<'r> {
+    /// The request's [`RequestContext`].
+    Context,
+    /// A URI template variable of the context.
+    Variable(&'r str),
+    /// A claim that no verifier checks.
+    #[cfg(feature = "jwt")]
+    UnverifiedClaim,
+}
+
+// === impl KeyResolver ===
+
+impl KeyResolver {
+    /// Resolves to the user that an authenticating filter established: Spring's default.
+    #[must_use]
+    pub fn principal() -> Self {
+        Self(Kind::Principal)
+    }
+
+    /// Resolves to the client's address, IPv4 in full and IPv6 by /64.
+    #[must_use]
+    pub fn ip() -> Self {
+        Self(Kind::Ip(IpPrefixes::DEFAULT))
+    }
+
+    /// Resolves to the client's address, as [`ip`](Self::ip), read from a request extension of the type `T`.
+    ///
+    /// With axum's `into_make_service_with_connect_info::<SocketAddr>()`:
+    ///
+    /// ```
+    /// # struct ConnectInfo<T>(T);
+    /// # use std::net::SocketAddr;
+    /// use tollgate_filters::key_resolver::KeyResolver;
+    ///
+    /// let client = KeyResolver::ip_from(|ConnectInfo(address): &ConnectInfo<SocketAddr>| address.ip());
+    /// ```
+    #[must_use]
+    pub fn ip_from<T, F>(address: F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Fn(&T) -> IpAddr + Send + Sync + 'static,
+    {
+        Self(Kind::IpFrom(AddressFn::new(address), IpPrefixes::DEFAULT))
+    }
+
+    /// Resolves to the bytes that `key` returns. `None` and empty bytes are no key id.
+    ///
+    /// ```
+    /// use tollgate_filters::key_resolver::KeyResolver;
+    ///
+    /// let tenant = KeyResolver::from_fn(|head| head.uri.path().split('/').nth(1).map(str::to_owned));
+    /// ```
+    #[must_use]
+    pub fn from_fn<F, K>(key: F) -> Self
+    where
+        F: Fn(RequestHead<'_>) -> Option<K> + Send + Sync + 'static,
+        K: AsRef<[u8]>,
+    {
+        Self(Kind::Function(KeyFn::new(key)))
+    }
+
+    /// Resolves to the list of the key ids of `parts`.
+    ///
+    /// Two requests share a key id only if they share every part. A request that lacks one part has no key id. A single
+    /// part resolves as it does alone; an empty list never resolves.
+    #[must_use]
+    pub fn composite(mut parts: Vec<Self>) -> Self {
+        match parts.pop() {
+            Some(only) if parts.is_empty() => only,
+            last => {
+                parts.extend(last);
+                Self(Kind::Composite(parts))
+            }
+        }
+    }
+
+    /// Resolves requests without a key id to one shared id, which is empty and thus differs from every other id.
+    #[must_use]
+    pub fn or_shared(self) -> Self {
+        Self(Kind::OrShared(Box::new(self)))
+    }
+
+    /// Sets the prefix lengths of addresses: `v4` of 32 bits and `v6` of 128; larger numbers mean the full address.
+    /// Resolvers without an address stay as they are.
+    #[must_use]
+    pub fn with_ip_prefixes(self, v4: u8, v6: u8) -> Self {
+        let prefixes = IpPrefixes { v4, v6 };
+        self.map_parts(&|kind| match kind {
+            Kind::Ip(_) => Kind::Ip(prefixes),
+            Kind::IpFrom(address, _) => Kind::IpFrom(address, prefixes),
+            other => other,
+        })
+    }
+
+    /// Reads claims of tokens that `verifier` accepts. Without a verifier, `jwt:CLAIM` never resolves.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn with_jwt(self, verifier: &Arc<Verifier>) -> Self {
+        self.map_parts(&|kind| match kind {
+            Kind::Jwt(claim, _) => Kind::Jwt(claim, Some(Arc::clone(verifier))),
+            other => other,
+        })
+    }
+
+    /// True if it reads a claim and has no verifier.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn needs_verifier(&self) -> bool {
+        self.reads(&|input| matches!(input, Input::UnverifiedClaim))
+    }
+
+    /// True if it may read the request's [`RequestContext`].
+    #[must_use]
+    pub fn needs_context(&self) -> bool {
+        self.reads(&|input| matches!(input, Input::Context | Input::Variable(_)))
+    }
+
+    /// True if it reads URI template variables of the request's context.
+    #[must_use]
+    pub fn needs_variables(&self) -> bool {
+        self.reads(&|input| matches!(input, Input::Variable(_)))
+    }
+
+    /// Returns the names of the URI template variables that it reads.
+    #[must_use]
+    pub fn variables(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.visit_inputs(&mut |input| {
+            if let Input::Variable(name) = input {
+                names.push(name);
+            }
+        });
+        names
+    }
+
+    /// Returns the key id of `request`: borrowed from the request if it is contiguous there, otherwise written to `buf`,
+    /// which is cleared first. Returns `None` if the value that this resolver reads is missing or empty.
+    pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
+        buf.clear();
+        let context = || request.extensions().get::<RequestContext>();
+        let id = match &self.0 {
+            Kind::Ip(prefixes) => {
+                extract::network(context()?.client_ip?, *prefixes, buf);
+                buf.as_bytes()
+            }
+            Kind::IpFrom(address, prefixes) => {
+                extract::network(address.address(request.extensions())?, *prefixes, buf);
+                buf.as_bytes()
+            }
+            Kind::Header(name) => request.headers().get(name)?.as_bytes(),
+            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name)?, true, buf),
+            Kind::Cookie(name) => cookie::value(request.headers(), name)?,
+            Kind::Path => request.uri().path().as_bytes(),
+            Kind::Variable(name) => extract::decoded(context()?.variable(name)?.as_bytes(), false, buf),
+            Kind::Host => {
+                extract::host(request, buf);
+                buf.as_bytes()
+            }
+            Kind::Method => request.method().as_str().as_bytes(),
+            Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
+            Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(claim, verifier) => {
+                verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;
+                buf.as_bytes()
+            }
+            Kind::Function(function) => {
+                function.write(RequestHead::of(request), buf)?;
+                buf.as_bytes()
+            }
+            Kind::Composite(parts) => {
+                write_composite(parts, request, buf)?;
+                buf.as_bytes()
+            }
+            Kind::OrShared(resolver) => return Some(resolver.resolve(request, buf).unwrap_or_default()),
+        };
+        (!id.is_empty()).then_some(id)
+    }
+
+    /// True if it reads an input for which `matches` holds.
+    fn reads(&self, matches: &dyn Fn(Input<'_>) -> bool) -> bool {
+        let mut found = false;
+        self.visit_inputs(&mut |input| found |= matches(input));
+        found
+    }
+
+    fn visit_inputs<'r>(&'r self, visit: &mut dyn FnMut(Input<'r>)) {
+        match &self.0 {
+            // A function may read any extension.
+            Kind::Ip(_) | Kind::Route | Kind::Principal | Kind::Function(_) => visit(Input::Context),
+            Kind::Variable(name) => visit(Input::Variable(name)),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, None) => visit(Input::UnverifiedClaim),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, Some(_)) => {}
+            Kind::IpFrom(..)
+            | Kind::Header(_)
+            | Kind::Query(_)
+            | Kind::Cookie(_)
+            | Kind::Path
+            | Kind::Host
+            | Kind::Method => {}
+            Kind::Composite(parts) => parts.iter().for_each(|part| part.visit_inputs(visit)),
+            Kind::OrShared(resolver) => resolver.visit_inputs(visit),
+        }
+    }
+
+    /// Replaces the kind of each resolver that has no parts.
+    fn map_parts(self, map: &dyn Fn(Kind) -> Kind) -> Self {
+        Self(match self.0 {
+            Kind::Composite(parts) => Kind::Composite(parts.into_iter().map(|part| part.map_parts(map)).collect()),
+            Kind::OrShared(resolver) => Kind::OrShared(Box::new(resolver.map_parts(map))),
+            leaf => map(leaf),
+        })
+    }
+}
+
+impl Default for KeyResolver {
+    fn default() -> Self {
+        Self::principal()
+    }
+}
+
+/// Writes the key id of each part after its length, so that different lists never give the same bytes.
+fn write_composite<B>(parts: &[KeyResolver], request: &Request<B>, out: &mut KeyBuf) -> Option<()> {
+    let mut part_buf = KeyBuf::new();
+    let mut digits = itoa::Buffer::new();
+    for part in parts {
+        let id = part.resolve(request, &mut part_buf)?;
+        out.push(digits.format(id.len()).as_bytes());
+        out.push(b":");
+        out.push(id);
+    }
+    Some(())
+}

@@ -1,0 +1,193 @@
+//! Evaluation of a request: access lists, plan, enforced rules, observed rules.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::check_set::{CheckResult, CheckSet};
+use super::enforcement::Stage;
+use super::limiter::Limiter;
+use super::outcome::{Action, PendingVerdict, Report};
+use super::settings::OnLimit;
+use crate::context::{Degraded, Rerouted};
+use crate::headers::RateLimitHeaders;
+use tollgate_limiter::plan::PlanLookup;
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
+
+impl Limiter {
+    /// Takes the request's tokens, or starts waiting for the store.
+    pub(super) fn verify<B, R: From<Bytes>>(self: &Arc<Self>, request: &Request<B>) -> Action<R> {
+        if let Some(access) = &self.access
+            && let Some(action) = self.check_access(access, request)
+        {
+            return action;
+        }
+        match &self.plans {
+            None => self.verify_under(0, request),
+            Some(plans) => match self.plan(plans, request) {
+                PlanLookup::Ready(plan) => self.verify_under(plans.set(plan.as_deref()), request),
+                PlanLookup::Pending(plan) => Action::AwaitPlan(plan),
+            },
+        }
+    }
+
+    /// Continues [`verify`](Self::verify) with the request's plan.
+    pub(super) fn verify_planned<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        plan: Option<&str>,
+        request: &Request<B>,
+    ) -> Action<R> {
+        self.verify_under(self.plans.as_ref().map_or(0, |plans| plans.set(plan)), request)
+    }
+
+    /// Continues [`verify`](Self::verify) with the store's verdict.
+    pub(super) fn resume<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        pending: &mut PendingVerdict,
+        verdict: Verdict,
+        request: &Request<B>,
+    ) -> Action<R> {
+        let (check_set, report) = (std::mem::take(&mut pending.check_set), pending.report.take());
+        self.conclude(check_set, pending.stage, verdict, report, request)
+    }
+
+    #[inline]
+    fn verify_under<B, R: From<Bytes>>(self: &Arc<Self>, at: usize, request: &Request<B>) -> Action<R> {
+        let set = &self.sets[at];
+        match self.check(at, Stage::Enforced, request) {
+            // Most requests: allowed, with no observed rule and no cost to settle.
+            CheckResult::Ready(check_set, verdict) if verdict.is_allowed() && !set.observes && !set.varies => {
+                self.notify_verdict(set, &check_set, Stage::Enforced, &verdict);
+                let reports = set.headers.included() || verdict.source == Source::Fallback;
+                Action::Forward(reports.then(|| Report { verdict: Some((check_set, verdict)), extra: None }))
+            }
+            result => self.handle(at, Stage::Enforced, result, None, request),
+        }
+    }
+
+    fn handle<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        set: usize,
+        stage: Stage,
+        result: CheckResult<R>,
+        report: Option<Box<Report>>,
+        request: &Request<B>,
+    ) -> Action<R> {
+        match result {
+            CheckResult::MissingKey(response) => Action::Refuse(response),
+            CheckResult::NoChecks => self.next_stage(set, stage, report, request),
+            CheckResult::Ready(check_set, verdict) => self.conclude(check_set, stage, verdict, report, request),
+            CheckResult::Pending(check_set, verdict) => {
+                Action::AwaitVerdict(PendingVerdict { verdict, check_set, stage, report })
+            }
+        }
+    }
+
+    fn conclude<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        check_set: CheckSet,
+        stage: Stage,
+        verdict: Verdict,
+        report: Option<Box<Report>>,
+        request: &Request<B>,
+    ) -> Action<R> {
+        let at = usize::from(check_set.set);
+        self.notify_verdict(&self.sets[at], &check_set, stage, &verdict);
+        let report = match (verdict.outcome, stage) {
+            (Outcome::Allowed, _) => self.allowed_report(check_set, stage, verdict, report),
+            (Outcome::StoreUnavailable { .. }, Stage::Enforced) => {
+                return Action::Refuse(self.unavailable_response(&check_set, &verdict, request));
+            }
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Enforced) => {
+                return self.deny(check_set, verdict, request);
+            }
+            (Outcome::StoreUnavailable { .. }, Stage::Observed) => report,
+            (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => {
+                Some(self.would_deny_report(&check_set, &verdict, report))
+            }
+        };
+        self.next_stage(at, stage, report, request)
+    }
+
+    /// Adds an allowed check to the report. Returns `None` if there is nothing to report or to settle.
+    fn allowed_report(
+        self: &Arc<Self>,
+        check_set: CheckSet,
+        stage: Stage,
+        verdict: Verdict,
+        report: Option<Box<Report>>,
+    ) -> Option<Box<Report>> {
+        let set = &self.sets[usize::from(check_set.set)];
+        let reports = set.headers.included() || verdict.source == Source::Fallback;
+        let reservations = self.reservations(&check_set, &verdict);
+        // An observed rule delays no request.
+        let delay = self.pacing_delay(&check_set, &verdict).filter(|_| stage == Stage::Enforced);
+        if !reports && reservations.is_empty() && delay.is_none() && report.is_none() {
+            return None;
+        }
+        let mut report = report.unwrap_or_default();
+        if !reservations.is_empty() || delay.is_some() {
+            let extra = report.extra.get_or_insert_default();
+            extra.reservations.extend(reservations);
+            extra.delay = extra.delay.take().or(delay);
+        }
+        if stage == Stage::Enforced && reports {
+            report.verdict = Some((check_set, verdict));
+        }
+        Some(report)
+    }
+
+    fn would_deny_report(&self, check_set: &CheckSet, verdict: &Verdict, report: Option<Box<Report>>) -> Box<Report> {
+        let set = &self.sets[usize::from(check_set.set)];
+        let violated = set.violated(verdict, check_set.rules());
+        let names: Vec<&str> = violated.map(|at| &*set.limits[at].name).collect();
+        tracing::debug!(rules = names.join(","), "request over observed limit");
+        let mut report = report.unwrap_or_default();
+        if self.would_deny_header {
+            report.extra.get_or_insert_default().would_deny = Some(names.join(", ").into());
+        }
+        report
+    }
+
+    fn unavailable_response<B, R: From<Bytes>>(
+        &self,
+        check_set: &CheckSet,
+        verdict: &Verdict,
+        request: &Request<B>,
+    ) -> Response<R> {
+        let set = &self.sets[usize::from(check_set.set)];
+        let mut response = self.unavailable.to_response(request);
+        RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
+        set.headers.append_checked(verdict, check_set.checked_rules(), response.headers_mut());
+        Degraded::mark(verdict, &mut response);
+        response
+    }
+
+    fn deny<B, R: From<Bytes>>(&self, check_set: CheckSet, verdict: Verdict, request: &Request<B>) -> Action<R> {
+        match &self.on_limit {
+            OnLimit::Forward(_) if request.extensions().get::<Rerouted>().is_none() => {
+                Action::Overflow(Report { verdict: Some((check_set, verdict)), ..Report::default() })
+            }
+            OnLimit::Forward(_) | OnLimit::Refuse => {
+                let set = &self.sets[usize::from(check_set.set)];
+                Action::Refuse(set.deny(&verdict, check_set.checked_rules(), request))
+            }
+        }
+    }
+
+    /// Checks the observed rules after the enforced ones, then forwards the request.
+    fn next_stage<B, R: From<Bytes>>(
+        self: &Arc<Self>,
+        set: usize,
+        stage: Stage,
+        report: Option<Box<Report>>,
+        request: &Request<B>,
+    ) -> Action<R> {
+        if stage == Stage::Enforced && self.sets[set].observes {
+            let result = self.check(set, Stage::Observed, request);
+            return self.handle(set, Stage::Observed, result, report, request);
+        }
+        Action::Forward(report.map(|report| *report))
+    }
+}

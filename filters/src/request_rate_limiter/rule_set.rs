@@ -1,0 +1,110 @@
+//! Rule set prepared at load.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::cost::Cost;
+use super::denial::Denial;
+use super::enforcement::Enforcement;
+use super::limit::Limit;
+use super::settings::Settings;
+use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders};
+use crate::key_resolver::KeyResolver;
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::MAX_CHECKS;
+use tollgate_limiter::verdict::{Outcome, Verdict};
+
+/// Rules of one plan, with everything about them that is known at load.
+#[derive(Clone)]
+pub(super) struct RuleSet {
+    pub(super) limits: Box<[BoundLimit]>,
+    pub(super) headers: RateLimitHeaders,
+    /// Index of its first rule, see [`VerdictEvent::rule`](super::VerdictEvent::rule).
+    pub(super) first: usize,
+    /// True if a rule only observes some keys.
+    pub(super) observes: bool,
+    /// True if costs differ between requests, or a rule paces requests.
+    pub(super) varies: bool,
+    denial: Denial,
+}
+
+/// Rule with the limiter's settings filled in.
+#[derive(Clone)]
+pub(super) struct BoundLimit {
+    pub(super) name: Arc<str>,
+    pub(super) scope: Arc<str>,
+    pub(super) rule: Rule,
+    pub(super) key_resolver: KeyResolver,
+    pub(super) cost: Cost,
+    pub(super) enforcement: Enforcement,
+}
+
+impl RuleSet {
+    pub(super) fn new(limits: Vec<Limit>, first: usize, route: &Arc<str>, settings: &Settings) -> Self {
+        let bind = |limit: Limit| BoundLimit {
+            name: limit.name,
+            scope: limit.scope,
+            rule: limit.rule,
+            key_resolver: limit.key_resolver.unwrap_or_else(|| settings.key_resolver.clone()),
+            cost: limit.cost,
+            enforcement: limit.enforcement.and(settings.enforcement),
+        };
+        let limits: Box<[BoundLimit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
+        let named: Vec<_> = limits
+            .iter()
+            .map(|limit| NamedRule { name: &limit.name, rule: &limit.rule, cost: limit.cost.tokens })
+            .collect();
+        let headers = RateLimitHeaders::new(settings.headers.clone(), &named);
+        Self {
+            first,
+            observes: limits.iter().any(|limit| !limit.enforcement.is_full()),
+            varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
+            denial: Denial::new(&named, route, &settings.error_body, settings.status, &headers),
+            limits,
+            headers,
+        }
+    }
+
+    /// Returns the response to a request that `verdict` denies.
+    pub(super) fn deny<B, R: From<Bytes>>(
+        &self,
+        verdict: &Verdict,
+        checked: CheckedRules<'_>,
+        request: &Request<B>,
+    ) -> Response<R> {
+        let nearest = checked.rules.get(verdict.rule).and_then(|at| self.limits.get(usize::from(*at)));
+        let nearest = nearest.map(|limit| (&*limit.name, limit.rule.capacity()));
+        let mask = self.violated(verdict, checked.rules).fold(0, |mask, at| mask | 1 << at);
+        self.denial.response(mask, nearest, verdict, (&self.headers, checked), request)
+    }
+
+    /// Returns the positions of the rules that deny.
+    pub(super) fn violated<'v>(&self, verdict: &'v Verdict, rules: &'v [u8]) -> impl Iterator<Item = usize> + 'v {
+        let at = move |position: usize| rules.get(position).map(|at| usize::from(*at));
+        let only = verdict.per_rule.is_empty().then(|| at(verdict.rule)).flatten();
+        let several = verdict.per_rule.iter().enumerate().filter(|(_, answer)| answer.outcome != Outcome::Allowed);
+        several.filter_map(move |(position, _)| at(position)).chain(only)
+    }
+
+    /// Omits [`LocalReply`](crate::context::LocalReply) from denials.
+    pub(super) fn omit_local_reply(&mut self) {
+        self.denial.omit_local_reply();
+    }
+}
+
+impl BoundLimit {
+    /// True if the rule delays requests until their slot.
+    pub(super) fn paces(&self) -> bool {
+        match self.rule {
+            Rule::LeakyBucket(_) => true,
+            Rule::TokenBucket(_)
+            | Rule::Gcra(_)
+            | Rule::FixedWindow(_)
+            | Rule::SlidingWindowLog(_)
+            | Rule::SlidingWindowCounter(_)
+            | Rule::Quota(_) => false,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The axum example, over real sockets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[path = "../examples/axum.rs"]
+#[allow(dead_code, reason = "`main` is not called")]
+mod example;
+
+async fn get(server: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+#[tokio::test]
+async fn the_eleventh_request_of_a_client_gets_429() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let serving = tokio::task::LocalSet::new();
+    serving
+        .run_until(async {
+            tokio::task::spawn_local(async move { example::serve(listener).await.unwrap() });
+            for left in (0..10).rev() {
+                let response = get(server).await;
+                assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("hello\n"), "{response}");
+                assert!(response.contains(&format!("x-ratelimit-remaining: {left}\r\n")), "{response}");
+            }
+            let denied = get(server).await;
+            assert!(denied.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{denied}");
+            assert!(denied.contains("retry-after: "), "{denied}");
+        })
+        .await;
+}

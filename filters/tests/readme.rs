@@ -1,0 +1,75 @@
+//! The tables of layers in README.md and lib.rs, compared with the source and the cargo features.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Layers that belong to another layer and have no row of their own.
+const HELPER_LAYERS: [&str; 2] = ["GrantLayer", "ReceivedLayer"];
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// Returns the rows of the table of layers, links removed.
+fn rows(text: &str) -> Vec<String> {
+    let rows = text.lines().map(|line| line.trim_start_matches("//! ").replace("[`", "`").replace("`]", "`"));
+    rows.filter(|row| row.starts_with("| `") && row.contains("Layer` |")).collect()
+}
+
+/// Returns the cells of one column, without backticks.
+fn column(rows: &[String], index: usize) -> BTreeSet<String> {
+    rows.iter().map(|row| row.split('|').nth(index + 1).unwrap().trim().replace('`', "")).collect()
+}
+
+fn source_files(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            source_files(&path, out);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Returns the types of `src` that implement `tower::Layer`.
+fn layers_in_source() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut layers = BTreeSet::new();
+    for file in files {
+        for line in fs::read_to_string(file).unwrap().lines().filter(|line| line.starts_with("impl")) {
+            if let Some((_, name)) = line.split_once("Layer<S> for ") {
+                layers.insert(name.split(['<', ' ', '{']).next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    layers
+}
+
+#[test]
+fn both_tables_list_every_layer_once() {
+    let (readme, lib) = (rows(&read("README.md")), rows(&read("src/lib.rs")));
+    assert_eq!(readme, lib);
+    let listed = column(&readme, 0);
+    assert_eq!(listed.len(), readme.len(), "a layer has two rows");
+    let helpers = HELPER_LAYERS.map(str::to_owned).into();
+    assert_eq!(layers_in_source(), &listed | &helpers);
+}
+
+#[test]
+fn every_layer_has_a_feature_and_full_enables_all() {
+    let manifest = read("Cargo.toml");
+    let full = manifest.split_once("full = [").unwrap().1.split_once(']').unwrap().0;
+    let full: BTreeSet<String> = full.split(',').map(|name| name.trim().replace('"', "")).collect();
+    let features = column(&rows(&read("README.md")), 1);
+    assert_eq!(&full - &BTreeSet::from([String::new()]), features);
+    let lib = read("src/lib.rs");
+    for feature in features {
+        let module = format!("#[cfg(feature = \"{feature}\")]\npub mod {};", feature.replace('-', "_"));
+        assert!(lib.contains(&module), "{module}");
+    }
+}
