@@ -9,7 +9,6 @@ use http::{HeaderMap, Request};
 use tollgate_filters::cors::{CorsLayer, GrantLayer, Policies, Policy};
 use tower::{Layer, service_fn};
 
-use crate::gateway::now_ms;
 use crate::gateway::respond::Failure;
 use crate::gateway::service::Shared;
 use crate::http::body::Body;
@@ -35,15 +34,9 @@ impl ByPath {
 
 impl Policies for ByPath {
     fn policy<B>(&self, request: &Request<B>) -> Option<&Policy> {
-        let view = RequestView {
-            method: request.method(),
-            path: request.uri().path(),
-            query: request.uri().query(),
-            headers: request.headers(),
-            peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED), // nothing but the path is looked at
-            now_ms,
-            chance: 0,
-        };
+        // Only the path is read.
+        let remote_addr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let view = RequestView::new(request.method(), request.uri(), request.headers(), remote_addr, 0);
         self.0.find(&view).map(|found| &**found.value)
     }
 

@@ -96,7 +96,7 @@ impl Location {
 
     /// The location with `host`; nothing where it has no scheme of those, or no path.
     fn rewritten(&self, location: &[u8], host: &[u8], strips: bool) -> Option<Vec<u8>> {
-        let (_, begin) = self.scheme.finder().find_at(location, 0).ok()??;
+        let (_, begin) = self.scheme.matcher_without_groups().find_at(location, 0).ok()??;
         let rest = location.get(begin..)?;
         let mut end = authority_length(rest)?;
         if strips && let Some(version) = version_length(rest.get(end..)?) {

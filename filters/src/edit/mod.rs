@@ -148,7 +148,7 @@ impl Edit {
     }
 
     /// Whether it rewrites by an expression that may match something else than Java's
-    /// ([`JavaRegex::repeats_nothing`](tollgate_java_regex::JavaRegex::repeats_nothing)).
+    /// ([`JavaRegex::repeats_empty_match`](tollgate_java_regex::JavaRegex::repeats_empty_match)).
     #[must_use]
     pub fn differs_from_java(&self) -> bool {
         match &self.0 {

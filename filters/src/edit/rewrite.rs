@@ -40,7 +40,7 @@ impl Rewrite {
 
     /// Whether it may match something else than Java would.
     pub(super) fn differs_from_java(&self) -> bool {
-        self.regex.repeats_nothing()
+        self.regex.repeats_empty_match()
     }
 
     /// Appends `text` with every match replaced to `out`, unless there is none.

@@ -100,11 +100,11 @@ fn what_cannot_be_matched_or_replaced_is_refused() {
         ("/a(", "/x", "unclosed group"),
         ("/(a)", "/$2", "no group 2"),
         ("/(a)", "/${name}", "no group `name`"),
-        ("/(?<name>a)", "/${name", "needs a `}`"),
-        ("/(?<name>a)", "/${", "needs a `}`"),
+        ("/(?<name>a)", "/${name", "is not closed: add `}`"),
+        ("/(?<name>a)", "/${", "is not closed: add `}`"),
         ("/a", "/$", "must be followed by a group"),
         ("/a", "/$x", "must be followed by a group"),
-        ("/a", "/\\", "escapes nothing"),
+        ("/a", "/\\", "nothing follows"),
         ("/a", "/b#c", "holds `#`"),
     ] {
         match Edit::rewrite_path(regexp, replacement) {

@@ -193,7 +193,7 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
 
 /// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
 fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
-    let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
+    let patterns = route.predicates.iter().flat_map(Predicate::nested_path_patterns);
     let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
         diagnostics
