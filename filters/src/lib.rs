@@ -65,6 +65,7 @@ pub mod request_counter;
 pub mod request_header_size;
 pub mod request_rate_limiter;
 pub mod request_size;
+mod response_future;
 pub mod retry;
 pub mod secure_headers;
 pub mod set_status;

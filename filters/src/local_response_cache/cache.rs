@@ -15,7 +15,7 @@ use super::directives::{elements, restate};
 use super::key::Key;
 use super::rules;
 use super::stats::CacheStats;
-use crate::cors::Granted;
+use crate::cors::PolicyHeadersAdded;
 
 /// A cache of this size and more is several, each under a lock of its own.
 const SHARD_BYTES: u64 = 16 * 1024 * 1024;
@@ -230,7 +230,7 @@ impl Answer {
         }
         *response.headers_mut() = headers;
         if self.granted {
-            response.extensions_mut().insert(Granted);
+            response.extensions_mut().insert(PolicyHeadersAdded);
         }
         response
     }

@@ -19,7 +19,7 @@ use super::directives::restate;
 use super::key::{self, Key};
 use super::{CacheOutcome, Shared, rules};
 use crate::context::LocalReply;
-use crate::cors::Granted;
+use crate::cors::PolicyHeadersAdded;
 
 pin_project! {
     /// Resolves to a kept answer or to the inner service's.
@@ -130,7 +130,7 @@ impl Coming<'_> {
         let answer = Answer {
             generation: resource.generation,
             status: response.status(),
-            granted: response.extensions().get::<Granted>().is_some(),
+            granted: response.extensions().get::<PolicyHeadersAdded>().is_some(),
             body: Bytes::new(),
             lifetime,
             since: Instant::now(),
@@ -157,7 +157,7 @@ impl Coming<'_> {
             headers,
             lifetime: lifetime.unwrap_or_default(),
             since: now,
-            granted: kept.granted || not_modified.extensions().get::<Granted>().is_some(),
+            granted: kept.granted || not_modified.extensions().get::<PolicyHeadersAdded>().is_some(),
             ..kept.clone()
         };
         let response = answer.response(&self.asked, false, now);

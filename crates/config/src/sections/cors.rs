@@ -104,7 +104,7 @@ fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<
         let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
         let place = lists.into_iter().find_map(named).unwrap_or(at);
         let help = diagnostics.error(place, message);
-        if matches!(error, PolicyError::CredentialsForEveryone | PolicyError::PrivateNetworkForEveryone) {
+        if matches!(error, PolicyError::CredentialsForAnyOrigin | PolicyError::PrivateNetworkForAnyOrigin) {
             help.help("`allowed-origin-patterns: [\"*\"]` in its place names each origin that asks");
         }
     };
