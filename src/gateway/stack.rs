@@ -13,7 +13,7 @@ use tollgate_filters::fallback_headers::FallbackHeadersLayer;
 use tollgate_filters::local_response_cache::{self, Filling, LocalResponseCacheLayer};
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
-use tollgate_filters::replay::ReceivedLayer;
+use tollgate_filters::replay::ReceivedHeadersLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
@@ -106,7 +106,7 @@ pub fn stack(
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
     let drops_answers = filters.iter().any(Filter::drops_answers);
-    let mut service = if drops_answers { Shared::new(ReceivedLayer.layer(innermost)) } else { innermost };
+    let mut service = if drops_answers { Shared::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
         rest = before;

@@ -13,22 +13,22 @@ use tower::{ServiceExt, service_fn};
 use super::*;
 use crate::context::LocalReply;
 use crate::fault::{FallbackCause, Fault};
-use crate::replay::ReceivedLayer;
+use crate::replay::ReceivedHeadersLayer;
 
 type Inner = BoxCloneService<Request<ReplayBody<Full<Bytes>>>, Response<Full<Bytes>>, Infallible>;
 
-/// What an upstream does.
+/// A step of an upstream.
 #[derive(Clone, Copy)]
-enum Does {
+enum Step {
     Answers(u16),
     Fails(Fault),
     Refuses(u16),
     Waits(u64),
 }
-use Does::*;
+use Step::*;
 
-/// An upstream that does `script`, its last step from then on; a filter before it adds `x-own` to each answer.
-fn upstream(script: &'static [Does], calls: &Arc<AtomicUsize>) -> Inner {
+/// Creates an upstream that runs `script` and repeats its last step. A filter before it adds `x-own` to each response.
+fn upstream(script: &'static [Step], calls: &Arc<AtomicUsize>) -> Inner {
     let calls = Arc::clone(calls);
     let upstream = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
         let does = script[calls.fetch_add(1, Relaxed).min(script.len() - 1)];
@@ -56,14 +56,15 @@ fn upstream(script: &'static [Does], calls: &Arc<AtomicUsize>) -> Inner {
             Ok::<_, Infallible>(response)
         }
     });
-    let owned = tower::util::MapResponse::new(ReceivedLayer.layer(upstream), |mut response: Response<Full<Bytes>>| {
-        response.headers_mut().append("x-own", HeaderValue::from_static("1"));
-        response
-    });
+    let owned =
+        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), |mut response: Response<Full<Bytes>>| {
+            response.headers_mut().append("x-own", HeaderValue::from_static("1"));
+            response
+        });
     BoxCloneService::new(owned)
 }
 
-/// A fallback that answers 203 with the body and the class of the exception.
+/// Creates a fallback that responds with 203, the body and the class of the exception.
 fn fallback(seen: &Arc<Mutex<Vec<FallbackCause>>>) -> Inner {
     let seen = Arc::clone(seen);
     BoxCloneService::new(service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
@@ -91,7 +92,7 @@ fn request(body: &'static str) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_without_a_fallback_and_what_counts() {
+async fn responses_without_a_fallback_and_the_counted_outcomes() {
     let plain = Settings::default();
     let statuses = Settings { failure_statuses: vec![StatusCode::BAD_REQUEST], ..plain.clone() };
     let resuming = Settings { resume_without_error: true, ..statuses.clone() };
@@ -118,7 +119,7 @@ async fn what_is_answered_without_a_fallback_and_what_counts() {
     ] {
         let (layer, breaker) = layer(settings);
         let calls = Arc::default();
-        let script: &'static [Does] = Box::leak(Box::new([does]));
+        let script: &'static [Step] = Box::leak(Box::new([does]));
         let response = layer.layer(upstream(script, &calls)).oneshot(request("")).await.unwrap();
         assert_eq!(response.status(), status, "{what}");
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body, "{what}");
@@ -128,7 +129,7 @@ async fn what_is_answered_without_a_fallback_and_what_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
+async fn an_open_breaker_makes_no_calls_until_a_trial_closes_it() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
     let script = &[Fails(Fault::BrokeOff), Fails(Fault::BrokeOff), Answers(200)];
@@ -149,7 +150,7 @@ async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_is_given_up_makes_room_for_another() {
+async fn a_cancelled_trial_permits_another() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
     let service = layer.layer(upstream(&[Fails(Fault::BrokeOff), Fails(Fault::BrokeOff), Waits(500)], &calls));
@@ -164,7 +165,7 @@ async fn a_trial_that_is_given_up_makes_room_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_is_told_what_went_wrong_and_gets_the_body() {
+async fn the_fallback_gets_the_cause_and_the_body() {
     let (seen, calls) = (Arc::default(), Arc::default());
     let settings = Settings { failure_statuses: vec![StatusCode::INTERNAL_SERVER_ERROR], ..Settings::default() };
     let (layer, _) = layer(settings);
@@ -174,7 +175,7 @@ async fn the_fallback_is_told_what_went_wrong_and_gets_the_body() {
         let response = service.clone().oneshot(request("hello")).await.unwrap();
         assert_eq!(response.status(), 203);
         assert!(!response.headers().contains_key("x-up"));
-        // What a filter added to the dropped answer stays; where there was none, there is nothing.
+        // Headers that a filter added to the discarded response are kept, if there was one.
         assert_eq!(response.headers().contains_key("x-own"), seen.lock().unwrap().len() == 1);
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
     }
@@ -190,7 +191,7 @@ async fn the_fallback_is_told_what_went_wrong_and_gets_the_body() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_sent_again_has_no_fallback_unless_nobody_was_asked() {
+async fn a_body_that_cannot_be_replayed_has_a_fallback_only_if_the_upstream_was_not_called() {
     let (seen, calls) = (Arc::default(), Arc::default());
     let (layer, _) = layer(Settings { max_body_bytes: 4, ..Settings::default() });
     let service = layer.layer_with_fallback(upstream(&[Fails(Fault::BrokeOff)], &calls), fallback(&seen));

@@ -9,16 +9,16 @@ use http_body_util::{BodyExt, Full};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::replay::ReceivedLayer;
+use crate::replay::ReceivedHeadersLayer;
 
-/// What an upstream does: an answer, or a fault.
+/// A step of an upstream: a response, or a fault.
 #[derive(Clone, Copy)]
-enum Does {
+enum Step {
     Answers(u16),
     Fails(Fault),
     Refuses(u16),
 }
-use Does::*;
+use Step::*;
 
 struct Ran {
     status: u16,
@@ -27,8 +27,8 @@ struct Ran {
     events: Vec<Event>,
 }
 
-/// Runs `request` against an upstream that does `script`, its last step from then on.
-async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static [Does]) -> Ran {
+/// Sends `request` to an upstream that runs `script` and repeats its last step.
+async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static [Step]) -> Ran {
     let (attempts, bodies, events) =
         (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&bodies);
@@ -57,11 +57,12 @@ async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static
         }
     });
     let tokens = Arc::new(AtomicUsize::new(9));
-    // A limiter: adds what is left to each answer.
-    let limited = tower::util::MapResponse::new(ReceivedLayer.layer(upstream), move |mut response: Response<()>| {
-        response.headers_mut().append("x-left", HeaderValue::from(tokens.fetch_sub(1, Relaxed)));
-        response
-    });
+    // Like a limiter, adds the remaining tokens to each response.
+    let limited =
+        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), move |mut response: Response<()>| {
+            response.headers_mut().append("x-left", HeaderValue::from(tokens.fetch_sub(1, Relaxed)));
+            response
+        });
     let noted = Arc::clone(&events);
     let layer = RetryLayer::new(settings).on_event(Arc::new(move |event| noted.lock().unwrap().push(event)));
     let response = layer.layer(limited).oneshot(request).await.unwrap();
@@ -75,7 +76,7 @@ fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test]
-async fn what_is_repeated_and_what_is_not() {
+async fn only_listed_methods_statuses_and_faults_are_retried() {
     let settings = Settings::default;
     let only = |status| Settings { statuses: vec![status], series: Vec::new(), ..settings() };
     let client_errors = Settings { series: vec![4], ..settings() };
@@ -117,7 +118,7 @@ async fn what_is_repeated_and_what_is_not() {
 }
 
 #[tokio::test]
-async fn bodies_are_sent_again_within_their_bound_and_once_beyond_it() {
+async fn bodies_up_to_the_limit_are_replayed_and_larger_ones_are_sent_once() {
     let settings = Settings { methods: vec![Method::PUT], max_body_bytes: 5, ..Settings::default() };
     let ran = run(settings.clone(), request(Method::PUT, "hello"), &[Answers(503), Answers(200)]).await;
     assert_eq!((ran.status, ran.bodies), (200, vec!["hello".to_owned(), "hello".to_owned()]));
@@ -126,7 +127,7 @@ async fn bodies_are_sent_again_within_their_bound_and_once_beyond_it() {
 }
 
 #[tokio::test]
-async fn the_upstreams_headers_of_dropped_answers_vanish_and_those_of_filters_repeat() {
+async fn discarded_responses_lose_upstream_headers_and_keep_those_of_filters() {
     let ran =
         run(Settings::default(), request(Method::GET, ""), &[Answers(503), Fails(Fault::BrokeOff), Answers(200)]).await;
     assert_eq!(ran.headers.get_all("x-left").iter().collect::<Vec<_>>(), ["9", "8", "7"]);
@@ -136,7 +137,7 @@ async fn the_upstreams_headers_of_dropped_answers_vanish_and_those_of_filters_re
 }
 
 #[tokio::test]
-async fn upgrades_are_run_once() {
+async fn upgrades_are_sent_once() {
     let upgrade = Request::builder().header("upgrade", "websocket").body(Full::default()).unwrap();
     assert_eq!(run(Settings::default(), upgrade, &[Answers(503)]).await.bodies.len(), 1);
     let mut marked = request(Method::GET, "");
@@ -145,7 +146,7 @@ async fn upgrades_are_run_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_are_waited_for_and_no_retry_begins_after_the_timeout() {
+async fn retries_are_delayed_and_none_starts_after_the_timeout() {
     let backoff = Backoff { first: Duration::from_millis(100), ..Backoff::default() };
     let settings = Settings { backoff: Some(backoff), ..Settings::default() };
     let started = Instant::now();
@@ -155,11 +156,11 @@ async fn pauses_are_waited_for_and_no_retry_begins_after_the_timeout() {
     let started = Instant::now();
     let ran = run(settings, request(Method::GET, ""), &[Answers(503)]).await;
     assert_eq!((ran.bodies.len(), started.elapsed()), (3, Duration::from_millis(300)), "100 + 200, and not 400 more");
-    assert_eq!(ran.events, [Event::Retried, Event::Retried, Event::GaveUp]);
+    assert_eq!(ran.events, [Event::Retried, Event::Retried, Event::LimitReached]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_not_multiplied_beyond_the_budget() {
+async fn the_budget_limits_retries_in_an_outage() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let upstream = service_fn(move |_: Request<ReplayBody<Full<Bytes>>>| {
@@ -173,14 +174,14 @@ async fn an_outage_is_not_multiplied_beyond_the_budget() {
     for _ in 0..1_000 {
         layer.layer(upstream.clone()).oneshot(request(Method::GET, "")).await.unwrap();
     }
-    // A fifth of 1,000 requests, and one a second for ten seconds.
+    // 20 % of 1,000 requests, and one a second for ten seconds.
     assert_eq!(calls.load(Relaxed), 1_000 + 200 + 10);
     assert_eq!(Budget::new(-1.0, 1), None);
     assert_eq!(Budget::new(f32::NAN, 1), None);
 }
 
 #[tokio::test]
-async fn every_attempt_knows_where_the_ones_before_went() {
+async fn each_attempt_knows_the_endpoints_of_earlier_ones() {
     let known = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&known);
     let upstream = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {

@@ -105,7 +105,7 @@ fn what_cannot_be_matched_or_replaced_is_refused() {
         ("/a", "/$", "must be followed by a group"),
         ("/a", "/$x", "must be followed by a group"),
         ("/a", "/\\", "nothing follows"),
-        ("/a", "/b#c", "holds `#`"),
+        ("/a", "/b#c", "contains `#`"),
     ] {
         match Edit::rewrite_path(regexp, replacement) {
             Ok(edit) => panic!("{regexp} -> {replacement} was taken: {edit:?}"),

@@ -22,8 +22,8 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Lets calls through and ends them at `now`.
-fn run(machine: &mut Machine, now: Duration, outcomes: &[Outcome]) {
+/// Admits calls and ends them at `now`.
+fn run(machine: &mut StateMachine, now: Duration, outcomes: &[Outcome]) {
     for outcome in outcomes {
         let epoch = machine.admit(now).unwrap();
         machine.record(now, epoch, *outcome);
@@ -35,8 +35,8 @@ fn small() -> Rules {
 }
 
 #[test]
-fn the_defaults_open_at_the_hundredth_call_and_not_before() {
-    let mut machine = Machine::new(Rules::default());
+fn the_defaults_open_at_the_hundredth_call() {
+    let mut machine = StateMachine::new(Rules::default());
     run(&mut machine, secs(0), &[BAD; 99]);
     assert_eq!((machine.state(secs(0)), machine.failure_rate(secs(0))), (State::Closed, None));
     run(&mut machine, secs(0), &[BAD]);
@@ -45,13 +45,13 @@ fn the_defaults_open_at_the_hundredth_call_and_not_before() {
     for _ in 0..10 {
         machine.admit(secs(60)).unwrap();
     }
-    assert_eq!(machine.admit(secs(60)), Err(Duration::ZERO), "ten on trial");
+    assert_eq!(machine.admit(secs(60)), Err(Duration::ZERO), "ten trial calls");
     assert_eq!(machine.state(secs(60)), State::HalfOpen);
 }
 
 #[test]
-fn only_the_window_counts_and_the_threshold_itself_opens() {
-    let mut machine = Machine::new(Rules { failure_rate: 75.0, ..small() });
+fn only_calls_in_the_window_count_and_the_threshold_is_inclusive() {
+    let mut machine = StateMachine::new(Rules { failure_rate: 75.0, ..small() });
     run(&mut machine, secs(0), &[GOOD, GOOD, GOOD, BAD, BAD]);
     assert_eq!(machine.failure_rate(secs(0)), Some(50.0));
     run(&mut machine, secs(0), &[BAD]);
@@ -59,39 +59,39 @@ fn only_the_window_counts_and_the_threshold_itself_opens() {
 }
 
 #[test]
-fn a_minimum_above_the_window_is_the_window() {
-    let mut machine = Machine::new(Rules { minimum_calls: 100, ..small() });
+fn a_minimum_above_the_window_size_is_the_window_size() {
+    let mut machine = StateMachine::new(Rules { minimum_calls: 100, ..small() });
     run(&mut machine, secs(0), &[BAD; 4]);
     assert_eq!(machine.state(secs(0)), State::Open);
-    // In a window of time there may be as many calls as it takes.
-    let mut machine = Machine::new(Rules { window: seconds(4), minimum_calls: 100, ..small() });
+    // A window of time can contain any number of calls.
+    let mut machine = StateMachine::new(Rules { window: seconds(4), minimum_calls: 100, ..small() });
     run(&mut machine, secs(0), &[BAD; 99]);
     assert_eq!(machine.state(secs(0)), State::Closed);
 }
 
 #[test]
-fn slow_calls_open_it_by_their_own_threshold() {
-    let mut machine = Machine::new(Rules { slow_rate: 50.0, ..small() });
+fn slow_calls_have_their_own_threshold() {
+    let mut machine = StateMachine::new(Rules { slow_rate: 50.0, ..small() });
     run(&mut machine, secs(0), &[GOOD, SLOW]);
     assert_eq!(machine.state(secs(0)), State::Open);
 }
 
 #[test]
-fn seconds_that_have_passed_do_not_count() {
-    let mut machine = Machine::new(Rules { window: seconds(2), minimum_calls: 3, ..small() });
+fn expired_seconds_do_not_count() {
+    let mut machine = StateMachine::new(Rules { window: seconds(2), minimum_calls: 3, ..small() });
     run(&mut machine, secs(10), &[BAD, BAD]);
     run(&mut machine, secs(12), &[BAD]);
-    assert_eq!(machine.failure_rate(secs(12)), None, "second 10 has left");
+    assert_eq!(machine.failure_rate(secs(12)), None, "second 10 has expired");
     run(&mut machine, secs(13), &[BAD, BAD]);
     assert_eq!(machine.state(secs(13)), State::Open);
 }
 
 #[test]
-fn trials_decide() {
+fn trial_calls_open_or_close_the_breaker() {
     for (trials, state) in
         [(&[GOOD, GOOD][..], State::Closed), (&[GOOD, BAD], State::Open), (&[SLOW, GOOD], State::Closed)]
     {
-        let mut machine = Machine::new(small());
+        let mut machine = StateMachine::new(small());
         run(&mut machine, secs(0), &[BAD, BAD]);
         run(&mut machine, secs(60), trials);
         assert_eq!(machine.state(secs(60)), state, "{trials:?}");
@@ -99,16 +99,16 @@ fn trials_decide() {
 }
 
 #[test]
-fn fewer_trials_decide_where_the_minimum_is_lower() {
-    let mut machine = Machine::new(Rules { trial_calls: 10, ..small() });
+fn a_lower_minimum_needs_fewer_trial_calls() {
+    let mut machine = StateMachine::new(Rules { trial_calls: 10, ..small() });
     run(&mut machine, secs(0), &[BAD, BAD]);
     run(&mut machine, secs(60), &[GOOD, GOOD]);
     assert_eq!(machine.state(secs(60)), State::Closed);
 }
 
 #[test]
-fn a_trial_that_does_not_count_makes_room_for_another() {
-    let mut machine = Machine::new(small());
+fn a_released_trial_permits_another() {
+    let mut machine = StateMachine::new(small());
     run(&mut machine, secs(0), &[BAD, BAD]);
     let (first, _second) = (machine.admit(secs(60)).unwrap(), machine.admit(secs(60)).unwrap());
     assert!(machine.admit(secs(60)).is_err());
@@ -118,7 +118,7 @@ fn a_trial_that_does_not_count_makes_room_for_another() {
 
 #[test]
 fn calls_of_an_earlier_state_do_not_count() {
-    let mut machine = Machine::new(small());
+    let mut machine = StateMachine::new(small());
     let late = machine.admit(secs(0)).unwrap();
     run(&mut machine, secs(0), &[BAD, BAD]);
     machine.record(secs(1), late, GOOD);
@@ -127,12 +127,12 @@ fn calls_of_an_earlier_state_do_not_count() {
     assert_eq!(machine.state(secs(60)), State::HalfOpen);
     machine.release(late);
     machine.admit(secs(60)).unwrap();
-    assert!(machine.admit(secs(60)).is_err(), "the late one gives nothing back");
+    assert!(machine.admit(secs(60)).is_err(), "the late call releases no trial");
 }
 
 #[test]
-fn trials_that_do_not_end_open_it_again() {
-    let mut machine = Machine::new(Rules { trial_wait: Some(secs(5)), ..small() });
+fn unfinished_trials_open_the_breaker_again() {
+    let mut machine = StateMachine::new(Rules { trial_wait: Some(secs(5)), ..small() });
     run(&mut machine, secs(0), &[BAD, BAD]);
     machine.admit(secs(60)).unwrap();
     assert_eq!((machine.state(secs(64)), machine.state(secs(65))), (State::HalfOpen, State::Open));
@@ -141,18 +141,18 @@ fn trials_that_do_not_end_open_it_again() {
 }
 
 #[test]
-fn it_is_half_open_by_itself_where_that_is_asked_for() {
+fn the_automatic_transition_needs_no_call() {
     for (automatic, state) in [(false, State::Open), (true, State::HalfOpen)] {
-        let mut machine = Machine::new(Rules { automatic, ..small() });
+        let mut machine = StateMachine::new(Rules { automatic, ..small() });
         run(&mut machine, secs(0), &[BAD, BAD]);
         assert_eq!((machine.state(secs(59)), machine.state(secs(60))), (State::Open, state));
     }
 }
 
 #[test]
-fn waits_grow_until_it_has_closed() {
+fn waits_grow_until_the_breaker_closes() {
     let wait = OpenWait { first: secs(10), multiplier: 2.0, max: Some(secs(30)) };
-    let mut machine = Machine::new(Rules { wait, trial_calls: 1, ..small() });
+    let mut machine = StateMachine::new(Rules { wait, trial_calls: 1, ..small() });
     run(&mut machine, secs(0), &[BAD, BAD]);
     let mut now = secs(0);
     for expected in [10, 20, 30, 30] {
@@ -165,7 +165,7 @@ fn waits_grow_until_it_has_closed() {
     assert_eq!(machine.admit(now), Err(secs(10)));
 }
 
-/// The same by keeping every call and counting anew each time.
+/// A reference model that keeps every call and counts all of them each time.
 struct Model {
     rules: Rules,
     state: State,
@@ -306,8 +306,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_does_what_a_model_does_that_keeps_every_call(rules in rules(), steps in steps()) {
-        let mut machine = Machine::new(rules.clone());
+    fn the_state_machine_agrees_with_the_model(rules in rules(), steps in steps()) {
+        let mut machine = StateMachine::new(rules.clone());
         let mut model = Model {
             rules, state: State::Closed, until: secs(0), since: secs(0), admitted: 0, opened: 0, epoch: 0, ended: Vec::new(),
         };
