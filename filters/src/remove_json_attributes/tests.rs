@@ -36,7 +36,7 @@ async fn through(answer: Answer, method: Method) -> (http::response::Parts, Stri
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn the_head_fits_the_new_body() {
+async fn headers_describe_the_new_body() {
     let headers = [
         ("content-type", "Application/JSON ; charset=utf-8"),
         ("content-length", "16"),
@@ -54,7 +54,7 @@ async fn the_head_fits_the_new_body() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_passes_as_it_is() {
+async fn other_content_types_are_unchanged() {
     for content_type in ["text/html", "application/problem+json", "application/jsonx", ""] {
         let (head, body) = through(answer(&[("content-type", content_type)], "{\"a\": 1"), Method::GET).await;
         assert_eq!((head.status.as_u16(), body.as_str()), (200, "{\"a\": 1"), "{content_type}");
@@ -62,7 +62,7 @@ async fn what_is_no_json_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stripped_does_not_pass() {
+async fn responses_that_cannot_be_edited_are_rejected() {
     let partial = {
         let mut partial = answer(&[JSON], "{\"a\":1}");
         *partial.status_mut() = http::StatusCode::PARTIAL_CONTENT;
@@ -81,7 +81,7 @@ async fn what_cannot_be_stripped_does_not_pass() {
 }
 
 #[tokio::test]
-async fn an_answer_to_head_has_no_length_that_get_would_not_have() {
+async fn a_response_to_head_has_no_content_length() {
     let (head, _) = through(answer(&[JSON, ("content-length", "16"), ("etag", "W/\"x\"")], ""), Method::HEAD).await;
     assert_eq!(head.status, 200);
     assert!(!head.headers.contains_key("content-length"));
@@ -89,7 +89,7 @@ async fn an_answer_to_head_has_no_length_that_get_would_not_have() {
 }
 
 #[tokio::test]
-async fn answers_of_the_gateway_are_left_alone() {
+async fn local_responses_are_unchanged() {
     let mut local = answer(&[JSON], "{\"a\":1}");
     local.extensions_mut().insert(LocalReply { reason: "rate-limited" });
     assert_eq!(through(local, Method::GET).await.1, "{\"a\":1}");
