@@ -2,8 +2,8 @@
 //! similar filters. One service applies a sequence of edits.
 //!
 //! Requests are edited first to last, responses last to first. Responses with [`LocalReply`] are unchanged. If an edit
-//! fails, the request is rejected: with 500 if a value names a URI variable that the route does not have or a regular
-//! expression takes too long, with 400 if the client's variable or path is invalid in its new position. An edit that does
+//! fails, the request is rejected. The status is 500 if a value names a URI variable that the route does not have, or if a
+//! regular expression takes too long. It is 400 if the client's variable or path is invalid in its new position. An edit that does
 //! not apply costs a look-up and no allocation; a changed path costs one or two allocations.
 //!
 //! ## Variables

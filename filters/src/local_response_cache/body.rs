@@ -22,7 +22,7 @@ pin_project! {
     }
 }
 
-/// A response whose body is being copied.
+/// A response during the copying of its body.
 #[derive(Debug)]
 pub(super) struct PendingResponse {
     pub(super) cache: Arc<ResponseCache>,

@@ -12,6 +12,7 @@ use tower::{ServiceExt, service_fn};
 
 use super::*;
 
+mod bodies;
 mod property;
 
 /// A body of several frames.
@@ -187,31 +188,6 @@ async fn responses_that_must_not_be_stored_are_not() {
     assert_eq!(local.upstream_requests(), 2);
 }
 
-#[tokio::test]
-async fn failed_cancelled_and_wrong_bodies_are_not_stored() {
-    type Body = fn() -> Vec<Result<Frame<Bytes>, &'static str>>;
-    let bodies: [Body; 3] = [
-        || vec![Ok(Frame::data("bo".into())), Err("broken")],
-        || vec![Ok(Frame::data("body".into())), Ok(Frame::trailers(HeaderMap::new()))],
-        || vec![Ok(Frame::data("bo".into()))],
-    ];
-    for (at, body) in bodies.into_iter().enumerate() {
-        let length = if at == 2 { "4" } else { "" };
-        let cached = Cached::new(move |_| {
-            Response::builder().header("content-length", length).body(Pieces(body().into())).unwrap()
-        });
-        cached.get(&[]).await;
-        cached.get(&[]).await;
-        assert_eq!(cached.upstream_requests(), 2, "{at}");
-    }
-    let cached = Cached::new(|_| response(&[], "body"));
-    drop(cached.send("GET", "/a", &[]).await);
-    cached.get(&[]).await;
-    assert_eq!(cached.upstream_requests(), 2, "a client that left");
-    cached.get(&[]).await;
-    assert_eq!(cached.upstream_requests(), 2);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_stale_response_is_revalidated_and_stored_again() {
     let cached = Cached::new(|request| {
@@ -282,7 +258,7 @@ async fn a_change_of_a_resource_invalidates_its_responses() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded() {
+async fn memory_is_limited() {
     let large = || Response::new(Bytes::from(vec![b'x'; 60_000]).into());
     let cached = Cached::with(100_000, Settings::new(Duration::from_secs(300)), move |_| large());
     for n in 0..20 {
