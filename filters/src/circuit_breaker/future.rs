@@ -1,6 +1,7 @@
 //! The future of a request and its fallback.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -62,6 +63,44 @@ enum Action<S, B> {
     Respond { method: Method, accept: HeaderMap },
     /// Call the fallback if the body can be replayed.
     Fallback { service: S, head: Box<Parts>, recording: Option<Recording<B>> },
+}
+
+// === impl Call ===
+
+impl<S, B> Call<S, B> {
+    /// Evaluates `response`, which is `None` past the time limit. Returns the final response, or the next state after a
+    /// failure.
+    fn finish<R: From<Bytes>>(self, response: Option<Response<R>>) -> ControlFlow<Response<R>, State<S, B, R>>
+    where
+        S: Service<Request<ReplayBody<B>>>,
+    {
+        let Self { permit, recovery, .. } = self;
+        let Some(response) = response else {
+            let failure = recovery.policy.timed_out(permit);
+            return ControlFlow::Continue(recovery.after_failure(&failure, None));
+        };
+        match recovery.policy.evaluate(permit, &response) {
+            None => ControlFlow::Break(response),
+            Some(failure) => ControlFlow::Continue(recovery.after_failure(&failure, Some(response))),
+        }
+    }
+}
+
+/// Polls a call. Resolves to `None` past the time limit.
+fn poll_call<F, R, E>(
+    inner: Pin<&mut F>,
+    time_limit: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<R>, E>>
+where
+    F: Future<Output = Result<R, E>>,
+{
+    if let Poll::Ready(response) = inner.poll(cx) {
+        return Poll::Ready(response.map(Some));
+    }
+    let Some(time_limit) = time_limit else { return Poll::Pending };
+    ready!(time_limit.as_mut().poll(cx));
+    Poll::Ready(Ok(None))
 }
 
 // === impl Recovery ===
@@ -168,26 +207,11 @@ where
                 }
                 StateProj::Calling { inner, call } => {
                     let Some(running) = call.as_mut() else { return Poll::Pending };
-                    let response = match inner.poll(cx) {
-                        Poll::Ready(response) => Some(response?),
-                        Poll::Pending => {
-                            let Some(time_limit) = running.time_limit.as_mut() else { return Poll::Pending };
-                            ready!(time_limit.as_mut().poll(cx));
-                            None
-                        }
-                    };
-                    let Some(Call { permit, recovery, .. }) = call.take().map(|call| *call) else {
-                        return Poll::Pending;
-                    };
-                    match response {
-                        Some(response) => match recovery.policy.evaluate(permit, &response) {
-                            None => return Poll::Ready(Ok(response)),
-                            Some(failure) => recovery.after_failure(&failure, Some(response)),
-                        },
-                        None => {
-                            let failure = recovery.policy.timed_out(permit);
-                            recovery.after_failure(&failure, None)
-                        }
+                    let response = ready!(poll_call(inner, &mut running.time_limit, cx))?;
+                    let Some(call) = call.take() else { return Poll::Pending };
+                    match call.finish(response) {
+                        ControlFlow::Break(response) => return Poll::Ready(Ok(response)),
+                        ControlFlow::Continue(state) => state,
                     }
                 }
                 StateProj::Fallback { service, request, carried } => {
