@@ -1,14 +1,14 @@
-//! How long it takes to find a route, and to read patterns.
+//! Benchmarks of route look-up, pattern parsing and path normalization.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use tollgate_routing::{PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
 
-/// Routes as gateways have them: half share their first segments, each asks for a method too.
+/// Typical routes: half share their first segments, and each has a `Method` predicate.
 fn table(routes: usize) -> RouteTable<usize> {
     let route = |index: usize| {
         let path = Predicate::path(&[pattern(index)], false);
@@ -30,9 +30,8 @@ fn path(index: usize) -> String {
     if index.is_multiple_of(2) { format!("/api/v1/service{index}/a/b") } else { format!("/service{index}/17/orders/5") }
 }
 
-/// Tables that an index by the first segments of paths alone does not help with, and a request for the last route of
-/// each.
-fn nasty(routes: usize) -> Vec<(&'static str, RouteTable<usize>, String, String)> {
+/// Tables that an index of the first path segment alone would not narrow, each with a request for its last route.
+fn hard_cases(routes: usize) -> Vec<(&'static str, RouteTable<usize>, String, String)> {
     let last = routes - 1;
     let of = |predicates: &dyn Fn(usize) -> Vec<Result<Predicate, PredicateError>>| {
         RouteTable::new((0..routes).map(|index| (predicates(index).into_iter().flatten().collect(), index)).collect())
@@ -73,16 +72,8 @@ fn nasty(routes: usize) -> Vec<(&'static str, RouteTable<usize>, String, String)
     ]
 }
 
-fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
-    RequestView {
-        method: &Method::GET,
-        path,
-        query: None,
-        headers,
-        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        now_ms: || 0,
-        chance: 0,
-    }
+fn request<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> RequestView<'a> {
+    RequestView::new(&Method::GET, uri, headers, IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 }
 
 fn find(c: &mut Criterion) {
@@ -97,16 +88,18 @@ fn find(c: &mut Criterion) {
             ("none", "/api/v1/x/a".to_owned()),
         ];
         for (place, path) in &places {
-            let request = request(path, &headers);
+            let uri = Uri::try_from(path).unwrap_or_default();
+            let request = request(&uri, &headers);
             assert_eq!(table.find(&request).is_some(), *place != "none", "{path}");
             group.bench_function(format!("{routes} routes, {place}"), |b| {
                 b.iter(|| table.find(black_box(&request)).map(|found| found.index));
             });
         }
     }
-    for (name, table, path, host) in nasty(5_000) {
+    for (name, table, path, host) in hard_cases(5_000) {
         let headers = HeaderMap::from_iter(HeaderValue::from_str(&host).map(|host| (HOST, host)));
-        let request = request(&path, &headers);
+        let uri = Uri::try_from(&path).unwrap_or_default();
+        let request = request(&uri, &headers);
         assert_eq!(table.find(&request).map(|found| found.index), Some(4_999), "{name}");
         group.bench_function(format!("5000 routes, {name}"), |b| {
             b.iter(|| table.find(black_box(&request)).map(|found| found.index));
@@ -115,15 +108,17 @@ fn find(c: &mut Criterion) {
     group.finish();
 }
 
-fn read(c: &mut Criterion) {
+fn parse(c: &mut Criterion) {
     let patterns: Vec<String> = (0..5_000).map(pattern).collect();
     c.bench_function("parse 5000 patterns", |b| {
         b.iter(|| patterns.iter().filter(|pattern| PathPattern::parse(black_box(pattern)).is_ok()).count());
     });
     c.bench_function("build a table of 5000 routes", |b| b.iter(|| table(black_box(5_000)).len()));
-    c.bench_function("normalize a normal path", |b| b.iter(|| normalize(black_box("/api/v1/service2/a/b")).is_ok()));
+    c.bench_function("normalize a normalized path", |b| {
+        b.iter(|| normalize(black_box("/api/v1/service2/a/b")).is_ok())
+    });
     c.bench_function("normalize an encoded path", |b| b.iter(|| normalize(black_box("/api//v1/%61/../b%2f")).is_ok()));
 }
 
-criterion_group!(benches, find, read);
+criterion_group!(benches, find, parse);
 criterion_main!(benches);

@@ -1,8 +1,8 @@
-//! Tells the fallback of a circuit breaker what went wrong: Spring Cloud Gateway's `FallbackHeaders`.
+//! Adds the cause of a fallback to request headers: Spring Cloud Gateway's `FallbackHeaders`.
 //!
-//! Stands in the stack of the route that a [`CircuitBreaker`](crate::circuit_breaker) falls back to. A request that has a
-//! [`FallbackCause`] gets four headers more, added to what it has under their names: the classes and messages of the Java
-//! exceptions that Spring would have caught. Other requests pass as they are. Refuses nothing.
+//! This layer belongs in the stack of the fallback route of a [`CircuitBreaker`](crate::circuit_breaker). It appends four
+//! headers to a request with a [`FallbackCause`]: the classes and messages of the Java exceptions that Spring would have
+//! caught. Other requests are unchanged. Rejects no request.
 //!
 //! ```
 //! use http::Request;
@@ -34,23 +34,23 @@ use crate::fault::FallbackCause;
 /// The names of the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
-    /// The class of what the breaker caught (`executionExceptionTypeHeaderName`).
+    /// Class of the exception that the breaker caught (`executionExceptionTypeHeaderName`).
     pub execution_type: HeaderName,
-    /// Its message (`executionExceptionMessageHeaderName`).
+    /// Message of that exception (`executionExceptionMessageHeaderName`).
     pub execution_message: HeaderName,
-    /// The class of its first cause (`rootCauseExceptionTypeHeaderName`).
+    /// Class of its root cause (`rootCauseExceptionTypeHeaderName`).
     pub root_type: HeaderName,
-    /// Its message (`rootCauseExceptionMessageHeaderName`).
+    /// Message of its root cause (`rootCauseExceptionMessageHeaderName`).
     pub root_message: HeaderName,
 }
 
-/// Puts a [`FallbackHeaders`] before a service.
+/// Wraps services in [`FallbackHeaders`].
 #[derive(Clone, Debug)]
 pub struct FallbackHeadersLayer {
     names: Arc<HeaderNames>,
 }
 
-/// Tells the fallback what went wrong. See the [module](self).
+/// Adds the cause of a fallback to request headers. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct FallbackHeaders<S> {
     names: Arc<HeaderNames>,
@@ -79,7 +79,7 @@ impl HeaderNames {
             (&self.root_message, &cause.root.message),
         ] {
             if let Ok(value) = HeaderValue::from_str(text) {
-                // A map that is full goes without.
+                // A full map does not get the header.
                 let _ = headers.try_append(name, value);
             }
         }
@@ -89,7 +89,7 @@ impl HeaderNames {
 // === impl FallbackHeadersLayer ===
 
 impl FallbackHeadersLayer {
-    /// Writes headers called `names`.
+    /// Creates a layer that adds headers with these names.
     #[must_use]
     pub fn new(names: HeaderNames) -> Self {
         Self { names: Arc::new(names) }

@@ -82,6 +82,7 @@ pub mod request_header_size;
 pub mod request_rate_limiter;
 #[cfg(feature = "request-size")]
 pub mod request_size;
+mod response_future;
 #[cfg(feature = "retry")]
 pub mod retry;
 #[cfg(feature = "secure-headers")]

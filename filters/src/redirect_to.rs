@@ -1,9 +1,9 @@
-//! Answers with a redirect and asks no upstream: Spring Cloud Gateway's `RedirectTo`.
+//! Responds with a redirect without calling the upstream: Spring Cloud Gateway's `RedirectTo`.
 //!
-//! Always answers, with the configured 3xx status, an empty body and `Location` exactly as configured; with
-//! `include_request_params` the request's query, as the client wrote it, is appended to the URL's own, before its
-//! fragment. The response carries [`LocalReply`] with the reason `redirect`, and `Cache-Control` is left to the status.
-//! Stand it where the redirect should be decided: filters before it still apply, those behind it never run.
+//! The response has the configured 3xx status, an empty body and `Location` exactly as configured. With
+//! `include_request_params` the request's query is appended unchanged to the URL's query, before its fragment. The
+//! response carries [`LocalReply`] with the reason `redirect` and no `Cache-Control`. Filters before this layer apply;
+//! filters after it never run.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -38,50 +38,50 @@ use tower::{Layer, Service};
 
 use crate::context::LocalReply;
 
-/// Where to send clients.
+/// The status and the target of a redirect.
 #[derive(Clone, Debug)]
 pub struct Settings {
     status: StatusCode,
-    /// The URL whole, for requests that have nothing to append.
+    /// The complete URL, for requests without parameters to append.
     location: HeaderValue,
-    /// The URL before and behind the place where the request's parameters go.
+    /// The URL before and after the position of the request's parameters.
     around_params: Option<(String, String)>,
 }
 
-/// A redirect that cannot be sent.
+/// An invalid redirect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RedirectToError {
-    /// The status is no redirect.
+    /// A status other than 3xx.
     #[error("`status` of a redirect must be 300 to 399, got {0}")]
     Status(u16),
-    /// The URL is empty or holds what `Location` cannot.
-    #[error("`{0}` is not a URL, write one without spaces and with other characters percent-encoded")]
+    /// A URL that is empty or contains characters other than visible ASCII.
+    #[error("`{0}` is not a URL: write one without spaces, and percent-encode other characters")]
     Url(String),
 }
 
-/// Puts a [`RedirectTo`] in place of a service.
+/// Replaces a service by [`RedirectTo`].
 #[derive(Clone, Debug)]
 pub struct RedirectToLayer {
     settings: Arc<Settings>,
 }
 
-/// Answers every request with a redirect. See the [module](self).
+/// Responds to every request with a redirect. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct RedirectTo<S> {
     settings: Arc<Settings>,
-    /// Never called; names the types of response and error.
+    /// Never called; it determines the types of response and error.
     inner: S,
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// Redirects with `status` to `url`, which may be relative; appends the request's query if
-    /// `include_request_params`.
+    /// Redirects with `status` to `url`, which may be relative. If `include_request_params` is true, the request's query
+    /// is appended.
     ///
     /// # Errors
-    /// A status that is not 3xx; a URL that is empty or not written in visible ASCII.
+    /// See [`RedirectToError`].
     pub fn new(status: StatusCode, url: &str, include_request_params: bool) -> Result<Self, RedirectToError> {
         if !status.is_redirection() {
             return Err(RedirectToError::Status(status.as_u16()));
@@ -93,21 +93,21 @@ impl Settings {
         let location = HeaderValue::from_str(url).map_err(|_| bad_url())?;
         let around_params = include_request_params.then(|| {
             let (base, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
-            let joint = match base.find('?') {
+            let separator = match base.find('?') {
                 None => "?",
                 Some(_) if base.ends_with(['?', '&']) => "",
                 Some(_) => "&",
             };
-            (format!("{base}{joint}"), fragment.to_owned())
+            (format!("{base}{separator}"), fragment.to_owned())
         });
         Ok(Self { status, location, around_params })
     }
 
     fn location(&self, query: Option<&str>) -> HeaderValue {
         match (&self.around_params, query) {
-            (Some((before, behind)), Some(query)) if !query.is_empty() => {
-                // A query that no header can hold is left out rather than the redirect.
-                let url = [before.as_str(), query, behind.as_str()].concat();
+            (Some((before, after)), Some(query)) if !query.is_empty() => {
+                // A query that is not a valid header value is omitted.
+                let url = [before.as_str(), query, after.as_str()].concat();
                 HeaderValue::try_from(url).unwrap_or_else(|_| self.location.clone())
             }
             _ => self.location.clone(),
@@ -118,7 +118,7 @@ impl Settings {
 // === impl RedirectToLayer ===
 
 impl RedirectToLayer {
-    /// Redirects as `settings` say.
+    /// Creates a layer that redirects as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }

@@ -1,8 +1,8 @@
-//! Refuses requests with a header that is too large: Spring Cloud Gateway's `RequestHeaderSize`.
+//! Limits the size of each request header: Spring Cloud Gateway's `RequestHeaderSize`.
 //!
-//! Each header is measured alone, its name and all of its values together. One that is larger is answered with 431, no
-//! body, and a header that names it; the response carries [`LocalReply`] with the reason `request-header-too-large`.
-//! Names stand there in lower case, as HTTP/2 sends them. Costs an addition for each header.
+//! The size of a header is that of its name and all of its values. A request with a larger header gets a 431 without a
+//! body; a response header lists the names, in lower case, and the sizes. The response carries [`LocalReply`] with the
+//! reason `request-header-too-large`. Costs one addition per header.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -24,72 +24,57 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
+use crate::response_future::RespondOr;
 
-/// What is too large, and where the client is told.
+/// The limit, and the response header for the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     max_bytes: u64,
     error_header: HeaderName,
 }
 
-/// Puts a [`RequestHeaderSize`] before a service.
+/// Wraps services in [`RequestHeaderSize`].
 #[derive(Clone, Debug)]
 pub struct RequestHeaderSizeLayer {
     settings: Arc<Settings>,
 }
 
-/// Refuses requests with a header that is too large. See the [module](self).
+/// Limits the size of each request header. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct RequestHeaderSize<S> {
     settings: Arc<Settings>,
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response or to a 431.
-    pub struct ResponseFuture<F, R> {
-        #[pin]
-        state: State<F, R>,
-    }
-}
-
-pin_project! {
-    #[project = StateProj]
-    enum State<F, R> {
-        Refused { response: Option<Response<R>> },
-        Passing { #[pin] inner: F },
-    }
-}
+/// Resolves to the inner service's response or to a 431.
+pub type ResponseFuture<F, R> = RespondOr<F, R>;
 
 // === impl Settings ===
 
 impl Settings {
-    /// Allows headers of `max_bytes` bytes, name and values together. Spring's default is 16,000. The client is told in
-    /// `errorMessage`.
+    /// Allows headers of up to `max_bytes` bytes, name and values together. Spring's default is 16,000. The message for
+    /// the client is in `errorMessage`.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self { max_bytes, error_header: HeaderName::from_static("errormessage") }
     }
 
-    /// Tells the client in the header `name`.
+    /// Puts the message for the client in the header `name`.
     #[must_use]
     pub fn error_header(self, name: HeaderName) -> Self {
         Self { error_header: name, ..self }
     }
 
-    /// What the client is told, where a header is too large.
+    /// Returns the message for the client as an error if a header is too large.
     fn verify(&self, headers: &HeaderMap) -> Result<(), String> {
         let mut message = String::new();
         for name in headers.keys() {
@@ -107,10 +92,10 @@ impl Settings {
         if message.is_empty() { Ok(()) } else { Err(message) }
     }
 
-    fn refusal<R: From<Bytes>>(&self, message: String) -> Response<R> {
+    fn too_large<R: From<Bytes>>(&self, message: String) -> Response<R> {
         let mut response = Response::new(R::from(Bytes::new()));
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        // Names of headers are visible ASCII, so the message is a header's value.
+        // Header names are visible ASCII, so the message is a valid header value.
         if let Ok(message) = HeaderValue::try_from(message) {
             response.headers_mut().insert(&self.error_header, message);
         }
@@ -123,7 +108,7 @@ impl Settings {
 // === impl RequestHeaderSizeLayer ===
 
 impl RequestHeaderSizeLayer {
-    /// Refuses as `settings` say.
+    /// Creates a layer that rejects requests as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }
@@ -154,29 +139,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let state = match self.settings.verify(request.headers()) {
-            Err(message) => State::Refused { response: Some(self.settings.refusal(message)) },
-            Ok(()) => State::Passing { inner: self.inner.call(request) },
-        };
-        ResponseFuture { state }
-    }
-}
-
-// === impl ResponseFuture ===
-
-impl<F, R, E> Future for ResponseFuture<F, R>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProj::Passing { inner } => inner.poll(cx),
-            StateProj::Refused { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after it was done
-            },
+        match self.settings.verify(request.headers()) {
+            Err(message) => RespondOr::respond(self.settings.too_large(message)),
+            Ok(()) => RespondOr::forward(self.inner.call(request)),
         }
     }
 }
@@ -212,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_told_where_the_settings_say() {
+    fn the_message_is_in_the_configured_header() {
         let settings = Settings::new(1).error_header(HeaderName::from_static("x-why"));
-        let response: Response<Bytes> = settings.refusal("too large".to_owned());
+        let response: Response<Bytes> = settings.too_large("too large".to_owned());
         assert_eq!(response.status(), 431);
         assert_eq!(response.headers()["x-why"], "too large");
         assert!(LocalReply::marks(&response));

@@ -1,10 +1,10 @@
-//! Refuses request bodies that are too large: Spring Cloud Gateway's `RequestSize`.
+//! Limits the size of request bodies: Spring Cloud Gateway's `RequestSize`.
 //!
-//! A `Content-Length` above the limit is answered at once with 413, no body, and Spring's `errorMessage` header; the
-//! response carries [`LocalReply`] with the reason `request-too-large`. Unlike Spring's, this filter also counts what
-//! actually arrives, so that chunked and HTTP/2 bodies are held to the limit too: the body given on ends in a
-//! [`BodyTooLarge`] error, for whoever reads it to answer. Costs an addition for each chunk and buffers nothing.
-//! Stand it before everything that reads bodies.
+//! A request with a `Content-Length` above the limit gets a 413 without a body, with Spring's `errorMessage` header. The
+//! response carries [`LocalReply`] with the reason `request-too-large`. Unlike Spring, this filter also counts received
+//! bytes, so that chunked and HTTP/2 bodies are limited too: the forwarded body ends with a [`BodyTooLarge`] error, and
+//! the layer that handles this error responds. Costs one addition per chunk and buffers nothing. Put this layer before
+//! all layers that read bodies.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -26,7 +26,6 @@
 //! ```
 
 use std::error::Error;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -39,49 +38,37 @@ use thiserror::Error;
 use tower::{BoxError, Layer, Service};
 
 use crate::context::LocalReply;
+use crate::response_future::RespondOr;
 
-/// Puts a [`RequestSize`] before a service.
+/// Wraps services in [`RequestSize`].
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSizeLayer {
     max_bytes: u64,
 }
 
-/// Refuses request bodies that are too large. See the [module](self).
+/// Limits the size of request bodies. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct RequestSize<S> {
     max_bytes: u64,
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response or to a 413.
-    pub struct ResponseFuture<F, R> {
-        #[pin]
-        state: State<F, R>,
-    }
-}
+/// Resolves to the inner service's response or to a 413.
+pub type ResponseFuture<F, R> = RespondOr<F, R>;
 
 pin_project! {
-    #[project = StateProj]
-    enum State<F, R> {
-        Refused { response: Option<Response<R>> },
-        Passing { #[pin] inner: F },
-    }
-}
-
-pin_project! {
-    /// A body that fails with [`BodyTooLarge`] once it has had more bytes than allowed.
+    /// A body that fails with [`BodyTooLarge`] after more bytes than allowed.
     #[derive(Debug)]
     pub struct SizeLimited<B> {
         #[pin]
         inner: B,
-        left: u64,
+        remaining: u64,
         max_bytes: u64,
         exceeded: bool,
     }
 }
 
-/// A request body had more bytes than allowed: 413.
+/// A request body has more bytes than allowed. Respond with 413.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("request body is larger than {max_bytes} bytes")]
 pub struct BodyTooLarge {
@@ -89,13 +76,13 @@ pub struct BodyTooLarge {
     pub max_bytes: u64,
 }
 
-/// Spring's `errorMessage`; header names are compared without case.
+/// Spring's `errorMessage`.
 const ERROR_MESSAGE: HeaderName = HeaderName::from_static("errormessage");
 
 // === impl RequestSizeLayer ===
 
 impl RequestSizeLayer {
-    /// Allows bodies of `max_bytes` bytes and refuses larger ones. Spring's default is 5,000,000.
+    /// Creates a layer that allows bodies of up to `max_bytes` bytes. Spring's default is 5,000,000.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self { max_bytes }
@@ -113,11 +100,11 @@ impl<S> Layer<S> for RequestSizeLayer {
 // === impl RequestSize ===
 
 impl<S> RequestSize<S> {
-    /// The announced length, if it is above the limit. Text that is no number is the server's to refuse.
+    /// Returns `Content-Length` as an error if it is above the limit. The server rejects values that are not numbers.
     fn verify<B>(&self, request: &Request<B>) -> Result<(), u64> {
-        let announced =
+        let content_length =
             request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        match announced {
+        match content_length {
             Some(length) if length > self.max_bytes => Err(length),
             _ => Ok(()),
         }
@@ -138,19 +125,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let state = match self.verify(&request) {
-            Err(length) => State::Refused { response: Some(too_large(length, self.max_bytes)) },
-            Ok(()) => State::Passing { inner: self.inner.call(request.map(|b| SizeLimited::new(b, self.max_bytes))) },
-        };
-        ResponseFuture { state }
+        match self.verify(&request) {
+            Err(length) => RespondOr::respond(too_large(length, self.max_bytes)),
+            Ok(()) => {
+                let request = request.map(|body| SizeLimited::new(body, self.max_bytes));
+                RespondOr::forward(self.inner.call(request))
+            }
+        }
     }
 }
 
 fn too_large<R: From<Bytes>>(length: u64, max_bytes: u64) -> Response<R> {
     let message = format!(
         "Request size is larger than permissible limit. Request size is {} where permissible limit is {}",
-        readable(length),
-        readable(max_bytes)
+        display_size(length),
+        display_size(max_bytes)
     );
     let mut response = Response::new(R::from(Bytes::new()));
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
@@ -162,8 +151,8 @@ fn too_large<R: From<Bytes>>(length: u64, max_bytes: u64) -> Response<R> {
     response
 }
 
-/// `bytes` as Spring writes them: in units of 1000, with one digit behind the point, rounded half up.
-fn readable(bytes: u64) -> String {
+/// Formats `bytes` as Spring does: in units of 1000, with one decimal, rounded half up.
+fn display_size(bytes: u64) -> String {
     if bytes < 1000 {
         return format!("{bytes} B");
     }
@@ -177,34 +166,15 @@ fn readable(bytes: u64) -> String {
     format!("{}.{} {}B", tenths / 10, tenths % 10, prefix.unwrap_or('?'))
 }
 
-// === impl ResponseFuture ===
-
-impl<F, R, E> Future for ResponseFuture<F, R>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProj::Passing { inner } => inner.poll(cx),
-            StateProj::Refused { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after it was done
-            },
-        }
-    }
-}
-
 // === impl SizeLimited ===
 
 impl<B> SizeLimited<B> {
-    /// `inner`, held to `max_bytes` bytes of data. Trailers do not count.
+    /// Limits `inner` to `max_bytes` bytes of data. Trailers do not count.
     pub fn new(inner: B, max_bytes: u64) -> Self {
-        Self { inner, left: max_bytes, max_bytes, exceeded: false }
+        Self { inner, remaining: max_bytes, max_bytes, exceeded: false }
     }
 
-    /// The body within.
+    /// Returns the inner body.
     pub fn get_ref(&self) -> &B {
         &self.inner
     }
@@ -226,8 +196,8 @@ where
         let Some(frame) = ready!(this.inner.poll_frame(cx)) else { return Poll::Ready(None) };
         let frame = frame.map_err(Into::into)?;
         if let Some(data) = frame.data_ref() {
-            match this.left.checked_sub(data.remaining() as u64) {
-                Some(left) => *this.left = left,
+            match this.remaining.checked_sub(data.remaining() as u64) {
+                Some(remaining) => *this.remaining = remaining,
                 None => {
                     *this.exceeded = true;
                     return Poll::Ready(Some(Err(BodyTooLarge { max_bytes: *this.max_bytes }.into())));
@@ -249,7 +219,7 @@ where
 // === impl BodyTooLarge ===
 
 impl BodyTooLarge {
-    /// Finds it in `error` or in what caused that: HTTP clients wrap the errors of the bodies they send.
+    /// Finds this error in `error` or in its sources: HTTP clients wrap the errors of the bodies that they send.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         std::iter::successors(Some(error), |error| (*error).source()).find_map(|error| error.downcast_ref())
@@ -263,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_as_spring_writes_them() {
+    fn sizes_are_formatted_as_in_spring() {
         for (bytes, text) in [
             (0, "0 B"),
             (999, "999 B"),
@@ -274,7 +244,7 @@ mod tests {
             (999_949, "999.9 kB"),
             (u64::MAX, "18.4 EB"),
         ] {
-            assert_eq!(readable(bytes), text);
+            assert_eq!(display_size(bytes), text);
         }
     }
 }

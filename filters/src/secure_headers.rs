@@ -1,8 +1,8 @@
-//! Adds the headers that make browsers careful: Spring Cloud Gateway's `SecureHeaders`.
+//! Adds security headers for browsers to responses: Spring Cloud Gateway's `SecureHeaders`.
 //!
-//! Each is added only where the upstream did not set it. Which ones, and with which values, is settled at load, so that
-//! a request costs a look-up for each. Left alone are responses that a filter or the gateway made itself
-//! ([`LocalReply`]) and 101, whose connection no longer speaks HTTP. Refuses nothing.
+//! A header is added only if the upstream did not set it. Names and values are fixed at load, so a response costs one
+//! look-up per header. Local responses of filters or of the gateway ([`LocalReply`]) are unchanged, and so is 101, which
+//! ends HTTP on its connection. Rejects no request.
 //!
 //! ```
 //! use http::{Request, Response};
@@ -19,19 +19,17 @@
 //! # }
 //! ```
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use pin_project_lite::pin_project;
 use thiserror::Error;
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
+use crate::response_future::{MapResponse, ResponseMapper};
 
-/// A header that this filter knows.
+/// A header that this filter can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecureHeader {
     /// `X-Xss-Protection`.
@@ -50,7 +48,7 @@ pub enum SecureHeader {
     DownloadOptions,
     /// `X-Permitted-Cross-Domain-Policies`.
     PermittedCrossDomainPolicies,
-    /// `Permissions-Policy`: the only one that is not added unless it is asked for.
+    /// `Permissions-Policy`, the only header that is not added by default.
     PermissionsPolicy,
 }
 
@@ -60,14 +58,14 @@ pub struct Settings {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// A text that cannot stand in a header.
+/// An invalid header value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{value}` cannot be the value of a header")]
+#[error("`{value}` is not a valid header value: remove control and non-ASCII characters")]
 pub struct SettingsError {
     value: String,
 }
 
-/// Puts [`SecureHeaders`] around a service.
+/// Wraps services in [`SecureHeaders`].
 #[derive(Clone, Debug)]
 pub struct SecureHeadersLayer {
     settings: Arc<Settings>,
@@ -80,19 +78,13 @@ pub struct SecureHeaders<S> {
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response with the headers that it lacked.
-    pub struct ResponseFuture<F> {
-        #[pin]
-        inner: F,
-        settings: Arc<Settings>,
-    }
-}
+/// Resolves to the inner service's response with the headers that it lacked.
+pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
 
 // === impl SecureHeader ===
 
 impl SecureHeader {
-    /// Every header, in the order in which they are added.
+    /// All headers, in the order in which they are added.
     pub const ALL: [Self; 9] = [
         Self::XssProtection,
         Self::StrictTransportSecurity,
@@ -105,7 +97,7 @@ impl SecureHeader {
         Self::PermissionsPolicy,
     ];
 
-    /// Its name in lower case.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -121,7 +113,7 @@ impl SecureHeader {
         }
     }
 
-    /// Spring's value for it.
+    /// Returns Spring's value.
     #[must_use]
     pub fn default_value(self) -> &'static str {
         match self {
@@ -147,7 +139,7 @@ impl SecureHeader {
         }
     }
 
-    /// Whether it is added unless somebody says otherwise.
+    /// Returns true if the header is added by default.
     #[must_use]
     pub fn is_default(self) -> bool {
         self != Self::PermissionsPolicy
@@ -157,10 +149,10 @@ impl SecureHeader {
 // === impl Settings ===
 
 impl Settings {
-    /// Adds these headers, each with the text beside it or [Spring's value](SecureHeader::default_value).
+    /// Adds these headers, each with the given value or with [Spring's](SecureHeader::default_value).
     ///
     /// # Errors
-    /// A text with control characters, or one that is not ASCII.
+    /// Returns an error for a value with control characters, or one that is not ASCII.
     pub fn new<'v>(headers: impl IntoIterator<Item = (SecureHeader, Option<&'v str>)>) -> Result<Self, SettingsError> {
         let header = |(header, value): (SecureHeader, Option<&str>)| {
             let value = value.unwrap_or(header.default_value());
@@ -169,14 +161,16 @@ impl Settings {
         };
         Ok(Self { headers: headers.into_iter().map(header).collect::<Result<_, _>>()? })
     }
+}
 
-    fn apply<R>(&self, response: &mut Response<R>) {
+impl ResponseMapper for Arc<Settings> {
+    fn apply<R>(self, response: &mut Response<R>) {
         if LocalReply::marks(response) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
         for (name, value) in &self.headers {
             if !response.headers().contains_key(name) {
-                // A full map goes without.
+                // A full map does not get the header.
                 let _ = response.headers_mut().try_insert(name, value.clone());
             }
         }
@@ -186,7 +180,7 @@ impl Settings {
 // === impl SecureHeadersLayer ===
 
 impl SecureHeadersLayer {
-    /// Adds headers as `settings` say.
+    /// Creates a layer that adds headers as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }
@@ -216,23 +210,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        ResponseFuture { inner: self.inner.call(request), settings: Arc::clone(&self.settings) }
-    }
-}
-
-// === impl ResponseFuture ===
-
-impl<F, R, E> Future for ResponseFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut response = ready!(this.inner.poll(cx))?;
-        this.settings.apply(&mut response);
-        Poll::Ready(Ok(response))
+        MapResponse::new(self.inner.call(request), Arc::clone(&self.settings))
     }
 }
 
@@ -242,24 +220,24 @@ mod tests {
 
     use super::*;
 
-    fn all() -> Settings {
-        Settings::new(SecureHeader::ALL.map(|header| (header, None))).unwrap()
+    fn all() -> Arc<Settings> {
+        Arc::new(Settings::new(SecureHeader::ALL.map(|header| (header, None))).unwrap())
     }
 
     #[test]
-    fn what_the_upstream_set_stays() {
+    fn headers_of_the_upstream_are_kept() {
         let mut response = Response::new(());
         response.headers_mut().insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));
         response.headers_mut().insert("referrer-policy", HeaderValue::from_static(""));
         all().apply(&mut response);
         assert_eq!(response.headers().get_all("x-frame-options").iter().collect::<Vec<_>>(), ["SAMEORIGIN"]);
-        assert_eq!(response.headers()["referrer-policy"], "", "an empty value is one");
+        assert_eq!(response.headers()["referrer-policy"], "", "an empty value counts as set");
         assert_eq!(response.headers()["x-xss-protection"], "1 ; mode=block");
         assert_eq!(response.headers().len(), SecureHeader::ALL.len());
     }
 
     #[test]
-    fn answers_of_the_gateway_and_tunnels_stay_as_they_are() {
+    fn local_responses_and_upgrades_are_unchanged() {
         let mut local = Response::new(());
         local.extensions_mut().insert(LocalReply { reason: "rate-limited" });
         all().apply(&mut local);
@@ -270,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_sent_is_refused() {
+    fn an_invalid_value_is_an_error() {
         assert!(Settings::new([(SecureHeader::FrameOptions, Some("a\r\nb"))]).is_err());
         assert_eq!(Settings::new([]), Ok(Settings::default()));
     }

@@ -1,8 +1,9 @@
 //! Replaces the status of upstream responses: Spring Cloud Gateway's `SetStatus`.
 //!
-//! Headers and body stay. With an original-status header (Spring's global `set-status.original-status-header-name`)
-//! the upstream's status stands in it, brackets included: `[200]`. Left alone are responses that a filter or the gateway
-//! made itself ([`LocalReply`]) and 101, whose connection no longer speaks HTTP. Refuses nothing; costs one comparison.
+//! Headers and body are unchanged. With an original-status header (Spring's global
+//! `set-status.original-status-header-name`) the response has the upstream's status in it, in brackets: `[200]`. Local
+//! responses of filters or of the gateway ([`LocalReply`]) are unchanged, and so is 101, which ends HTTP on its
+//! connection. Rejects no request; costs one comparison.
 //!
 //! ```
 //! use http::{Request, Response, StatusCode};
@@ -19,25 +20,23 @@
 //! # }
 //! ```
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
+use crate::response_future::{MapResponse, ResponseMapper};
 
-/// The status to send instead.
+/// The new status, and the header for the original one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     status: StatusCode,
     original_status_header: Option<HeaderName>,
 }
 
-/// Puts a [`SetStatus`] around a service.
+/// Wraps services in [`SetStatus`].
 #[derive(Clone, Debug)]
 pub struct SetStatusLayer {
     settings: Arc<Settings>,
@@ -50,31 +49,27 @@ pub struct SetStatus<S> {
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response under another status.
-    pub struct ResponseFuture<F> {
-        #[pin]
-        inner: F,
-        settings: Arc<Settings>,
-    }
-}
+/// Resolves to the inner service's response with the new status.
+pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
 
 // === impl Settings ===
 
 impl Settings {
-    /// Sends `status`, non-standard ones included, and the upstream's own in `original_status_header` if there is one.
+    /// Sets `status`, which may be non-standard. `original_status_header` gets the upstream's status.
     #[must_use]
     pub fn new(status: StatusCode, original_status_header: Option<HeaderName>) -> Self {
         Self { status, original_status_header }
     }
+}
 
-    fn apply<R>(&self, response: &mut Response<R>) {
+impl ResponseMapper for Arc<Settings> {
+    fn apply<R>(self, response: &mut Response<R>) {
         if LocalReply::marks(response) || response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
         if let Some(name) = &self.original_status_header {
             let original = ["[", response.status().as_str(), "]"].concat();
-            // Digits and brackets are always a header value; a full map goes without.
+            // Digits and brackets are a valid header value. A full map does not get the header.
             if let Ok(original) = HeaderValue::try_from(original) {
                 let _ = response.headers_mut().try_insert(name, original);
             }
@@ -86,7 +81,7 @@ impl Settings {
 // === impl SetStatusLayer ===
 
 impl SetStatusLayer {
-    /// Replaces statuses as `settings` say.
+    /// Creates a layer that replaces statuses as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }
@@ -116,22 +111,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        ResponseFuture { inner: self.inner.call(request), settings: Arc::clone(&self.settings) }
-    }
-}
-
-// === impl ResponseFuture ===
-
-impl<F, R, E> Future for ResponseFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut response = ready!(this.inner.poll(cx))?;
-        this.settings.apply(&mut response);
-        Poll::Ready(Ok(response))
+        MapResponse::new(self.inner.call(request), Arc::clone(&self.settings))
     }
 }

@@ -148,29 +148,22 @@ pub fn explain(config: &Config, asked: Asked) -> Explanation {
     }
     let forwarding = &config.forwarding;
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
-    let view = RequestView {
-        method: &head.method,
-        path: head.uri.path(),
-        query: head.uri.query(),
-        headers: &head.headers,
-        peer: if forwarding.believes_address { client } else { peer },
-        now_ms: || jiff::Timestamp::now().as_millisecond(),
-        chance,
-    };
+    let remote_addr = if forwarding.believes_address { client } else { peer };
+    let view = RequestView::new(&head.method, &head.uri, &head.headers, remote_addr, chance);
     let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
     let mut taken = None;
     for tried in table.explain(&view) {
         let route: &Route = tried.route.value;
-        let Some(refusal) = tried.refusal else {
+        let Some(mismatch) = tried.mismatch else {
             taken = Some((route, tried.route.variables(&view)));
             break;
         };
-        let at = tried.route.predicates.iter().position(|known| std::ptr::eq(known, refusal.predicate));
+        let at = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
         let written = at.and_then(|at| route.definition.predicates.get(at));
         explanation.passed_over.push(PassedOver {
             route: route.id.to_string(),
-            predicate: written.map_or_else(|| refusal.predicate.to_string(), String::clone),
-            seen: refusal.seen,
+            predicate: written.map_or_else(|| mismatch.predicate.to_string(), String::clone),
+            seen: mismatch.observed,
         });
     }
     explanation.route = taken.map(|(route, variables)| take(config, route, variables, head, peer));

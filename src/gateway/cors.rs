@@ -6,17 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
-use tollgate_filters::cors::{CorsLayer, GrantLayer, Policies, Policy};
+use tollgate_filters::cors::{CorsLayer, Policy, PolicyHeadersLayer, PolicySource};
 use tower::{Layer, service_fn};
 
-use crate::gateway::now_ms;
 use crate::gateway::respond::Failure;
 use crate::gateway::service::Shared;
 use crate::http::body::Body;
 use crate::server::connection::ConnectionInfo;
 use tollgate_routing::{Predicate, RequestView, RouteTable};
 
-/// Policies by path: the first pattern that matches has it.
+/// PolicySource by path: the first pattern that matches has it.
 #[derive(Clone, Debug)]
 pub(super) struct ByPath(Rc<RouteTable<Arc<Policy>>>);
 
@@ -33,17 +32,11 @@ impl ByPath {
     }
 }
 
-impl Policies for ByPath {
+impl PolicySource for ByPath {
     fn policy<B>(&self, request: &Request<B>) -> Option<&Policy> {
-        let view = RequestView {
-            method: request.method(),
-            path: request.uri().path(),
-            query: request.uri().query(),
-            headers: request.headers(),
-            peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED), // nothing but the path is looked at
-            now_ms,
-            chance: 0,
-        };
+        // Only the path is read.
+        let remote_addr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let view = RequestView::new(request.method(), request.uri(), request.headers(), remote_addr, 0);
         self.0.find(&view).map(|found| &**found.value)
     }
 
@@ -67,7 +60,7 @@ pub(super) fn shared_with(policies: ByPath, service: Shared) -> Shared {
 
 /// `innermost`, whose answers get the headers of the policy before the route's filters see them.
 pub(super) fn granted(innermost: Shared) -> Shared {
-    Shared::new(GrantLayer.layer(innermost))
+    Shared::new(PolicyHeadersLayer.layer(innermost))
 }
 
 /// What stands where no route does.

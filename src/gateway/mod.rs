@@ -89,15 +89,7 @@ impl Gateway {
             peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
         }
         *as_problem = seen.as_problem;
-        let view = RequestView {
-            method: &head.method,
-            path: head.uri.path(),
-            query: head.uri.query(),
-            headers: &head.headers,
-            peer,
-            now_ms,
-            chance: fastrand::u64(..),
-        };
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let drains = connection.http1 && !seen.expects_continue;
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.activity);
         let found = generation.table.find(&view);
@@ -262,11 +254,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let what = panic_text(panic);
     tracing::error!(what, "a request failed by a defect of the gateway");
     Failure::Internal
-}
-
-/// The wall clock, for predicates about time.
-fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -11,7 +11,6 @@ use tollgate_filters::context::RequestContext;
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
-use crate::gateway::now_ms;
 use crate::gateway::respond::Failure;
 use crate::gateway::service::{ResponseFuture, Shared};
 use crate::http::body::Body;
@@ -63,15 +62,7 @@ impl Current {
             return Err(Failure::Loop);
         }
         let Some(Peer(peer)) = head.extensions.get::<Peer>().copied() else { return Err(Failure::Internal) };
-        let view = RequestView {
-            method: &head.method,
-            path: head.uri.path(),
-            query: head.uri.query(),
-            headers: &head.headers,
-            peer,
-            now_ms,
-            chance: fastrand::u64(..),
-        };
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };

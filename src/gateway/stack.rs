@@ -10,10 +10,10 @@ use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::fallback_headers::FallbackHeadersLayer;
-use tollgate_filters::local_response_cache::{self, Filling, LocalResponseCacheLayer};
+use tollgate_filters::local_response_cache::{self, LocalResponseCacheLayer, StoringBody};
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
-use tollgate_filters::replay::ReceivedLayer;
+use tollgate_filters::replay::ReceivedHeadersLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_header_size::RequestHeaderSizeLayer;
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
@@ -106,7 +106,7 @@ pub fn stack(
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
     let drops_answers = filters.iter().any(Filter::drops_answers);
-    let mut service = if drops_answers { Shared::new(ReceivedLayer.layer(innermost)) } else { innermost };
+    let mut service = if drops_answers { Shared::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
         rest = before;
@@ -180,8 +180,8 @@ fn cached(
 ) -> Shared {
     let scope = format!("{route_id}#{:x}", cache.identity);
     let layer = LocalResponseCacheLayer::new(scope, cache.settings, resources.cache(route_id, cache));
-    let layer = layer.differing_by(targets);
-    let outer = |response: Response<Filling<Body>>| response.map(Body::from);
+    let layer = layer.vary_by(targets);
+    let outer = |response: Response<StoringBody<Body>>| response.map(Body::from);
     let cached = Shared::new(tower::util::MapResponse::new(layer.layer(service.clone()), outer));
     // Who asks to leave HTTP wants no answer that was kept.
     let leaves = |request: &Request<Body>| request.extensions().get::<Upgrade>().is_some();

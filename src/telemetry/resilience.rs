@@ -18,7 +18,7 @@ use crate::telemetry::metrics::Metrics;
 
 /// What may become of a failed answer, and the word for it.
 const EVENTS: [(Event, &str); 3] =
-    [(Event::Retried, "retried"), (Event::OverBudget, "over_budget"), (Event::GaveUp, "gave_up")];
+    [(Event::Retried, "retried"), (Event::BudgetExhausted, "over_budget"), (Event::LimitReached, "gave_up")];
 
 /// One worker's retries of one route.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.
-        if passed.seen.starts_with("it is ") {
+        if passed.seen.starts_with("the time is ") {
             passed.seen.clear();
         }
     }

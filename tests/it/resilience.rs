@@ -240,7 +240,7 @@ fn breakers_open_try_and_close_and_fallbacks_are_told_why() {
     eventually("the next trial succeeds", || cycle().0.status == 200);
     assert!(is("closed"));
     assert_eq!(cycle().0.status, 200);
-    for said in ["circuit breaker opens", "circuit breaker is half open", "circuit breaker closes"] {
+    for said in ["circuit breaker opened", "circuit breaker half-open", "circuit breaker closed"] {
         gateway.logged(said);
     }
     let calls = |kind: &str| {

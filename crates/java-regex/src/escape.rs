@@ -1,18 +1,19 @@
-//! Escapes that mean the same within classes and without.
+//! Escapes with the same meaning inside and outside of classes.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::{Charset, RegexError};
+use crate::charset::Charset;
+use crate::error::RegexError;
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub(super) enum Escaped {
     Char(char),
-    /// What may stand between `[` and `]`.
-    Set(&'static str),
-    /// What may stand between `[^` and `]`.
-    Not(&'static str),
-    /// An escape that the engines have as well.
+    /// The text between `[` and `]`.
+    Class(&'static str),
+    /// The text between `[^` and `]`.
+    NegatedClass(&'static str),
+    /// An escape that the engines know as well.
     Verbatim(String),
     /// The text of `\Q…\E`.
     Quoted(String),
@@ -25,7 +26,7 @@ const VERTICAL: (&str, &str) = (r"\n\x0B\f\r\x85", r"\n\x0B\f\r\x{85}\x{2028}\x{
 const HORIZONTAL: (&str, &str) =
     (r"\x20\t\xA0", r"\x20\t\x{A0}\x{1680}\x{180e}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}");
 
-/// Java's names for classes of ASCII.
+/// Java's names of ASCII classes.
 const POSIX: [(&str, &str); 13] = [
     ("Lower", "a-z"),
     ("Upper", "A-Z"),
@@ -42,26 +43,26 @@ const POSIX: [(&str, &str); 13] = [
     ("Space", SPACE),
 ];
 
-/// Reads what follows a `\`.
+/// Parses the text after a `\`.
 pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Result<Escaped, RegexError> {
     let of = |(bytes, unicode): (&'static str, &'static str)| match charset {
         Charset::Bytes => bytes,
         Charset::Unicode => unicode,
     };
     let Some(char) = chars.next() else {
-        return Err(RegexError::Invalid("a `\\` at the end escapes nothing".to_owned()));
+        return Err(RegexError::Invalid("nothing follows the final `\\`: write `\\\\` for a backslash".to_owned()));
     };
     Ok(match char {
-        'd' => Escaped::Set(DIGIT),
-        'D' => Escaped::Not(DIGIT),
-        'w' => Escaped::Set(WORD),
-        'W' => Escaped::Not(WORD),
-        's' => Escaped::Set(SPACE),
-        'S' => Escaped::Not(SPACE),
-        'v' => Escaped::Set(of(VERTICAL)),
-        'V' => Escaped::Not(of(VERTICAL)),
-        'h' => Escaped::Set(of(HORIZONTAL)),
-        'H' => Escaped::Not(of(HORIZONTAL)),
+        'd' => Escaped::Class(DIGIT),
+        'D' => Escaped::NegatedClass(DIGIT),
+        'w' => Escaped::Class(WORD),
+        'W' => Escaped::NegatedClass(WORD),
+        's' => Escaped::Class(SPACE),
+        'S' => Escaped::NegatedClass(SPACE),
+        'v' => Escaped::Class(of(VERTICAL)),
+        'V' => Escaped::NegatedClass(of(VERTICAL)),
+        'h' => Escaped::Class(of(HORIZONTAL)),
+        'H' => Escaped::NegatedClass(of(HORIZONTAL)),
         't' => Escaped::Char('\t'),
         'n' => Escaped::Char('\n'),
         'r' => Escaped::Char('\r'),
@@ -70,7 +71,7 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
         'e' => Escaped::Char('\x1B'),
         'c' => match chars.next() {
             Some(letter) if letter.is_ascii() => Escaped::Char(char::from(letter as u8 ^ 64)),
-            _ => return Err(RegexError::Invalid("`\\c` needs a letter".to_owned())),
+            _ => return Err(RegexError::Invalid("`\\c` must be followed by an ASCII character".to_owned())),
         },
         'x' if chars.next_if_eq(&'{').is_some() => {
             let digits: String = chars.by_ref().take_while(|char| *char != '}').collect();
@@ -97,11 +98,11 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
 
 fn code_point(digits: &str) -> Result<Escaped, RegexError> {
     let char = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
-    let invalid = || RegexError::Invalid(format!("`{digits}` is no character's number in hexadecimal"));
+    let invalid = || RegexError::Invalid(format!("`{digits}` is not a hexadecimal code point"));
     char.map(Escaped::Char).ok_or_else(invalid)
 }
 
-/// `\p{Name}`; properties other than those of ASCII are the engines' to know.
+/// Parses `\p{Name}`. Names other than those of ASCII classes are passed to the engines.
 fn property(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, RegexError> {
     let name = if chars.next_if_eq(&'{').is_some() {
         chars.by_ref().take_while(|char| *char != '}').collect()
@@ -110,8 +111,8 @@ fn property(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, R
     };
     let ascii = POSIX.iter().find(|(posix, _)| *posix == name).map(|(_, set)| *set);
     Ok(match (ascii, negated) {
-        (Some(set), false) => Escaped::Set(set),
-        (Some(set), true) => Escaped::Not(set),
+        (Some(set), false) => Escaped::Class(set),
+        (Some(set), true) => Escaped::NegatedClass(set),
         (None, _) if name.starts_with("java") || name.starts_with("In") => {
             return Err(RegexError::Unsupported(format!("\\p{{{name}}}")));
         }
@@ -122,7 +123,7 @@ fn property(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, R
     })
 }
 
-/// The text up to `\E`, or to the end.
+/// Reads the text up to `\E`, or to the end.
 fn quoted(chars: &mut Peekable<Chars<'_>>) -> String {
     let mut text = String::new();
     for char in chars.by_ref() {
@@ -135,7 +136,7 @@ fn quoted(chars: &mut Peekable<Chars<'_>>) -> String {
     text
 }
 
-/// Appends `char` so that it stands for itself, wherever it stands.
+/// Appends `char`, escaped if it is special anywhere in an expression.
 pub(super) fn push_escaped(char: char, out: &mut String) {
     if char.is_ascii_alphanumeric() || matches!(char, '/' | '_' | '%' | ',' | '=' | '"' | '\'') || !char.is_ascii() {
         out.push(char);

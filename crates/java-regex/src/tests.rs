@@ -9,7 +9,7 @@ fn full(expression: &str) -> JavaRegex {
 }
 
 #[test]
-fn expressions_mean_what_java_means() {
+fn expressions_match_as_in_java() {
     for (expression, yes, no) in [
         (r"\d+", "12", "1a"),
         (r"\d", "1", "\u{661}"),
@@ -54,7 +54,7 @@ fn expressions_mean_what_java_means() {
 }
 
 #[test]
-fn what_the_linear_engine_has_not_backtracks() {
+fn expressions_beyond_the_linear_engine_backtrack() {
     for (expression, yes, no) in [
         ("(?!admin).*", "user", "admin/x"),
         ("(?=.*b)a.*", "aab", "aaa"),
@@ -81,33 +81,33 @@ fn what_the_linear_engine_has_not_backtracks() {
 }
 
 #[test]
-fn what_takes_too_long_is_given_up() {
+fn a_search_past_the_backtracking_limit_is_too_slow() {
     let slow = full(r"(?:(a+)\1?)+b");
     assert_eq!(slow.is_match("a".repeat(200)), Err(TooSlow));
     assert_eq!(slow.is_match("aab"), Ok(true));
 }
 
 #[test]
-fn what_is_not_java_or_not_supported_is_refused_in_one_short_line() {
+fn invalid_and_unsupported_expressions_have_one_line_errors() {
     for (expression, part) in [
         ("(", "unclosed group"),
         ("a)(b", "unopened group"),
         ("[a", "`[` is not closed"),
         ("*", "repetition operator"),
-        ("a**", "repeats nothing"),
-        ("a+{2}", "repeats nothing"),
+        ("a**", "follows a quantifier"),
+        ("a+{2}", "follows a quantifier"),
         ("a{,2}", "followed by a number"),
-        ("a{2", "needs `}`"),
+        ("a{2", "add `}`"),
         (r"(?:[a-z]{100}){1000}", "too large"),
         (r"\Gx", r"`\G` is not supported"),
         (r"\X", r"`\X` is not supported"),
         ("(?U)a", "`(?U)` is not supported"),
-        ("(?P<n>a)", "begins no group"),
-        (r"\1(a)", "stands before its group"),
+        ("(?P<n>a)", "is not a valid group"),
+        (r"\1(a)", "not defined before it"),
         (r"\p{javaLowerCase}", r"`\p{javaLowerCase}` is not supported"),
-        (r"[a-\d]", "ends in a set"),
+        (r"[a-\d]", "must end in a character"),
         ("[z-a]", "is empty"),
-        ("a\\", "escapes nothing"),
+        ("a\\", "nothing follows"),
         ("(?!a", "without closing parenthesis"),
     ] {
         let error = JavaRegex::full_match(expression, Charset::Unicode).expect_err(expression).to_string();
@@ -121,23 +121,23 @@ fn what_is_not_java_or_not_supported_is_refused_in_one_short_line() {
 }
 
 #[test]
-fn groups_that_nothing_can_match_are_counted() {
+fn groups_that_cannot_match_are_counted() {
     let regex = JavaRegex::new("(a){0}(b)", Charset::Bytes).unwrap();
-    assert_eq!(regex.groups(), 3);
+    assert_eq!(regex.group_count(), 3);
     let mut out = Vec::new();
     assert_eq!(Replacement::parse("<$1$2>", &regex).unwrap().replace_all(&regex, b"ab", &mut out), Ok(true));
     assert_eq!(out, b"a<b>");
 }
 
 #[test]
-fn a_byte_is_a_character_where_the_text_is_bytes() {
+fn each_byte_is_a_character_in_byte_texts() {
     let regex = JavaRegex::full_match(r"a.b\W(?!x).", Charset::Bytes).unwrap();
     assert!(regex.is_match(b"a\xE9b\xE9\xFF").unwrap());
     assert!(!regex.is_match("aébé.").unwrap());
 }
 
 #[test]
-fn groups_that_repeat_nothing_are_told() {
+fn repetitions_of_empty_matches_are_detected() {
     for (expression, expected) in [
         ("(a*)+", true),
         ("(?:x(?<n>a?)|y?)*", true),
@@ -152,7 +152,7 @@ fn groups_that_repeat_nothing_are_told() {
         ("/a(/.*)*", false),
         (r"\d+[\w-.]*", false),
     ] {
-        assert_eq!(JavaRegex::new(expression, Charset::Bytes).unwrap().repeats_nothing(), expected, "{expression}");
+        assert_eq!(JavaRegex::new(expression, Charset::Bytes).unwrap().repeats_empty_match(), expected, "{expression}");
     }
 }
 
@@ -160,11 +160,11 @@ proptest::proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_expression_is_too_much(expression in r"(\\[dQEpkxucb<1G0]|[ab\[\](){}*+?|^$.&~:<>=!,1 -]){0,12}", text in "[ab1.-]{0,6}") {
+    fn any_expression_compiles_or_is_an_error(expression in r"(\\[dQEpkxucb<1G0]|[ab\[\](){}*+?|^$.&~:<>=!,1 -]){0,12}", text in "[ab1.-]{0,6}") {
         for charset in [Charset::Bytes, Charset::Unicode] {
             if let Ok(regex) = JavaRegex::full_match(&expression, charset) {
                 let _ = regex.is_match(&text);
-                let _ = regex.repeats_nothing();
+                let _ = regex.repeats_empty_match();
             }
             prop_assert!(JavaRegex::full_match(&quote(&text), charset).is_ok_and(|regex| regex.is_match(&text) == Ok(true)));
         }

@@ -1,50 +1,53 @@
-//! From Java's dialect to that of the Rust engines, as far as the two differ.
+//! Translation from Java's syntax to that of the Rust engines, where the two differ.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::escape::{Escaped, escape, push_escaped};
-use super::{Charset, RegexError, class};
+use crate::charset::Charset;
+use crate::class::ClassTranslator;
+use crate::error::RegexError;
+use crate::escape::{Escaped, escape, push_escaped};
 
-/// What an expression is put into.
+/// The engine and the texts to translate for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) charset: Charset,
-    /// Whether for the backtracking engine.
+    /// True for the backtracking engine.
     pub(super) backtracks: bool,
 }
 
-/// An expression in the engines' dialect.
+/// An expression in the engines' syntax.
 #[derive(Debug)]
 pub(super) struct Translated {
     pub(super) pattern: String,
-    /// Whether it holds what the linear engine cannot do.
+    /// True if the linear engine does not support the expression.
     pub(super) needs_backtracking: bool,
-    /// How many groups it has.
+    /// Number of groups, without group 0.
     pub(super) groups: usize,
 }
 
-pub(super) struct Translator<'e> {
-    pub(super) chars: Peekable<Chars<'e>>,
-    pub(super) target: Target,
-    pub(super) out: String,
+struct Translator<'e> {
+    chars: Peekable<Chars<'e>>,
+    target: Target,
+    out: String,
     needs_backtracking: bool,
-    /// Whether a flag was seen by which blanks and comments count for nothing, `(?x)`.
-    pub(super) has_comments: bool,
-    /// Groups that have been opened.
+    /// True after the flag `(?x)`: white space and comments are ignored.
+    has_comments: bool,
+    /// Number of groups opened so far.
     groups: usize,
-    /// Where in `out` the groups begin that are still open.
+    /// Start in `out` of each group that is still open.
     open: Vec<usize>,
 }
 
-/// How far a quantifier has been read.
+/// The quantifier directly before the current character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quantifier {
     None,
-    /// A `?` makes it reluctant, a `+` possessive.
+    /// A `?` would make it reluctant, a `+` possessive.
     Open,
-    /// The same behind `{2}`, of which the engine knows no possessive form.
+    /// The same after `{2}`, which has no possessive form in the engine.
     OpenCounts,
+    /// Complete, with its modifier.
     Closed,
 }
 
@@ -61,62 +64,67 @@ pub(super) fn translate(expression: &str, target: Target) -> Result<Translated, 
 impl Translator<'_> {
     fn run(&mut self) -> Result<(), RegexError> {
         let mut quantifier = Quantifier::None;
-        // Where in `out` begins what a quantifier repeats.
+        // Start in `out` of the atom that a quantifier repeats.
         let mut atom = 0;
         while let Some(char) = self.chars.next() {
-            let mut next = Quantifier::None;
             let start = self.out.len();
-            match (char, quantifier) {
-                ('?', Quantifier::Open | Quantifier::OpenCounts) => {
-                    self.out.push('?');
-                    next = Quantifier::Closed;
-                }
-                ('+', Quantifier::Open) => {
-                    self.needs_backtracking = true;
-                    self.out.push('+');
-                    next = Quantifier::Closed;
-                }
-                ('+', Quantifier::OpenCounts) => {
-                    self.needs_backtracking = true;
-                    self.out.insert_str(atom, "(?>");
-                    self.out.push(')');
-                    next = Quantifier::Closed;
-                }
-                // Java calls it dangling; here it would repeat the repetition.
-                ('*' | '+' | '?' | '{', Quantifier::Open | Quantifier::OpenCounts | Quantifier::Closed) => {
-                    return Err(RegexError::Invalid(format!(
-                        "`{char}` stands behind a quantifier and repeats nothing"
-                    )));
-                }
-                ('*' | '+' | '?', Quantifier::None) => {
-                    self.out.push(char);
-                    next = Quantifier::Open;
-                }
-                ('{', Quantifier::None) => {
-                    self.counts()?;
-                    next = Quantifier::OpenCounts;
-                }
-                ('\\', _) => self.escape()?,
-                ('[', _) => class::class(self, 0)?,
-                ('(', _) => {
+            if matches!(char, '*' | '+' | '?' | '{') {
+                quantifier = self.quantifier(char, quantifier, atom)?;
+                continue;
+            }
+            quantifier = Quantifier::None;
+            match char {
+                '\\' => self.escape()?,
+                '[' => self.class()?,
+                '(' => {
                     self.open.push(start);
                     self.group()?;
                 }
                 _ => self.out.push(char),
             }
-            if next == Quantifier::None {
-                atom = if char == ')' { self.open.pop().unwrap_or(start) } else { start };
-            }
-            quantifier = next;
+            atom = if char == ')' { self.open.pop().unwrap_or(start) } else { start };
         }
         Ok(())
     }
 
-    /// `{2}`, `{2,}` or `{2,3}`, without its opening brace.
+    /// Translates the quantifier `char`, or the modifier of the quantifier `previous`. `atom` is the start in `out` of
+    /// the repeated atom.
+    fn quantifier(&mut self, char: char, previous: Quantifier, atom: usize) -> Result<Quantifier, RegexError> {
+        match (char, previous) {
+            ('{', Quantifier::None) => {
+                self.counts()?;
+                return Ok(Quantifier::OpenCounts);
+            }
+            (_, Quantifier::None) => {
+                self.out.push(char);
+                return Ok(Quantifier::Open);
+            }
+            ('?', Quantifier::Open | Quantifier::OpenCounts) => self.out.push('?'),
+            ('+', Quantifier::Open) => {
+                self.needs_backtracking = true;
+                self.out.push('+');
+            }
+            ('+', Quantifier::OpenCounts) => {
+                self.needs_backtracking = true;
+                self.out.insert_str(atom, "(?>");
+                self.out.push(')');
+            }
+            // A dangling quantifier in Java; the engines would repeat the repetition.
+            _ => return Err(RegexError::Invalid(format!("`{char}` follows a quantifier: remove one of them"))),
+        }
+        Ok(Quantifier::Closed)
+    }
+
+    fn class(&mut self) -> Result<(), RegexError> {
+        let (charset, has_comments) = (self.target.charset, self.has_comments);
+        ClassTranslator { chars: &mut self.chars, charset, has_comments, out: &mut self.out }.run(0)
+    }
+
+    /// Translates `{2}`, `{2,}` or `{2,3}` after its opening brace.
     fn counts(&mut self) -> Result<(), RegexError> {
         self.out.push('{');
         if !self.chars.peek().is_some_and(char::is_ascii_digit) {
-            return Err(RegexError::Invalid("`{` must be followed by a number, write `\\{` for a brace".to_owned()));
+            return Err(RegexError::Invalid("`{` must be followed by a number: write `\\{` for a brace".to_owned()));
         }
         for char in self.chars.by_ref() {
             self.out.push(char);
@@ -126,10 +134,10 @@ impl Translator<'_> {
                 _ => break,
             }
         }
-        Err(RegexError::Invalid("`{` needs `}` behind its numbers".to_owned()))
+        Err(RegexError::Invalid("`{` is not closed: add `}` after its numbers".to_owned()))
     }
 
-    /// What follows a `\` outside of a class.
+    /// Translates the text after a `\` outside of a class.
     fn escape(&mut self) -> Result<(), RegexError> {
         if let Some(first @ '1'..='9') = self.chars.peek().copied() {
             return self.back_reference(first);
@@ -140,7 +148,7 @@ impl Translator<'_> {
                 self.needs_backtracking = true;
                 self.out.push_str("\\k");
             }
-            // ASCII in both modes; the backtracking engine has one mode for the whole expression.
+            // ASCII in both charsets. The backtracking engine has one mode for the whole expression.
             Some('b') => {
                 self.chars.next();
                 let unicode = self.target.charset == Charset::Unicode && !self.target.backtracks;
@@ -160,8 +168,8 @@ impl Translator<'_> {
             }
             _ => match escape(&mut self.chars, self.target.charset)? {
                 Escaped::Char(char) => push_escaped(char, &mut self.out),
-                Escaped::Set(set) => self.out.push_str(&format!("[{set}]")),
-                Escaped::Not(set) => self.out.push_str(&format!("[^{set}]")),
+                Escaped::Class(class) => self.out.push_str(&format!("[{class}]")),
+                Escaped::NegatedClass(class) => self.out.push_str(&format!("[^{class}]")),
                 Escaped::Verbatim(text) => self.out.push_str(&text),
                 Escaped::Quoted(text) => text.chars().for_each(|char| push_escaped(char, &mut self.out)),
             },
@@ -169,7 +177,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// `\1`: further digits belong to it as long as there are as many groups before it.
+    /// Translates `\1`. Further digits belong to the number as long as that many groups precede it.
     fn back_reference(&mut self, first: char) -> Result<(), RegexError> {
         self.chars.next();
         let digit = |char: char| char.to_digit(10).map(|digit| digit as usize);
@@ -183,15 +191,15 @@ impl Translator<'_> {
             self.chars.next();
         }
         if group > self.groups {
-            return Err(RegexError::Invalid(format!("`\\{group}` stands before its group, or there is none")));
+            return Err(RegexError::Invalid(format!("`\\{group}` refers to a group that is not defined before it")));
         }
         self.needs_backtracking = true;
-        // In a group of its own, so that a digit behind it does not become part of it.
+        // Grouped, so that a digit after it does not become part of the number.
         self.out.push_str(&format!("(?:\\{group})"));
         Ok(())
     }
 
-    /// What follows a `(`.
+    /// Translates the text after a `(`.
     fn group(&mut self) -> Result<(), RegexError> {
         if self.chars.next_if_eq(&'?').is_none() {
             self.groups += 1;
@@ -219,9 +227,9 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// `(?:`, `(?i)` or `(?i-s:`, without `(?`.
+    /// Translates `(?:`, `(?i)` or `(?i-s:` after the `(?`.
     fn flags(&mut self) -> Result<(), RegexError> {
-        let (mut flags, mut kept) = (String::new(), String::new());
+        let (mut flags, mut supported) = (String::new(), String::new());
         loop {
             let Some(char) = self.chars.next() else {
                 return Err(RegexError::Invalid(format!("`(?{flags}` is not closed")));
@@ -229,22 +237,22 @@ impl Translator<'_> {
             flags.push(char);
             match char {
                 ':' | ')' => break,
-                'i' | 'm' | 's' | 'x' | '-' => kept.push(char),
-                // Line terminators other than `\n` are none here either way; letters are folded as the text is.
+                'i' | 'm' | 's' | 'x' | '-' => supported.push(char),
+                // Without effect: `\n` is the only line terminator, and the charset decides how letters are folded.
                 'd' | 'u' => {}
                 'U' => return Err(RegexError::Unsupported(format!("(?{flags})"))),
-                _ => return Err(RegexError::Invalid(format!("`(?{flags}` begins no group"))),
+                _ => return Err(RegexError::Invalid(format!("`(?{flags}` is not a valid group"))),
             }
         }
-        let kept = kept.strip_suffix('-').unwrap_or(&kept);
-        self.has_comments |= kept.split('-').next().is_some_and(|set| set.contains('x'));
-        match (flags.ends_with(':'), kept.is_empty()) {
-            (true, _) => self.out.push_str(&format!("(?{kept}:")),
+        let supported = supported.strip_suffix('-').unwrap_or(&supported);
+        self.has_comments |= supported.split('-').next().is_some_and(|set| set.contains('x'));
+        match (flags.ends_with(':'), supported.is_empty()) {
+            (true, _) => self.out.push_str(&format!("(?{supported}:")),
             (false, is_empty) => {
-                // It has read its own `)`.
+                // The `)` has been read already.
                 self.open.pop();
                 if !is_empty {
-                    self.out.push_str(&format!("(?{kept})"));
+                    self.out.push_str(&format!("(?{supported})"));
                 }
             }
         }

@@ -2,23 +2,26 @@
 
 use std::fmt;
 
-use super::pattern_error::PatternError;
-use super::request::Variables;
-use super::segment::{Dialect, Part, Segment, Text, Token, cut, parse, walk};
+use crate::pattern_error::PatternError;
+use crate::request::Variables;
+use crate::segment::{
+    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, match_segments, parse, split_segment,
+};
 
-const DIALECT: Dialect = Dialect { separator: '.', is_path: false };
+const SEPARATOR: char = PatternKind::Host.separator();
 
-/// A pattern for the text of `Host`, label by label, **case-sensitive, the port included**, as in Spring.
+/// A pattern for the value of `Host`. It matches label by label, **is case-sensitive and includes the port**, as in
+/// Spring.
 ///
-/// `?` is one character and `*` any number of them within a label, `**` is any number of labels, `{name}` and
-/// `{name:regex}` keep what they match. So `**.foo.org` matches `www.foo.org` and `foo.org` but not `www.foo.org:8080`,
-/// which `**.foo.org:*` matches. Unlike Spring's, an expression in braces may hold dots; it still sees one label.
+/// `?` is one character and `*` any number of them within a label. `**` is any number of labels. `{name}` and
+/// `{name:regex}` capture one label. So `**.foo.org` matches `www.foo.org` and `foo.org`, and `**.foo.org:*` matches
+/// `www.foo.org:8080`. Unlike in Spring, an expression in braces may contain dots; it is still matched with one label.
 #[derive(Clone, Debug)]
 pub struct HostPattern {
     text: Box<str>,
-    parts: Box<[Part]>,
+    parts: Box<[PatternPart]>,
     starts_with_dot: bool,
-    /// None after a last `**`, which takes a dot at the end too.
+    /// `None` if the pattern ends in `**`, which also matches a final dot.
     ends_with_dot: Option<bool>,
 }
 
@@ -34,66 +37,66 @@ impl HostPattern {
             return Err(PatternError::Empty);
         }
         let starts_with_dot = pattern.starts_with('.');
-        let mut parts = parse(pattern, usize::from(starts_with_dot), DIALECT)?;
-        let ends_with_dot = matches!(parts.last(), Some(Part::One(Segment::Empty)));
+        let mut parts = parse(pattern, usize::from(starts_with_dot), PatternKind::Host)?;
+        let ends_with_dot = matches!(parts.last(), Some(PatternPart::Segment(SegmentPattern::Empty)));
         if ends_with_dot {
             parts.pop();
         }
-        let takes_all = matches!(parts.last(), Some(Part::Any(_))) && !ends_with_dot;
+        let ends_with_any = matches!(parts.last(), Some(PatternPart::AnySegments(_))) && !ends_with_dot;
         Ok(Self {
             text: pattern.into(),
             parts: parts.into(),
             starts_with_dot,
-            ends_with_dot: (!takes_all).then_some(ends_with_dot),
+            ends_with_dot: (!ends_with_any).then_some(ends_with_dot),
         })
     }
 
-    /// Whether `host` matches. Allocates nothing.
+    /// Returns true if `host` matches. Does not allocate.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
-        self.labels(host).is_some_and(|labels| walk(&self.parts, labels, '.', label_matches, |_, _| {}))
+        self.labels(host).is_some_and(|labels| match_segments(&self.parts, labels, SEPARATOR, label_matches, |_, _| {}))
     }
 
-    /// Adds the variables of a `host` that matches to `out`, and nothing for one that does not.
-    pub fn captures(&self, host: &str, out: &mut Variables) {
+    /// Adds the variables of `host` to `out` if it matches.
+    pub fn capture(&self, host: &str, out: &mut Variables) {
         let Some(labels) = self.labels(host) else { return };
         let mut starts = vec![None; self.parts.len() + 1];
-        let record = |part: usize, left| starts.get_mut(part).map_or((), |start| *start = left);
-        if walk(&self.parts, labels, '.', label_matches, record) {
+        let record = |part: usize, remaining| starts.get_mut(part).map_or((), |start| *start = remaining);
+        if match_segments(&self.parts, labels, SEPARATOR, label_matches, record) {
             for (part, start) in self.parts.iter().zip(&starts) {
-                if let (Part::One(label), Some(text)) = (part, start) {
-                    label.capture(Text::of_host(cut(text, '.').0), out);
+                if let (PatternPart::Segment(label), Some(text)) = (part, start) {
+                    label.capture(SegmentText::of_host(split_segment(text, SEPARATOR).0), out);
                 }
             }
         }
     }
 
-    /// What every host that matches ends in, as far as it is whole labels; `max_labels` of them at most. The port is left
-    /// out, as [`endings`] leaves it out. None where nothing is known of the last label.
-    pub(super) fn literal_ending(&self, max_labels: usize) -> Option<String> {
+    /// Returns the suffix that all matching hosts share: at most `max_labels` whole labels, without the port, as in
+    /// [`suffixes`]. `None` if the pattern does not fix the last label.
+    pub(super) fn literal_suffix(&self, max_labels: usize) -> Option<String> {
         let mut parts = self.parts.iter().rev();
-        let mut ending = match parts.next() {
-            Some(Part::One(Segment::Literal(label))) => before_colon(label).to_owned(),
-            // `org:*`: the text before the colon is that of the host.
-            Some(Part::One(Segment::Glob(tokens))) => match tokens.first() {
-                Some(Token::Literal(start)) if start.contains(':') => before_colon(start).to_owned(),
+        let mut suffix = match parts.next() {
+            Some(PatternPart::Segment(SegmentPattern::Literal(label))) => before_colon(label).to_owned(),
+            // `org:*`: the text before the colon is a whole label.
+            Some(PatternPart::Segment(SegmentPattern::Glob(tokens))) => match tokens.first() {
+                Some(GlobToken::Literal(start)) if start.contains(':') => before_colon(start).to_owned(),
                 _ => return None,
             },
             _ => return None,
         };
         for part in parts.take(max_labels.saturating_sub(1)) {
-            let Part::One(Segment::Literal(label)) = part else { break };
-            ending = format!("{label}.{ending}");
+            let PatternPart::Segment(SegmentPattern::Literal(label)) = part else { break };
+            suffix = format!("{label}.{suffix}");
         }
-        Some(ending)
+        Some(suffix)
     }
 
-    /// The names of its variables.
+    /// Returns the names of the variables.
     pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(Part::variables).map(|name| &**name)
+        self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
     }
 
-    /// The labels of a host whose outer dots agree with the pattern's.
+    /// Removes the outer dots of `host`. Returns `None` if they differ from the pattern's, `Some(None)` without labels.
     fn labels<'h>(&self, host: &'h str) -> Option<Option<&'h str>> {
         if host.starts_with('.') != self.starts_with_dot {
             return None;
@@ -113,22 +116,23 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// The host of `host[:port]`; an IPv6 address keeps its brackets.
+/// Returns the host of `host[:port]`; an IPv6 address keeps its brackets.
 pub(super) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !in_brackets(name) => name,
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_inside_brackets(name) => name,
         _ => host,
     }
 }
 
-/// Whether `name` ends within the brackets of an IPv6 address.
-fn in_brackets(name: &str) -> bool {
+/// Returns true if `name` ends inside the brackets of an IPv6 address.
+fn is_inside_brackets(name: &str) -> bool {
     name.starts_with('[') && !name.ends_with(']')
 }
 
-/// The endings of `host` by whole labels, shortest first, without outer dots and without what follows a colon in the
-/// last label: every pattern that matches `host` has its [`HostPattern::literal_ending`] among them, if it has one.
-pub(super) fn endings(host: &str) -> impl Iterator<Item = &str> {
+/// Returns the suffixes of `host` in whole labels, shortest first. Outer dots and a port are removed.
+///
+/// If a pattern matches `host` and has a [`HostPattern::literal_suffix`], that suffix is among them.
+pub(super) fn suffixes(host: &str) -> impl Iterator<Item = &str> {
     let host = host.strip_prefix('.').unwrap_or(host);
     let host = host.strip_suffix('.').unwrap_or(host);
     let last = host.rfind('.').map_or(0, |dot| dot + 1);
@@ -140,15 +144,15 @@ fn before_colon(label: &str) -> &str {
     label.split(':').next().unwrap_or(label)
 }
 
-fn label_matches(label: &Segment, text: &str, is_last: bool) -> bool {
-    label.matches(Text::of_host(text), is_last)
+fn label_matches(label: &SegmentPattern, text: &str, is_last: bool) -> bool {
+    label.matches(SegmentText::of_host(text), is_last)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::{HostPattern, endings, without_port};
+    use super::{HostPattern, suffixes, without_port};
     use crate::PatternError;
 
     fn matches(pattern: &str, host: &str) -> bool {
@@ -200,17 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn variables_hold_their_labels() {
+    fn variables_capture_their_labels() {
         let mut variables = Vec::new();
         HostPattern::parse("**.{tenant}.{kind:a|b}-x.org:{port}")
             .unwrap()
-            .captures("www.eu.acme.a-x.org:8080", &mut variables);
+            .capture("www.eu.acme.a-x.org:8080", &mut variables);
         let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(pairs, [("tenant", "acme"), ("kind", "a"), ("port", "8080")]);
     }
 
     #[test]
-    fn a_port_is_left_out_of_names_and_addresses() {
+    fn the_port_is_removed_from_names_and_addresses() {
         for (host, expected) in [
             ("a.org:80", "a.org"),
             ("a.org", "a.org"),
@@ -225,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_told_by_whole_labels() {
-        let ending = |pattern: &str| HostPattern::parse(pattern).unwrap().literal_ending(3);
+    fn suffixes_consist_of_whole_labels() {
+        let suffix = |pattern: &str| HostPattern::parse(pattern).unwrap().literal_suffix(3);
         for (pattern, expected) in [
             ("**.foo.org", Some("foo.org")),
             ("**.foo.org:*", Some("foo.org")),
@@ -239,15 +243,15 @@ mod tests {
             ("foo.org*", None),
             ("foo.{tld}", None),
         ] {
-            assert_eq!(ending(pattern).as_deref(), expected, "{pattern}");
+            assert_eq!(suffix(pattern).as_deref(), expected, "{pattern}");
         }
-        assert_eq!(endings("a.b.org:80").collect::<Vec<_>>(), ["org", "b.org", "a.b.org"]);
-        assert_eq!(endings(".org.").collect::<Vec<_>>(), ["org"]);
-        assert_eq!(endings("").collect::<Vec<_>>(), [""]);
+        assert_eq!(suffixes("a.b.org:80").collect::<Vec<_>>(), ["org", "b.org", "a.b.org"]);
+        assert_eq!(suffixes(".org.").collect::<Vec<_>>(), ["org"]);
+        assert_eq!(suffixes("").collect::<Vec<_>>(), [""]);
     }
 
     #[test]
-    fn a_broken_pattern_is_refused() {
+    fn an_invalid_pattern_is_an_error() {
         assert_eq!(HostPattern::parse("").unwrap_err(), PatternError::Empty);
         assert_eq!(HostPattern::parse("{a.org").unwrap_err(), PatternError::NotClosed { at: 1 });
         assert_eq!(HostPattern::parse("{a}.{a}").unwrap_err(), PatternError::NameTwice { at: 6, name: "a".into() });

@@ -1,11 +1,11 @@
-//! Which route takes a request: Spring Cloud Gateway's predicates, in order, first match first served.
+//! Routing: Spring Cloud Gateway's predicates, and the table that finds the first matching route.
 //!
-//! All of this is pure. [`normalize`] puts the request's path into the one form that everything else sees;
-//! [`Predicate`] is one condition; [`RouteTable`] finds the first route whose conditions all hold, looking only at
-//! those whose paths start, and whose hosts end, as the request's do.
+//! This crate does no I/O. [`normalize`] puts a request path into the one normalized form that routing, limiting and
+//! forwarding see. A [`Predicate`] is one condition on a request. [`RouteTable`] finds the first route that
+//! matches; an index over path prefixes and host suffixes keeps the number of tested routes small.
 
 mod host;
-mod normal;
+mod normalize;
 mod path;
 mod pattern_error;
 mod predicate;
@@ -14,9 +14,11 @@ mod segment;
 mod table;
 
 pub use self::host::HostPattern;
-pub use self::normal::{PathProblem, normalize};
+pub use self::normalize::{PathError, normalize};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
-pub use self::predicate::{AllOf, ApiVersions, Predicate, PredicateError, Version, VersionSource};
+pub use self::predicate::error::PredicateError;
+pub use self::predicate::version::{ApiVersions, Version, VersionSource};
+pub use self::predicate::{AllOf, Predicate};
 pub use self::request::{RequestView, Variables};
-pub use self::table::{Found, Refusal, RouteTable, Tried};
+pub use self::table::{Evaluation, Mismatch, RouteEntry, RouteTable};

@@ -1,51 +1,54 @@
-//! What can be wrong with a path or host pattern.
+//! Errors in path and host patterns.
 
 use thiserror::Error;
 use tollgate_java_regex::RegexError;
 
-/// A path or host pattern that cannot be used. `at` counts the characters of the pattern from 1.
+/// An invalid path or host pattern. `at` is a character position in the pattern, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// There is no text.
+    /// The pattern has no text.
     #[error("the pattern is empty: write `**` to match everything")]
     Empty,
     /// `{` without `}`.
-    #[error("`{{` at character {at} is never closed: add `}}`")]
+    #[error("`{{` at character {at} is not closed: add `}}`")]
     NotClosed {
-        /// Where the brace stands.
+        /// Position of the brace.
         at: usize,
     },
     /// `}` without `{`.
-    #[error("`}}` at character {at} closes nothing: remove it or add `{{` before it")]
+    #[error("unmatched `}}` at character {at}: remove it or add `{{` before it")]
     NotOpened {
-        /// Where the brace stands.
+        /// Position of the brace.
         at: usize,
     },
-    /// `{a}{b}`: nothing says where the first ends.
-    #[error("the variable at character {at} follows another at once: put text between them")]
+    /// `{a}{b}`: the pattern does not say where the first variable ends.
+    #[error("the variable at character {at} directly follows another variable: put text between them")]
     Adjacent {
-        /// Where the second variable starts.
+        /// Position of the second variable.
         at: usize,
     },
     /// `{*name}` beside other text.
     #[error("`*` at character {at}: `{{*name}}` must be a whole path segment: put it between slashes")]
     RestNotAlone {
-        /// Where the `*` stands.
+        /// Position of the `*`.
         at: usize,
     },
-    /// A variable without a name, or with one that is no identifier.
-    #[error("`{name}` at character {at} is no variable name: use letters, digits, `_`, `$` and `-`, a letter first")]
+    /// A variable name that is missing or not an identifier.
+    #[error(
+        "`{name}` at character {at} is not a valid variable name: start with a letter, then use letters, digits, `_`, \
+         `$` and `-`"
+    )]
     Name {
-        /// Where the name starts.
+        /// Position of the name.
         at: usize,
         /// The name.
         name: String,
     },
-    /// Two variables of one name.
-    #[error("variable `{name}` at character {at} occurs twice: give one of them another name")]
+    /// Two variables with the same name.
+    #[error("variable `{name}` at character {at} is defined twice: rename one of them")]
     NameTwice {
-        /// Where the second one starts.
+        /// Position of the second variable.
         at: usize,
         /// The name.
         name: String,
@@ -53,21 +56,21 @@ pub enum PatternError {
     /// `{name:}`.
     #[error("the regular expression at character {at} is empty: write it, or remove the `:`")]
     NoRegex {
-        /// Where it should start.
+        /// Position after the `:`.
         at: usize,
     },
     /// A regular expression that does not compile.
-    #[error("the regular expression at character {at} cannot be used")]
+    #[error("invalid regular expression at character {at}")]
     Regex {
-        /// Where it starts.
+        /// Position of the expression.
         at: usize,
-        /// Why not.
+        /// The reason.
         source: RegexError,
     },
-    /// A segment that no path in normal form has: an empty one in the middle, `.` or `..`.
-    #[error("the segment at character {at} is empty, `.` or `..`, which no request path holds: remove it")]
+    /// A segment that no normalized path contains: an empty one in the middle, `.` or `..`.
+    #[error("the segment at character {at} is empty, `.` or `..`: normalized paths contain none, remove it")]
     Unreachable {
-        /// Where the segment starts.
+        /// Position of the segment.
         at: usize,
     },
 }

@@ -1,43 +1,54 @@
-//! What predicates see of a request.
+//! The parts of a request that predicates read.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::HOST;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
+use jiff::Timestamp;
 
-/// The request as routing sees it: the client's, before any filter has changed it.
+/// A request as routing sees it: as the client sent it, before any filter has changed it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
     /// The method, case-sensitive.
-    pub method: &'a Method,
-    /// The path in normal form (see [`normalize`](super::normalize)), without the query.
-    pub path: &'a str,
-    /// What follows the `?`, still encoded; none when there is no `?`.
-    pub query: Option<&'a str>,
+    pub(crate) method: &'a Method,
+    /// The normalized path (see [`normalize`](crate::normalize)), without the query.
+    pub(crate) path: &'a str,
+    /// The text after the `?`, still encoded; `None` without a `?`.
+    pub(crate) query: Option<&'a str>,
     /// The header fields.
-    pub headers: &'a HeaderMap,
-    /// The address of the TCP peer.
-    pub peer: IpAddr,
-    /// Tells the milliseconds since 1970; asked by predicates about time alone.
-    pub now_ms: fn() -> i64,
-    /// A random number, the request's own: what `Weight` draws routes by.
-    pub chance: u64,
+    pub(crate) headers: &'a HeaderMap,
+    /// The client's address.
+    pub(crate) remote_addr: IpAddr,
+    /// Returns milliseconds since 1970. Only predicates about time call it.
+    pub(crate) now_ms: fn() -> i64,
+    /// The request's random number; `Weight` selects routes by it.
+    pub(crate) random: u64,
 }
 
 impl<'a> RequestView<'a> {
-    /// The text of the `Host` field, port included. Screening has put an `:authority` there.
+    /// Creates the view of a request. The path must be normalized, and the `Host` field must hold the authority.
+    ///
+    /// `remote_addr` is the TCP peer, or the client address that trusted proxies report. `random` is a number that is
+    /// drawn once for the request: `Weight` predicates select a route by it.
+    #[must_use]
+    pub fn new(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap, remote_addr: IpAddr, random: u64) -> Self {
+        let now_ms = || Timestamp::now().as_millisecond();
+        Self { method, path: uri.path(), query: uri.query(), headers, remote_addr, now_ms, random }
+    }
+
+    /// Returns the text of the `Host` field, port included. HTTP/2's `:authority` must have been copied there.
     #[must_use]
     pub fn host(&self) -> Option<&'a str> {
         self.headers.get(HOST)?.to_str().ok()
     }
 }
 
-/// The values of a route's variables, percent-encoded as in the path, in the order of the patterns; each name occurs once.
+/// The values of a route's variables, percent-encoded as in the path, in the order of the patterns. Names are unique.
 pub type Variables = Vec<(Arc<str>, String)>;
 
-/// Gives `name` a value; a later one replaces an earlier one, as Spring Cloud Gateway merges predicates' variables.
-pub(super) fn set_variable(variables: &mut Variables, name: &Arc<str>, value: String) {
+/// Sets `name` to `value`. A later value replaces an earlier one, as in Spring Cloud Gateway.
+pub(crate) fn set_variable(variables: &mut Variables, name: &Arc<str>, value: String) {
     match variables.iter_mut().find(|(known, _)| known == name) {
         Some((_, known)) => *known = value,
         None => variables.push((Arc::clone(name), value)),

@@ -1,4 +1,4 @@
-//! One breaker, shared by everybody who calls under its name.
+//! A circuit breaker that several stacks share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,100 +7,107 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::machine::{Machine, Rules, State};
+use super::state_machine::{Rules, State, StateMachine};
 use super::window::Outcome;
 
-/// A circuit breaker. While it is closed, letting a call through is one load; its outcome is noted under a short lock.
+/// A circuit breaker. While it is closed, admitting a call is one atomic load; its outcome is recorded under a short lock.
 #[derive(Debug)]
 pub struct Breaker {
     name: Arc<str>,
     rules: Rules,
     origin: Instant,
-    /// The number of the present state while that is closed, [`NOT_CLOSED`] otherwise.
-    closed: AtomicU64,
-    machine: Mutex<Machine>,
+    /// The epoch of the state machine while it is closed, [`NOT_CLOSED`] otherwise.
+    closed_epoch: AtomicU64,
+    machine: Mutex<StateMachine>,
     calls: [AtomicU64; CallKind::ALL.len()],
 }
 
 const NOT_CLOSED: u64 = u64::MAX;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// It counted as a success.
     Successful,
     /// It counted as a failure.
     Failed,
-    /// It took longer than it should; counted besides as what it was.
+    /// It took longer than the threshold. It is counted as a success or failure as well.
     Slow,
-    /// It says nothing about the upstream: given up, answered by a filter, or of a kind to be ignored.
+    /// It says nothing about the upstream: it was cancelled, had a local response, or an ignored fault.
     Ignored,
-    /// It was not let through.
+    /// It was not permitted.
     NotPermitted,
 }
 
-/// A call that was let through. Dropped without a word it does not count.
+/// A permitted call. If dropped without [`ended`](Self::ended), the call is not counted.
 #[derive(Debug)]
 pub(super) struct Permit {
     breaker: Arc<Breaker>,
     epoch: u64,
     started: Instant,
-    is_told: bool,
+    has_ended: bool,
 }
 
-/// A call that was not let through.
+/// A call that was not permitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NotPermitted {
     pub(super) state: State,
-    /// How long none will be, where that is known.
+    /// Time until calls are permitted again; zero if unknown.
     pub(super) wait: Duration,
 }
 
 // === impl Breaker ===
 
 impl Breaker {
-    /// A closed one.
+    /// Creates a closed breaker.
     #[must_use]
     pub fn new(name: Arc<str>, rules: Rules) -> Self {
-        let machine = Mutex::new(Machine::new(rules.clone()));
-        Self { name, rules, origin: Instant::now(), closed: AtomicU64::new(0), machine, calls: Default::default() }
+        let machine = Mutex::new(StateMachine::new(rules.clone()));
+        Self {
+            name,
+            rules,
+            origin: Instant::now(),
+            closed_epoch: AtomicU64::new(0),
+            machine,
+            calls: Default::default(),
+        }
     }
 
-    /// What it is called.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// When it opens and closes.
+    /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Whether calls go through.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> State {
         self.with(|machine, now| machine.state(now))
     }
 
-    /// The share of failed calls in percent; `None` before it is judged by.
+    /// Returns the percentage of failed calls; `None` below the minimum number of calls.
     #[must_use]
     pub fn failure_rate(&self) -> Option<f64> {
-        self.with(Machine::failure_rate)
+        self.with(StateMachine::failure_rate)
     }
 
-    /// How many calls became `kind`.
+    /// Returns the number of calls with this outcome.
     #[must_use]
     pub fn calls(&self, kind: CallKind) -> u64 {
         self.calls[kind as usize].load(Relaxed)
     }
 
     pub(super) fn admit(self: &Arc<Self>) -> Result<Permit, NotPermitted> {
-        let permit = |epoch| Permit { breaker: Arc::clone(self), epoch, started: Instant::now(), is_told: false };
-        let closed = self.closed.load(Relaxed);
-        if closed != NOT_CLOSED {
-            return Ok(permit(closed));
+        let permit = |epoch| Permit { breaker: Arc::clone(self), epoch, started: Instant::now(), has_ended: false };
+        let epoch = self.closed_epoch.load(Relaxed);
+        if epoch != NOT_CLOSED {
+            return Ok(permit(epoch));
         }
         let (admitted, state) = self.with(|machine, now| (machine.admit(now), machine.state(now)));
         admitted.map(permit).map_err(|wait| {
@@ -109,24 +116,24 @@ impl Breaker {
         })
     }
 
-    /// Lets `act` work on the machine, and says in the log what has changed.
-    fn with<T>(&self, act: impl FnOnce(&mut Machine, Duration) -> T) -> T {
+    /// Runs `act` on the state machine and logs a change of state.
+    fn with<T>(&self, act: impl FnOnce(&mut StateMachine, Duration) -> T) -> T {
         let now = self.origin.elapsed();
         let (result, before, after) = {
             let mut machine = self.machine.lock();
             let epoch = machine.epoch();
             let result = act(&mut machine, now);
             let state = machine.state(now);
-            // Within the lock, so that an older state does not overwrite a newer one.
-            self.closed.store(if state == State::Closed { machine.epoch() } else { NOT_CLOSED }, Relaxed);
+            // Under the lock, so that an older state does not overwrite a newer one.
+            self.closed_epoch.store(if state == State::Closed { machine.epoch() } else { NOT_CLOSED }, Relaxed);
             (result, epoch, (machine.epoch(), state))
         };
         if before != after.0 {
             let name = &*self.name;
             match after.1 {
-                State::Open => tracing::warn!(name, "circuit breaker opens: calls are not let through"),
-                State::HalfOpen => tracing::info!(name, "circuit breaker is half open: a few calls are let through"),
-                State::Closed => tracing::info!(name, "circuit breaker closes"),
+                State::Open => tracing::warn!(name, "circuit breaker opened"),
+                State::HalfOpen => tracing::info!(name, "circuit breaker half-open"),
+                State::Closed => tracing::info!(name, "circuit breaker closed"),
             }
         }
         result
@@ -140,10 +147,10 @@ impl Breaker {
 // === impl CallKind ===
 
 impl CallKind {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 5] = [Self::Successful, Self::Failed, Self::Slow, Self::Ignored, Self::NotPermitted];
 
-    /// The word for it in metrics.
+    /// Returns the label value in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -159,9 +166,9 @@ impl CallKind {
 // === impl Permit ===
 
 impl Permit {
-    /// The call has ended.
+    /// Records the end of the call.
     pub(super) fn ended(mut self, failed: bool) {
-        self.is_told = true;
+        self.has_ended = true;
         let slow = self.started.elapsed() > self.breaker.rules.slow_after;
         let breaker = &self.breaker;
         breaker.count(if failed { CallKind::Failed } else { CallKind::Successful });
@@ -174,7 +181,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if !self.is_told {
+        if !self.has_ended {
             self.breaker.count(CallKind::Ignored);
             self.breaker.with(|machine, _| machine.release(self.epoch));
         }

@@ -1,6 +1,7 @@
-//! The way of one request past the breaker.
+//! The future of a request and its fallback.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,13 +16,13 @@ use tokio::time::{Sleep, sleep};
 use tower::Service;
 
 use super::breaker::Permit;
-use super::failure::{Failure, Judge};
+use super::policy::{Failure, Policy};
 use crate::fault::FallbackCause;
-use crate::replay::{Carried, Recording, ReplayBody, left_over};
+use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 
 pin_project! {
-    /// Resolves to the inner service's response, the fallback's, or what stands for them. Dropping it gives the call up,
-    /// which then counts neither as a success nor as a failure.
+    /// Resolves to the response of the inner service, of the fallback, or of the breaker itself. Dropping the future
+    /// cancels the call, which then counts neither as a success nor as a failure.
     pub struct ResponseFuture<S, B, R>
     where
         S: Service<Request<ReplayBody<B>>>,
@@ -37,85 +38,123 @@ pin_project! {
     where
         S: Service<Request<ReplayBody<B>>>,
     {
-        Answered { response: Option<Response<R>> },
+        Respond { response: Option<Response<R>> },
         Calling { #[pin] inner: S::Future, call: Option<Box<Call<S, B>>> },
-        Fallback { service: S, request: Option<Request<ReplayBody<B>>>, carried: Option<Carried> },
-        FallingBack { #[pin] inner: S::Future, carried: Option<Carried> },
+        Fallback { service: S, request: Option<Request<ReplayBody<B>>>, carried: Option<CarriedHeaders> },
+        CallingFallback { #[pin] inner: S::Future, carried: Option<CarriedHeaders> },
     }
 }
 
-/// A call that was let through.
+/// A permitted call.
 struct Call<S, B> {
     permit: Permit,
-    limit: Option<Pin<Box<Sleep>>>,
-    way: Way<S, B>,
+    time_limit: Option<Pin<Box<Sleep>>>,
+    recovery: Recovery<S, B>,
 }
 
-/// What is left of the request for when its call fails.
-pub(super) struct Way<S, B> {
-    judge: Arc<Judge>,
-    end: End<S, B>,
+/// The handling of a failed call.
+pub(super) struct Recovery<S, B> {
+    policy: Arc<Policy>,
+    action: Action<S, B>,
 }
 
-enum End<S, B> {
-    /// The answer says so.
-    Straight { method: Method, accept: HeaderMap },
-    /// The fallback is asked, if the body can be read again.
+enum Action<S, B> {
+    /// Respond to the client.
+    Respond { method: Method, accept: HeaderMap },
+    /// Call the fallback if the body can be replayed.
     Fallback { service: S, head: Box<Parts>, recording: Option<Recording<B>> },
 }
 
-// === impl Way ===
+// === impl Call ===
 
-impl<S, B> Way<S, B> {
-    pub(super) fn straight(method: Method, headers: &HeaderMap, judge: Arc<Judge>) -> Self {
+impl<S, B> Call<S, B> {
+    /// Evaluates `response`, which is `None` past the time limit. Returns the final response, or the next state after a
+    /// failure.
+    fn finish<R: From<Bytes>>(self, response: Option<Response<R>>) -> ControlFlow<Response<R>, State<S, B, R>>
+    where
+        S: Service<Request<ReplayBody<B>>>,
+    {
+        let Self { permit, recovery, .. } = self;
+        let Some(response) = response else {
+            let failure = recovery.policy.timed_out(permit);
+            return ControlFlow::Continue(recovery.after_failure(&failure, None));
+        };
+        match recovery.policy.evaluate(permit, &response) {
+            None => ControlFlow::Break(response),
+            Some(failure) => ControlFlow::Continue(recovery.after_failure(&failure, Some(response))),
+        }
+    }
+}
+
+/// Polls a call. Resolves to `None` past the time limit.
+fn poll_call<F, R, E>(
+    inner: Pin<&mut F>,
+    time_limit: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<R>, E>>
+where
+    F: Future<Output = Result<R, E>>,
+{
+    if let Poll::Ready(response) = inner.poll(cx) {
+        return Poll::Ready(response.map(Some));
+    }
+    let Some(time_limit) = time_limit else { return Poll::Pending };
+    ready!(time_limit.as_mut().poll(cx));
+    Poll::Ready(Ok(None))
+}
+
+// === impl Recovery ===
+
+impl<S, B> Recovery<S, B> {
+    pub(super) fn without_fallback(method: Method, headers: &HeaderMap, policy: Arc<Policy>) -> Self {
         let mut accept = HeaderMap::new();
         for value in headers.get_all(ACCEPT) {
             accept.append(ACCEPT, value.clone());
         }
-        Self { judge, end: End::Straight { method, accept } }
+        Self { policy, action: Action::Respond { method, accept } }
     }
 
-    pub(super) fn with_fallback(service: S, head: Parts, recording: Option<Recording<B>>, judge: Arc<Judge>) -> Self {
-        Self { judge, end: End::Fallback { service, head: Box::new(head), recording } }
+    pub(super) fn with_fallback(service: S, head: Parts, recording: Option<Recording<B>>, policy: Arc<Policy>) -> Self {
+        Self { policy, action: Action::Fallback { service, head: Box::new(head), recording } }
     }
 
-    /// The answer or the fallback, after a `failure` that came with `response`, unless it was that there is none.
-    fn after<R: From<Bytes>>(self, failure: &Failure, response: Option<Response<R>>) -> State<S, B, R>
+    /// Returns the next state after `failure`: a response or the fallback. `response` is `None` past the time limit.
+    fn after_failure<R: From<Bytes>>(self, failure: &Failure, response: Option<Response<R>>) -> State<S, B, R>
     where
         S: Service<Request<ReplayBody<B>>>,
     {
-        let (method, accept) = match self.end {
-            End::Straight { method, accept } => (method, accept),
-            End::Fallback { service, head, recording } => match recording.and_then(|recording| recording.replay()) {
+        let (method, accept) = match self.action {
+            Action::Respond { method, accept } => (method, accept),
+            Action::Fallback { service, head, recording } => match recording.and_then(|recording| recording.replay()) {
                 Some(body) => {
-                    let left = response.map(|mut response| left_over(&mut response));
-                    return falling_back(service, failure.cause(), Request::from_parts(*head, body), left);
+                    let added = response.map(|mut response| take_added_headers(&mut response));
+                    return fallback_state(service, failure.cause(), Request::from_parts(*head, body), added);
                 }
                 None => {
-                    tracing::debug!("no fallback for a request whose body is too large to be sent again");
+                    tracing::debug!("fallback skipped: request body is too large to be replayed");
                     (head.method, head.headers)
                 }
             },
         };
-        State::Answered {
+        State::Respond {
             response: Some(match response {
-                Some(response) => self.judge.resume(failure, response),
-                None => self.judge.answer(failure, &method, &accept),
+                Some(response) => self.policy.resume(failure, response),
+                None => self.policy.response(failure, &method, &accept),
             }),
         }
     }
 }
 
-fn falling_back<S, B, R>(
+fn fallback_state<S, B, R>(
     service: S,
     cause: FallbackCause,
     mut request: Request<ReplayBody<B>>,
-    left: Option<HeaderMap>,
+    added_headers: Option<HeaderMap>,
 ) -> State<S, B, R>
 where
     S: Service<Request<ReplayBody<B>>>,
 {
-    let carried = left.filter(|left| !left.is_empty()).map(Carried::new);
+    let carried = added_headers.filter(|headers| !headers.is_empty()).map(CarriedHeaders::new);
     if let Some(carried) = &carried {
         request.extensions_mut().insert(carried.clone());
     }
@@ -129,22 +168,22 @@ impl<S, B, R> ResponseFuture<S, B, R>
 where
     S: Service<Request<ReplayBody<B>>>,
 {
-    pub(super) fn answered(response: Response<R>) -> Self {
-        Self { state: State::Answered { response: Some(response) } }
+    pub(super) fn respond(response: Response<R>) -> Self {
+        Self { state: State::Respond { response: Some(response) } }
     }
 
-    pub(super) fn calling(inner: S::Future, permit: Permit, way: Way<S, B>) -> Self {
-        let limit = way.judge.settings().time_limit.map(|limit| Box::pin(sleep(limit)));
-        Self { state: State::Calling { inner, call: Some(Box::new(Call { permit, limit, way })) } }
+    pub(super) fn call(inner: S::Future, permit: Permit, recovery: Recovery<S, B>) -> Self {
+        let time_limit = recovery.policy.settings().time_limit.map(|limit| Box::pin(sleep(limit)));
+        Self { state: State::Calling { inner, call: Some(Box::new(Call { permit, time_limit, recovery })) } }
     }
 
-    pub(super) fn falling_back(
+    pub(super) fn call_fallback(
         service: S,
         cause: FallbackCause,
         request: Request<ReplayBody<B>>,
-        left: Option<HeaderMap>,
+        added_headers: Option<HeaderMap>,
     ) -> Self {
-        Self { state: falling_back(service, cause, request, left) }
+        Self { state: fallback_state(service, cause, request, added_headers) }
     }
 }
 
@@ -160,45 +199,30 @@ where
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
-                StateProj::Answered { response } => {
+                StateProj::Respond { response } => {
                     return match response.take() {
                         Some(response) => Poll::Ready(Ok(response)),
-                        None => Poll::Pending, // polled after it was done
+                        None => Poll::Pending, // polled after completion
                     };
                 }
                 StateProj::Calling { inner, call } => {
                     let Some(running) = call.as_mut() else { return Poll::Pending };
-                    let response = match inner.poll(cx) {
-                        Poll::Ready(response) => Some(response?),
-                        Poll::Pending => {
-                            let Some(limit) = running.limit.as_mut() else { return Poll::Pending };
-                            ready!(limit.as_mut().poll(cx));
-                            None
-                        }
-                    };
-                    let Some(Call { permit, way, .. }) = call.take().map(|call| *call) else {
-                        return Poll::Pending;
-                    };
-                    match response {
-                        Some(response) => match way.judge.judge(permit, &response) {
-                            None => return Poll::Ready(Ok(response)),
-                            Some(failure) => way.after(&failure, Some(response)),
-                        },
-                        None => {
-                            let failure = way.judge.too_late(permit);
-                            way.after(&failure, None)
-                        }
+                    let response = ready!(poll_call(inner, &mut running.time_limit, cx))?;
+                    let Some(call) = call.take() else { return Poll::Pending };
+                    match call.finish(response) {
+                        ControlFlow::Break(response) => return Poll::Ready(Ok(response)),
+                        ControlFlow::Continue(state) => state,
                     }
                 }
                 StateProj::Fallback { service, request, carried } => {
                     ready!(service.poll_ready(cx))?;
                     let Some(request) = request.take() else { return Poll::Pending };
-                    State::FallingBack { inner: service.call(request), carried: carried.take() }
+                    State::CallingFallback { inner: service.call(request), carried: carried.take() }
                 }
-                StateProj::FallingBack { inner, carried } => {
+                StateProj::CallingFallback { inner, carried } => {
                     let mut response = ready!(inner.poll(cx))?;
                     if let Some(carried) = carried.take() {
-                        carried.unload(&mut response);
+                        carried.prepend_to(&mut response);
                     }
                     return Poll::Ready(Ok(response));
                 }

@@ -1,23 +1,23 @@
-//! Asks an upstream that fails no more, for a while: Spring Cloud Gateway's `CircuitBreaker`.
+//! Stops calling a failing upstream for a cool-down period: Spring Cloud Gateway's `CircuitBreaker`.
 //!
-//! | What happened | The answer without a fallback | [`LocalReply`] reason |
+//! | Event | Response without a fallback | [`LocalReply`] reason |
 //! |---|---|---|
 //! | the breaker is open | 503, `Retry-After` | `circuit-open` |
-//! | no answer within [`Settings::time_limit`] | 504; the request is given up | `time-limit` |
-//! | a [`Fault`](crate::fault::Fault) of the upstream | the answer that stands for it, or an empty 200 ([`Settings::resume_without_error`]) | its own |
-//! | a status of [`Settings::failure_statuses`] | the upstream's, as it is | none |
-//! | anything else | as it is | |
+//! | no response within [`Settings::time_limit`] | 504; the request is cancelled | `time-limit` |
+//! | a [`Fault`](crate::fault::Fault) of the upstream | the response for the fault, or an empty 200 ([`Settings::resume_without_error`]) | its own |
+//! | a status of [`Settings::failure_statuses`] | the upstream's, unchanged | none |
+//! | other responses | unchanged | |
 //!
-//! With a fallback ([`CircuitBreakerLayer::layer_with_fallback`]) each of these goes to it instead, as the request was when it
-//! came here, with a [`FallbackCause`](crate::fault::FallbackCause) in its extensions. Of the dropped answer the headers that filters added stay
-//! ([`Received`](crate::replay::Received)). The body is remembered up to [`Settings::max_body_bytes`]; a request with a larger
-//! one that was already being sent has no fallback.
+//! With a fallback ([`CircuitBreakerLayer::layer_with_fallback`]) failed requests go to the fallback instead. It gets the
+//! request as it entered this layer, with a [`FallbackCause`](crate::fault::FallbackCause) in its extensions. Headers that
+//! filters added to the discarded response are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)). The body is
+//! recorded up to [`Settings::max_body_bytes`]; a request with a larger body has no fallback once it is being sent.
 //!
-//! What filters inside answered themselves, and requests that were given up, say nothing about the upstream and are not
-//! counted. The time is what it takes to the answer's head: bodies stream outside of it.
+//! Local responses of inner filters and cancelled requests say nothing about the upstream and are not counted. The measured
+//! time ends at the response's head; it does not include the body.
 //!
-//! When a breaker opens and closes is [`Rules`]' to say; its source is resilience4j. One [`Breaker`] may stand in any
-//! number of stacks. Costs a timer and a short lock a request; with a fallback a copy of the request's head.
+//! [`Rules`] define when a breaker opens and closes; their source is resilience4j. Several stacks may share one
+//! [`Breaker`]. Costs a timer and a short lock per request; with a fallback also a copy of the request's head.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,7 +42,7 @@
 //! let first = layer.layer(upstream).oneshot(Request::new(Full::default())).await?;
 //! assert_eq!(first.status(), StatusCode::BAD_GATEWAY);
 //! let second = layer.layer(upstream).oneshot(Request::new(Full::default())).await?;
-//! assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE); // nobody was asked
+//! assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE); // the upstream was not called
 //! # Ok(())
 //! # }
 //! ```
@@ -50,9 +50,9 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod breaker;
-mod failure;
 mod future;
-mod machine;
+mod policy;
+mod state_machine;
 mod window;
 
 use std::sync::Arc;
@@ -65,41 +65,41 @@ use http_body::Body;
 use tower::{Layer, Service};
 
 pub use self::breaker::{Breaker, CallKind};
-use self::failure::Judge;
+use self::future::Recovery;
 pub use self::future::ResponseFuture;
-use self::future::Way;
-pub use self::machine::{OpenWait, Rules, State};
+use self::policy::Policy;
+pub use self::state_machine::{OpenWait, Rules, State};
 pub use self::window::WindowSize;
 use crate::fault::FaultSet;
 use crate::replay::{ReplayBody, record};
 
-/// What counts as a failure, and what is answered then.
+/// Conditions of failures, and the responses to them.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Statuses that are failures (`statusCodes`).
+    /// Statuses that count as failures (`statusCodes`).
     pub failure_statuses: Vec<StatusCode>,
-    /// Time within which the answer's head must come (`timelimiter.timeoutDuration`); `None`: any.
+    /// Maximum time until the response's head (`timelimiter.timeoutDuration`); `None` is unlimited.
     pub time_limit: Option<Duration>,
-    /// Whether a fault of the upstream is answered with an empty 200, unless there is a fallback (`resumeWithoutError`).
+    /// Responds with an empty 200 to a fault of the upstream, unless there is a fallback (`resumeWithoutError`).
     pub resume_without_error: bool,
-    /// Faults that count as failures (`recordExceptions`); others are successes.
+    /// Faults that count as failures (`recordExceptions`); other faults count as successes.
     pub recorded: FaultSet,
-    /// Faults that do not count at all (`ignoreExceptions`).
+    /// Faults that are not counted (`ignoreExceptions`).
     pub ignored: FaultSet,
-    /// Bytes of a body that are remembered for the fallback.
+    /// Maximum size in bytes of a body recorded for the fallback.
     pub max_body_bytes: usize,
 }
 
-/// Puts a [`CircuitBreaker`] before a service.
+/// Wraps services in [`CircuitBreaker`].
 #[derive(Clone)]
 pub struct CircuitBreakerLayer {
-    judge: Arc<Judge>,
+    policy: Arc<Policy>,
 }
 
-/// Asks an upstream that fails no more, for a while. See the [module](self).
+/// Stops calling a failing upstream for a cool-down period. See the [module](self).
 #[derive(Clone)]
 pub struct CircuitBreaker<S> {
-    judge: Arc<Judge>,
+    policy: Arc<Policy>,
     inner: S,
     fallback: Option<S>,
 }
@@ -107,7 +107,7 @@ pub struct CircuitBreaker<S> {
 // === impl Settings ===
 
 impl Default for Settings {
-    /// Spring's: nothing but faults, and a second.
+    /// Returns Spring's defaults: only faults are failures, and the time limit is one second.
     fn default() -> Self {
         Self {
             failure_statuses: Vec::new(),
@@ -123,15 +123,15 @@ impl Default for Settings {
 // === impl CircuitBreakerLayer ===
 
 impl CircuitBreakerLayer {
-    /// Lets calls through as `breaker` says.
+    /// Creates a layer for `breaker`.
     #[must_use]
     pub fn new(breaker: Arc<Breaker>, settings: Settings) -> Self {
-        Self { judge: Arc::new(Judge::new(breaker, settings)) }
+        Self { policy: Arc::new(Policy::new(breaker, settings)) }
     }
 
-    /// A service that sends to `fallback` what `inner` fails to answer.
+    /// Wraps `inner`; requests that fail there go to `fallback`.
     pub fn layer_with_fallback<S>(&self, inner: S, fallback: S) -> CircuitBreaker<S> {
-        CircuitBreaker { judge: Arc::clone(&self.judge), inner, fallback: Some(fallback) }
+        CircuitBreaker { policy: Arc::clone(&self.policy), inner, fallback: Some(fallback) }
     }
 }
 
@@ -139,7 +139,7 @@ impl<S> Layer<S> for CircuitBreakerLayer {
     type Service = CircuitBreaker<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CircuitBreaker { judge: Arc::clone(&self.judge), inner, fallback: None }
+        CircuitBreaker { policy: Arc::clone(&self.policy), inner, fallback: None }
     }
 }
 
@@ -160,32 +160,35 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let permit = match self.judge.breaker().admit() {
+        let permit = match self.policy.breaker().admit() {
             Ok(permit) => permit,
-            Err(refused) => {
-                let failure = self.judge.not_permitted(refused);
+            Err(not_permitted) => {
+                let failure = self.policy.not_permitted(not_permitted);
                 return match &self.fallback {
                     Some(fallback) => {
                         let request = request.map(ReplayBody::direct);
-                        ResponseFuture::falling_back(fallback.clone(), failure.cause(), request, None)
+                        ResponseFuture::call_fallback(fallback.clone(), failure.cause(), request, None)
                     }
-                    None => ResponseFuture::answered(self.judge.answer(&failure, request.method(), request.headers())),
+                    None => {
+                        ResponseFuture::respond(self.policy.response(&failure, request.method(), request.headers()))
+                    }
                 };
             }
         };
         let (head, body) = request.into_parts();
-        let (way, request) = match &self.fallback {
+        let (recovery, request) = match &self.fallback {
             None => {
-                let way = Way::straight(head.method.clone(), &head.headers, Arc::clone(&self.judge));
-                (way, Request::from_parts(head, ReplayBody::direct(body)))
+                let recovery = Recovery::without_fallback(head.method.clone(), &head.headers, Arc::clone(&self.policy));
+                (recovery, Request::from_parts(head, ReplayBody::direct(body)))
             }
             Some(fallback) => {
-                let (body, recording) = record(body, self.judge.settings().max_body_bytes);
-                let way = Way::with_fallback(fallback.clone(), head.clone(), recording, Arc::clone(&self.judge));
-                (way, Request::from_parts(head, body))
+                let (body, recording) = record(body, self.policy.settings().max_body_bytes);
+                let recovery =
+                    Recovery::with_fallback(fallback.clone(), head.clone(), recording, Arc::clone(&self.policy));
+                (recovery, Request::from_parts(head, body))
             }
         };
-        ResponseFuture::calling(self.inner.call(request), permit, way)
+        ResponseFuture::call(self.inner.call(request), permit, recovery)
     }
 }
 

@@ -13,36 +13,36 @@ use tower::{ServiceExt, service_fn};
 use super::*;
 use crate::context::LocalReply;
 use crate::fault::{FallbackCause, Fault};
-use crate::replay::ReceivedLayer;
+use crate::replay::ReceivedHeadersLayer;
 
 type Inner = BoxCloneService<Request<ReplayBody<Full<Bytes>>>, Response<Full<Bytes>>, Infallible>;
 
-/// What an upstream does.
+/// A step of an upstream.
 #[derive(Clone, Copy)]
-enum Does {
-    Answers(u16),
+enum Step {
+    Responds(u16),
     Fails(Fault),
-    Refuses(u16),
+    Rejects(u16),
     Waits(u64),
 }
-use Does::*;
+use Step::*;
 
-/// An upstream that does `script`, its last step from then on; a filter before it adds `x-own` to each answer.
-fn upstream(script: &'static [Does], calls: &Arc<AtomicUsize>) -> Inner {
+/// Creates an upstream that runs `script` and repeats its last step. A filter before it adds `x-own` to each response.
+fn upstream(script: &'static [Step], calls: &Arc<AtomicUsize>) -> Inner {
     let calls = Arc::clone(calls);
     let upstream = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
-        let does = script[calls.fetch_add(1, Relaxed).min(script.len() - 1)];
+        let step = script[calls.fetch_add(1, Relaxed).min(script.len() - 1)];
         async move {
             request.into_body().collect().await.unwrap();
             let mut response = Response::new(Full::from("upstream"));
             response.headers_mut().insert("x-up", HeaderValue::from_static("1"));
-            let status = match does {
-                Answers(status) => status,
+            let status = match step {
+                Responds(status) => status,
                 Waits(millis) => {
                     tokio::time::sleep(Duration::from_millis(millis)).await;
                     200
                 }
-                Refuses(status) => {
+                Rejects(status) => {
                     response.extensions_mut().insert(LocalReply { reason: "test" });
                     status
                 }
@@ -56,14 +56,15 @@ fn upstream(script: &'static [Does], calls: &Arc<AtomicUsize>) -> Inner {
             Ok::<_, Infallible>(response)
         }
     });
-    let owned = tower::util::MapResponse::new(ReceivedLayer.layer(upstream), |mut response: Response<Full<Bytes>>| {
-        response.headers_mut().append("x-own", HeaderValue::from_static("1"));
-        response
-    });
+    let owned =
+        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), |mut response: Response<Full<Bytes>>| {
+            response.headers_mut().append("x-own", HeaderValue::from_static("1"));
+            response
+        });
     BoxCloneService::new(owned)
 }
 
-/// A fallback that answers 203 with the body and the class of the exception.
+/// Creates a fallback that responds with 203, the body and the class of the exception.
 fn fallback(seen: &Arc<Mutex<Vec<FallbackCause>>>) -> Inner {
     let seen = Arc::clone(seen);
     BoxCloneService::new(service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
@@ -91,47 +92,47 @@ fn request(body: &'static str) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_without_a_fallback_and_what_counts() {
+async fn responses_without_a_fallback_and_the_counted_outcomes() {
     let plain = Settings::default();
     let statuses = Settings { failure_statuses: vec![StatusCode::BAD_REQUEST], ..plain.clone() };
-    let resuming = Settings { resume_without_error: true, ..statuses.clone() };
+    let resumes = Settings { resume_without_error: true, ..statuses.clone() };
     let only_timeouts = Settings { recorded: FaultSet::of_class("TimeoutException"), ..plain.clone() };
     let no_io = Settings { ignored: FaultSet::of_class("IOException"), ..plain.clone() };
-    let patient = Settings { time_limit: None, ..plain.clone() };
+    let unlimited = Settings { time_limit: None, ..plain.clone() };
     let (good, bad, none) = (CallKind::Successful, CallKind::Failed, CallKind::Ignored);
-    for (what, settings, does, status, body, kind) in [
-        ("a good answer", plain.clone(), Answers(200), 200, "upstream", good),
-        ("a 500 is an answer", plain.clone(), Answers(500), 500, "upstream", good),
-        ("a status that is listed stays", statuses.clone(), Answers(400), 400, "upstream", bad),
-        ("a filter's answer with it too", statuses, Refuses(400), 400, "upstream", bad),
-        ("a filter's other answer", plain.clone(), Refuses(429), 429, "upstream", none),
+    for (case, settings, step, status, body, kind) in [
+        ("a success", plain.clone(), Responds(200), 200, "upstream", good),
+        ("a 500 that is not listed", plain.clone(), Responds(500), 500, "upstream", good),
+        ("a listed status", statuses.clone(), Responds(400), 400, "upstream", bad),
+        ("a listed status of a filter", statuses, Rejects(400), 400, "upstream", bad),
+        ("another status of a filter", plain.clone(), Rejects(429), 429, "upstream", none),
         ("no connection", plain.clone(), Fails(Fault::Unreachable), 502, "upstream", bad),
-        ("resumed without error", resuming.clone(), Fails(Fault::Unreachable), 200, "", bad),
-        ("a status is no error to resume from", resuming.clone(), Answers(400), 400, "upstream", bad),
-        ("too late", plain.clone(), Waits(1_001), 504, "Gateway Timeout\n", bad),
-        ("in time", plain, Waits(999), 200, "upstream", good),
-        ("too late cannot be resumed", resuming, Waits(1_001), 504, "Gateway Timeout\n", bad),
-        ("without a limit", patient, Waits(3_600_000), 200, "upstream", good),
+        ("resumed without error", resumes.clone(), Fails(Fault::Unreachable), 200, "", bad),
+        ("a status is not resumed", resumes.clone(), Responds(400), 400, "upstream", bad),
+        ("past the time limit", plain.clone(), Waits(1_001), 504, "Gateway Timeout\n", bad),
+        ("within the time limit", plain, Waits(999), 200, "upstream", good),
+        ("a timeout is not resumed", resumes, Waits(1_001), 504, "Gateway Timeout\n", bad),
+        ("without a time limit", unlimited, Waits(3_600_000), 200, "upstream", good),
         ("a fault that is not recorded", only_timeouts.clone(), Fails(Fault::ConnectionClosed), 502, "upstream", good),
-        ("one that is", only_timeouts, Waits(1_001), 504, "Gateway Timeout\n", bad),
-        ("one that is ignored", no_io, Fails(Fault::ConnectionClosed), 502, "upstream", none),
+        ("a recorded fault", only_timeouts, Waits(1_001), 504, "Gateway Timeout\n", bad),
+        ("an ignored fault", no_io, Fails(Fault::ConnectionClosed), 502, "upstream", none),
     ] {
         let (layer, breaker) = layer(settings);
         let calls = Arc::default();
-        let script: &'static [Does] = Box::leak(Box::new([does]));
+        let script: &'static [Step] = Box::leak(Box::new([step]));
         let response = layer.layer(upstream(script, &calls)).oneshot(request("")).await.unwrap();
-        assert_eq!(response.status(), status, "{what}");
-        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body, "{what}");
+        assert_eq!(response.status(), status, "{case}");
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body, "{case}");
         let counted = [good, bad, none].map(|kind| breaker.calls(kind));
-        assert_eq!(counted, [good, bad, none].map(|other| u64::from(other == kind)), "{what}");
+        assert_eq!(counted, [good, bad, none].map(|other| u64::from(other == kind)), "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
+async fn an_open_breaker_makes_no_calls_until_a_trial_closes_it() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
-    let script = &[Fails(Fault::ConnectionClosed), Fails(Fault::ConnectionClosed), Answers(200)];
+    let script = &[Fails(Fault::ConnectionClosed), Fails(Fault::ConnectionClosed), Responds(200)];
     let service = layer.layer(upstream(script, &calls));
     for _ in 0..2 {
         assert_eq!(service.clone().oneshot(request("")).await.unwrap().status(), 502);
@@ -149,7 +150,7 @@ async fn an_open_breaker_asks_nobody_until_a_trial_closes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_is_given_up_makes_room_for_another() {
+async fn a_cancelled_trial_permits_another() {
     let (layer, breaker) = layer(Settings::default());
     let calls = Arc::default();
     let service =
@@ -165,33 +166,33 @@ async fn a_trial_that_is_given_up_makes_room_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_is_told_what_went_wrong_and_gets_the_body() {
+async fn the_fallback_gets_the_cause_and_the_body() {
     let (seen, calls) = (Arc::default(), Arc::default());
     let settings = Settings { failure_statuses: vec![StatusCode::INTERNAL_SERVER_ERROR], ..Settings::default() };
     let (layer, _) = layer(settings);
-    let script = &[Answers(500), Waits(2_000)];
+    let script = &[Responds(500), Waits(2_000)];
     let service = layer.layer_with_fallback(upstream(script, &calls), fallback(&seen));
     for _ in 0..3 {
         let response = service.clone().oneshot(request("hello")).await.unwrap();
         assert_eq!(response.status(), 203);
         assert!(!response.headers().contains_key("x-up"));
-        // What a filter added to the dropped answer stays; where there was none, there is nothing.
+        // Headers that a filter added to the discarded response are kept, if there was one.
         assert_eq!(response.headers().contains_key("x-own"), seen.lock().unwrap().len() == 1);
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
     }
     assert_eq!(calls.load(Relaxed), 2);
-    let told: Vec<_> = seen.lock().unwrap().iter().map(|cause: &FallbackCause| cause.execution.clone()).collect();
-    let class = told[0].class.rsplit('.').next().unwrap();
+    let causes: Vec<_> = seen.lock().unwrap().iter().map(|cause: &FallbackCause| cause.execution.clone()).collect();
+    let class = causes[0].class.rsplit('.').next().unwrap();
     assert_eq!(class, "SpringCloudCircuitBreakerFilterFactory$CircuitBreakerStatusCodeException");
-    assert_eq!(told[0].message, "500 INTERNAL_SERVER_ERROR");
-    assert_eq!(told[1].class, "java.util.concurrent.TimeoutException");
-    assert!(told[1].message.starts_with("Did not observe any item or terminal signal within 1000ms"));
-    assert_eq!(told[2].class, "io.github.resilience4j.circuitbreaker.CallNotPermittedException");
-    assert_eq!(told[2].message, "CircuitBreaker 'test' is OPEN and does not permit further calls");
+    assert_eq!(causes[0].message, "500 INTERNAL_SERVER_ERROR");
+    assert_eq!(causes[1].class, "java.util.concurrent.TimeoutException");
+    assert!(causes[1].message.starts_with("Did not observe any item or terminal signal within 1000ms"));
+    assert_eq!(causes[2].class, "io.github.resilience4j.circuitbreaker.CallNotPermittedException");
+    assert_eq!(causes[2].message, "CircuitBreaker 'test' is OPEN and does not permit further calls");
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_sent_again_has_no_fallback_unless_nobody_was_asked() {
+async fn a_body_that_cannot_be_replayed_has_a_fallback_only_if_the_upstream_was_not_called() {
     let (seen, calls) = (Arc::default(), Arc::default());
     let (layer, _) = layer(Settings { max_body_bytes: 4, ..Settings::default() });
     let service = layer.layer_with_fallback(upstream(&[Fails(Fault::ConnectionClosed)], &calls), fallback(&seen));

@@ -1,15 +1,16 @@
-//! Cross-origin requests (CORS), as Spring answers them.
+//! Cross-origin requests (CORS), as in Spring.
 //!
-//! A preflight is answered here, 200 without a body; what its policy does not allow is answered 403, preflight or not.
-//! Everything else goes on, and its answer gets the policy's headers: `Vary` always, since the answer depends on the
-//! origin, and `Access-Control-*` for an origin that is allowed. Requests of the same origin are no cross-origin ones. One
-//! from the same host whose scheme alone differs is let through where the policy does not know its origin: whoever ends
-//! TLS before us need not have said so, and the browser has its own opinion anyway. Answers of this layer carry
-//! [`LocalReply`] with the reason `cors-preflight` or `cors-refused`.
+//! A preflight gets a 200 without a body. A request that its policy does not allow gets a 403, preflight or not. Other
+//! requests are forwarded, and their responses get the policy's headers: always `Vary`, since the response depends on the
+//! origin, and `Access-Control-*` for an allowed origin.
 //!
-//! [`CorsLayer`] stands outermost. Where filters between it and the upstream are to see the headers, as Spring's
-//! `DedupeResponseHeader` wants to, [`GrantLayer`] stands innermost: it puts them before those of the upstream, and
-//! the outer layer then only adds them to answers that were made in between.
+//! Same-origin requests are always forwarded. So are requests from the same host with another scheme if the policy does
+//! not list their origin: a proxy may have terminated TLS without reporting it, and browsers enforce the policy anyway.
+//! Responses of this layer carry [`LocalReply`] with the reason `cors-preflight` or `cors-refused`.
+//!
+//! [`CorsLayer`] belongs outermost. If filters between it and the upstream must see the headers, as for Spring's
+//! `DedupeResponseHeader`, add [`PolicyHeadersLayer`] innermost. It puts the policy's headers before the upstream's; the
+//! outer layer then adds them only to responses made in between.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,7 +18,7 @@
 //! use bytes::Bytes;
 //! use http::{Request, Response};
 //! use http_body_util::Full;
-//! use tollgate_filters::cors::{CorsLayer, Everywhere, Policy, Settings};
+//! use tollgate_filters::cors::{CorsLayer, Policy, Settings, SinglePolicy};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -26,7 +27,7 @@
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
 //! });
 //! let policy = Policy::new(&Settings { allowed_origins: vec!["https://a.example".into()], ..Settings::default() })?;
-//! let layer = CorsLayer::new(Everywhere(Arc::new(policy)));
+//! let layer = CorsLayer::new(SinglePolicy(Arc::new(policy)));
 //! for (origin, status) in [("https://a.example", 200), ("https://b.example", 403)] {
 //!     let request = Request::builder().header("origin", origin).body(())?;
 //!     assert_eq!(layer.layer(upstream).oneshot(request).await?.status(), status);
@@ -35,77 +36,66 @@
 //! # }
 //! ```
 
-mod grant;
+mod headers;
 mod origin;
 mod policy;
 #[cfg(test)]
 mod tests;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode};
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-pub(crate) use self::grant::Granted;
-pub use self::grant::{Grant, GrantFuture, GrantLayer};
+pub(crate) use self::headers::PolicyHeadersAdded;
+pub use self::headers::{PolicyHeaders, PolicyHeadersFuture, PolicyHeadersLayer};
 pub use self::policy::{Policy, PolicyError, Settings, Verdict};
 
-use self::grant::{GrantedHeaders, add};
+use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;
+use crate::response_future::{MapResponse, RespondOr, ResponseMapper};
 
-/// Which policy holds for which request.
-pub trait Policies {
-    /// The policy for `request`; `None`: it goes on as it is.
+/// Selects the policy of a request.
+pub trait PolicySource {
+    /// Returns the policy for `request`. If it is `None`, the request is forwarded unchanged.
     fn policy<B>(&self, request: &Request<B>) -> Option<&Policy>;
 
-    /// By which scheme the client sent `request`.
+    /// Returns the scheme that the client used for `request`.
     fn scheme<'r, B>(&self, request: &'r Request<B>) -> &'r str {
         request.uri().scheme_str().unwrap_or("http")
     }
 }
 
-/// One policy for every request.
+/// One policy for all requests.
 #[derive(Clone, Debug)]
-pub struct Everywhere(pub Arc<Policy>);
+pub struct SinglePolicy(pub Arc<Policy>);
 
-/// Puts [`Cors`] before a service.
+/// Wraps services in [`Cors`].
 #[derive(Clone, Debug)]
 pub struct CorsLayer<P> {
     policies: P,
 }
 
-/// Answers preflights, refuses what is not allowed. See the [module](self).
+/// Applies CORS policies. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Cors<P, S> {
     policies: P,
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response with the policy's headers, or to an answer of the policy's own.
-    pub struct ResponseFuture<F, R> {
-        #[pin]
-        state: State<F, R>,
-    }
-}
+/// Resolves to the inner service's response with the policy's headers, or to a response of the policy itself.
+pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, AddUnlessPresent>, R>;
 
-pin_project! {
-    #[project = StateProj]
-    enum State<F, R> {
-        Answered { response: Option<Response<R>> },
-        Passing { #[pin] inner: F, headers: Option<Arc<HeaderMap>> },
-    }
-}
+/// Adds the policy's headers, unless [`PolicyHeaders`] has added them.
+#[derive(Debug)]
+pub struct AddUnlessPresent(Arc<HeaderMap>);
 
-// === impl Everywhere ===
+// === impl SinglePolicy ===
 
-impl Policies for Everywhere {
+impl PolicySource for SinglePolicy {
     fn policy<B>(&self, _: &Request<B>) -> Option<&Policy> {
         Some(&self.0)
     }
@@ -114,7 +104,7 @@ impl Policies for Everywhere {
 // === impl CorsLayer ===
 
 impl<P> CorsLayer<P> {
-    /// Holds requests to `policies`.
+    /// Creates a layer that applies `policies`.
     pub fn new(policies: P) -> Self {
         Self { policies }
     }
@@ -132,7 +122,7 @@ impl<P: Clone, S> Layer<S> for CorsLayer<P> {
 
 impl<P, S, B, R> Service<Request<B>> for Cors<P, S>
 where
-    P: Policies,
+    P: PolicySource,
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
@@ -145,29 +135,28 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        // A request that was let through before, and is now routed anew, has its headers.
-        let policy = self.policies.policy(&request).filter(|_| request.extensions().get::<GrantedHeaders>().is_none());
-        let verdict = policy.map(|policy| policy.judge(&request, self.policies.scheme(&request)));
-        let state = match verdict {
-            None => State::Passing { inner: self.inner.call(request), headers: None },
-            Some(Verdict::Passes(headers)) => {
-                request.extensions_mut().insert(GrantedHeaders(Arc::clone(&headers)));
-                State::Passing { inner: self.inner.call(request), headers: Some(headers) }
+        // A request that was allowed before, and is now routed again, has its headers already.
+        let policy = self.policies.policy(&request).filter(|_| request.extensions().get::<AllowedHeaders>().is_none());
+        let verdict = policy.map(|policy| policy.evaluate(&request, self.policies.scheme(&request)));
+        match verdict {
+            None => RespondOr::forward(MapResponse::new(self.inner.call(request), None)),
+            Some(Verdict::Allowed(headers)) => {
+                request.extensions_mut().insert(AllowedHeaders(Arc::clone(&headers)));
+                RespondOr::forward(MapResponse::new(self.inner.call(request), AddUnlessPresent(headers)))
             }
             Some(Verdict::Preflight(headers)) => {
-                State::Answered { response: Some(answer(StatusCode::OK, "cors-preflight", headers)) }
+                RespondOr::respond(empty_response(StatusCode::OK, "cors-preflight", headers))
             }
-            Some(Verdict::Refused(headers)) => {
+            Some(Verdict::Denied(headers)) => {
                 let headers = Arc::unwrap_or_clone(headers);
-                State::Answered { response: Some(answer(StatusCode::FORBIDDEN, "cors-refused", headers)) }
+                RespondOr::respond(empty_response(StatusCode::FORBIDDEN, "cors-refused", headers))
             }
-        };
-        ResponseFuture { state }
+        }
     }
 }
 
-/// An answer without a body.
-fn answer<R: From<Bytes>>(status: StatusCode, reason: &'static str, headers: HeaderMap) -> Response<R> {
+/// Creates a response without a body.
+fn empty_response<R: From<Bytes>>(status: StatusCode, reason: &'static str, headers: HeaderMap) -> Response<R> {
     let mut response = Response::new(R::from(Bytes::new()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -176,29 +165,12 @@ fn answer<R: From<Bytes>>(status: StatusCode, reason: &'static str, headers: Hea
     response
 }
 
-// === impl ResponseFuture ===
+// === impl AddUnlessPresent ===
 
-impl<F, R, E> Future for ResponseFuture<F, R>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProj::Passing { inner, headers } => {
-                let mut response = ready!(inner.poll(cx))?;
-                if let Some(headers) = headers.take()
-                    && response.extensions().get::<Granted>().is_none()
-                {
-                    add(&headers, response.headers_mut());
-                }
-                Poll::Ready(Ok(response))
-            }
-            StateProj::Answered { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after it was done
-            },
+impl ResponseMapper for AddUnlessPresent {
+    fn apply<R>(self, response: &mut Response<R>) {
+        if response.extensions().get::<PolicyHeadersAdded>().is_none() {
+            prepend(&self.0, response.headers_mut());
         }
     }
 }

@@ -1,75 +1,75 @@
-//! Origins (RFC 6454), and patterns of them as Spring has them.
+//! Origins (RFC 6454), and Spring's patterns for them.
 
 use regex::Regex;
 
-/// A pattern of origins: `*` stands for any text, and a list of ports may end it: `https://*.example.com:[443,8443]`,
-/// `[*]` for any port or none.
+/// A pattern for origins. `*` matches any text. A list of ports may end the pattern: `https://*.example.com:[443,8443]`;
+/// `[*]` matches any port or none.
 #[derive(Clone, Debug)]
 pub(super) enum OriginPattern {
     Any,
-    Some(Regex),
+    Matching(Regex),
 }
 
 impl OriginPattern {
-    /// `None` for a text that is too long to be a pattern.
+    /// Parses a pattern; `None` if it is too long.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let text = without_slash(text);
+        let text = without_trailing_slash(text);
         if text == "*" {
             return Some(Self::Any);
         }
-        let (name, ports) = match ports(text) {
+        let (name, ports) = match split_port_list(text) {
             Some((name, "*")) => (name, "(:[0-9]+)?".to_owned()),
             Some((name, ports)) => (name, format!(":({})", ports.replace(',', "|"))),
             None => (text, String::new()),
         };
         let pieces: Vec<_> = name.split('*').map(regex::escape).collect();
-        Regex::new(&format!("^{}{ports}$", pieces.join(".*"))).ok().map(Self::Some)
+        Regex::new(&format!("^{}{ports}$", pieces.join(".*"))).ok().map(Self::Matching)
     }
 
     pub(super) fn matches(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Some(regex) => regex.is_match(origin),
+            Self::Matching(regex) => regex.is_match(origin),
         }
     }
 }
 
-/// What stands before `:[…]`, and the ports in it, where it is a list of ports.
-fn ports(text: &str) -> Option<(&str, &str)> {
+/// Splits off a list of ports `:[…]`; returns the text before it and the ports.
+fn split_port_list(text: &str) -> Option<(&str, &str)> {
     let (name, list) = text.strip_suffix(']')?.rsplit_once(":[")?;
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     (list == "*" || list.split(',').all(is_port)).then_some((name, list))
 }
 
-/// `https://a/` is written for `https://a` often enough that Spring takes it.
-pub(super) fn without_slash(origin: &str) -> &str {
+/// Removes a trailing slash: Spring accepts `https://a/` for `https://a`.
+pub(super) fn without_trailing_slash(origin: &str) -> &str {
     origin.strip_suffix('/').unwrap_or(origin)
 }
 
-/// Whether a request with this `Origin` comes from the very `scheme` and `host` (`Host`, port included) that it asks.
-pub(super) fn is_same(origin: &str, scheme: &str, host: &str) -> bool {
-    let Some((of_origin, authority)) = origin.split_once("://") else { return false };
-    of_origin == scheme && on_port(authority, of_origin) == on_port(host, scheme)
+/// Returns true if `origin` equals the origin of the request's target: `scheme` and `host` (`Host`, port included).
+pub(super) fn is_same_origin(origin: &str, scheme: &str, host: &str) -> bool {
+    let Some((origin_scheme, authority)) = origin.split_once("://") else { return false };
+    origin_scheme == scheme && host_and_port(authority, origin_scheme) == host_and_port(host, scheme)
 }
 
-/// The same, when nothing is known of the scheme: whoever ends TLS before us may have kept it to himself.
+/// Returns true if host and port are equal. The scheme may differ: a proxy may terminate TLS without reporting it.
 pub(super) fn is_same_host(origin: &str, host: &str) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else { return false };
-    on_port(authority, scheme) == on_port(host, scheme)
+    host_and_port(authority, scheme) == host_and_port(host, scheme)
 }
 
-/// Host and port, with the port that `scheme` has by itself.
-fn on_port<'a>(authority: &'a str, scheme: &str) -> (&'a str, Option<u16>) {
-    let port = match scheme {
+/// Splits host and port. A missing port is the default port of `scheme`.
+fn host_and_port<'a>(authority: &'a str, scheme: &str) -> (&'a str, Option<u16>) {
+    let default_port = match scheme {
         "http" | "ws" => Some(80),
         "https" | "wss" => Some(443),
         _ => None,
     };
     match authority.rsplit_once(':') {
-        Some((host, written)) if !written.is_empty() && written.bytes().all(|byte| byte.is_ascii_digit()) => {
-            (host, written.parse().ok())
+        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (host, port.parse().ok())
         }
-        _ => (authority, port),
+        _ => (authority, default_port),
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_take_stars_and_lists_of_ports() {
+    fn patterns_support_stars_and_port_lists() {
         for (pattern, origin, expected) in [
             ("*", "null", true),
             ("https://*.example.com", "https://a.example.com", true),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_origin_has_the_same_scheme_host_and_port() {
+    fn equal_origins_have_the_same_scheme_host_and_port() {
         for (origin, scheme, host, same, same_host) in [
             ("http://a", "http", "a", true, true),
             ("http://a:80", "http", "a", true, true),
@@ -116,7 +116,7 @@ mod tests {
             ("http://[::1]", "http", "[::1]", true, true),
             ("null", "http", "a", false, false),
         ] {
-            assert_eq!(is_same(origin, scheme, host), same, "{origin} {scheme} {host}");
+            assert_eq!(is_same_origin(origin, scheme, host), same, "{origin} {scheme} {host}");
             assert_eq!(is_same_host(origin, host), same_host, "{origin} {host}");
         }
     }

@@ -1,4 +1,4 @@
-//! Who may ask from where, and what a browser is told of it: pure decisions.
+//! CORS policies: decisions without I/O.
 
 use std::sync::Arc;
 
@@ -10,113 +10,113 @@ use http::header::{
 use http::{Method, Request};
 use thiserror::Error;
 
-use super::origin::{OriginPattern, is_same, is_same_host, without_slash};
+use super::origin::{OriginPattern, is_same_host, is_same_origin, without_trailing_slash};
 
-const ASKS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
-const ALLOWS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Spring's `CorsConfiguration`. Nothing is allowed that is not named, but for the methods GET and HEAD.
+/// Spring's `CorsConfiguration`. Only listed values are allowed, and the methods GET and HEAD by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Origins such as `https://example.com`; `*` for every one.
+    /// Origins such as `https://example.com`; `*` allows all.
     pub allowed_origins: Vec<String>,
-    /// Origins with `*` in them, and lists of ports: `https://*.example.com:[443,8443]`.
+    /// Patterns for origins with `*` and port lists: `https://*.example.com:[443,8443]`.
     pub allowed_origin_patterns: Vec<String>,
-    /// Methods; `*` for every one. Empty: GET and HEAD.
+    /// Methods; `*` allows all. An empty list allows GET and HEAD.
     pub allowed_methods: Vec<String>,
-    /// Headers that a request may have; `*` for every one.
+    /// Request headers; `*` allows all.
     pub allowed_headers: Vec<String>,
-    /// Headers of answers that scripts may read.
+    /// Response headers that scripts may read.
     pub exposed_headers: Vec<String>,
-    /// Whether cookies and `Authorization` may go along.
+    /// Allows cookies and `Authorization`.
     pub allow_credentials: bool,
-    /// Whether public sites may ask a private network's.
+    /// Allows requests from public sites to a private network.
     pub allow_private_network: bool,
-    /// Seconds for which a browser may remember the answer to a preflight; negative: not at all.
+    /// Seconds for which a browser may cache the response to a preflight; negative disables caching.
     pub max_age_secs: Option<i64>,
 }
 
-/// Why there can be no such policy.
+/// An invalid policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// Browsers would refuse it.
-    #[error("credentials cannot be allowed to every origin: `*` and `allow-credentials` exclude each other")]
-    CredentialsForEveryone,
-    /// Browsers would refuse it.
+    /// `*` and credentials, which browsers reject.
+    #[error("credentials cannot be allowed for every origin: `*` and `allow-credentials` exclude each other")]
+    CredentialsForAnyOrigin,
+    /// `*` and a private network, which browsers reject.
     #[error("a private network cannot be open to every origin: `*` and `allow-private-network` exclude each other")]
-    PrivateNetworkForEveryone,
-    /// What is no header's name.
-    #[error("`{0}` is not a header's name")]
+    PrivateNetworkForAnyOrigin,
+    /// An invalid header name.
+    #[error("`{0}` is not a header name")]
     Header(String),
-    /// What is no method.
+    /// An invalid method.
     #[error("`{0}` is not a method")]
     Method(String),
-    /// What is no pattern.
-    #[error("`{0}` is not a pattern of origins")]
+    /// An invalid pattern.
+    #[error("`{0}` is not an origin pattern")]
     Pattern(String),
 }
 
-/// Who may ask from where.
+/// A CORS policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
     any_origin: bool,
     origins: Vec<String>,
     patterns: Vec<OriginPattern>,
-    /// `None`: every one.
+    /// Allowed methods, and their list as a header value; `None` allows all.
     methods: Option<(Vec<Method>, HeaderValue)>,
-    /// `None`: every one.
+    /// Allowed request headers; `None` allows all.
     headers: Option<Vec<String>>,
     private_network: bool,
     max_age: Option<HeaderValue>,
-    /// What every answer says.
+    /// Headers of every response.
     plain: Arc<HeaderMap>,
-    /// What every answer to an origin that is allowed says besides its name.
-    granted: HeaderMap,
+    /// Headers of every response to an allowed origin, without the origin itself.
+    allowed: HeaderMap,
 }
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on, and its answer gets these headers.
-    Passes(Arc<HeaderMap>),
-    /// It is a preflight, answered with these headers.
+    /// The request is forwarded, and its response gets these headers.
+    Allowed(Arc<HeaderMap>),
+    /// The request is a preflight; the response has these headers.
     Preflight(HeaderMap),
-    /// It is refused, with these headers: not from there, not with that method, or not with those headers.
-    Refused(Arc<HeaderMap>),
+    /// The origin, the method or the headers are not allowed; the response has these headers.
+    Denied(Arc<HeaderMap>),
 }
 
 // === impl Policy ===
 
 impl Policy {
-    /// The policy of `settings`.
+    /// Creates the policy of `settings`.
     ///
     /// # Errors
-    /// Credentials or a private network for every origin; names and patterns that are none.
+    /// See [`PolicyError`].
     pub fn new(settings: &Settings) -> Result<Self, PolicyError> {
-        let everyone = settings.allowed_origins.iter().any(|origin| origin == "*");
-        if everyone && settings.allow_credentials {
-            return Err(PolicyError::CredentialsForEveryone);
+        let any_origin = settings.allowed_origins.iter().any(|origin| origin == "*");
+        if any_origin && settings.allow_credentials {
+            return Err(PolicyError::CredentialsForAnyOrigin);
         }
-        if everyone && settings.allow_private_network {
-            return Err(PolicyError::PrivateNetworkForEveryone);
+        if any_origin && settings.allow_private_network {
+            return Err(PolicyError::PrivateNetworkForAnyOrigin);
         }
         let pattern = |text: &String| OriginPattern::parse(text).ok_or_else(|| PolicyError::Pattern(text.to_owned()));
         let mut plain = HeaderMap::new();
         for name in ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"] {
             plain.append(VARY, HeaderValue::from_static(name));
         }
-        let mut granted = plain.clone();
+        let mut allowed = plain.clone();
         if !settings.exposed_headers.is_empty() {
-            granted.insert(ACCESS_CONTROL_EXPOSE_HEADERS, header_names(&settings.exposed_headers)?);
+            allowed.insert(ACCESS_CONTROL_EXPOSE_HEADERS, header_names(&settings.exposed_headers)?);
         }
         if settings.allow_credentials {
-            granted.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+            allowed.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
         }
         header_names(&settings.allowed_headers)?;
         Ok(Self {
-            any_origin: everyone,
-            origins: settings.allowed_origins.iter().map(|origin| without_slash(origin).to_owned()).collect(),
+            any_origin,
+            origins: settings.allowed_origins.iter().map(|origin| without_trailing_slash(origin).to_owned()).collect(),
             patterns: settings.allowed_origin_patterns.iter().map(pattern).collect::<Result<_, _>>()?,
             methods: methods(&settings.allowed_methods)?,
             headers: (!settings.allowed_headers.iter().any(|name| name == "*"))
@@ -124,59 +124,62 @@ impl Policy {
             private_network: settings.allow_private_network,
             max_age: settings.max_age_secs.map(HeaderValue::from),
             plain: Arc::new(plain),
-            granted,
+            allowed,
         })
     }
 
-    /// What becomes of `request`, which came by `scheme`.
+    /// Decides on `request`, which the client sent with `scheme`.
     #[must_use]
-    pub fn judge<B>(&self, request: &Request<B>, scheme: &str) -> Verdict {
+    pub fn evaluate<B>(&self, request: &Request<B>, scheme: &str) -> Verdict {
         let headers = request.headers();
-        let Some(origin) = headers.get(ORIGIN) else { return Verdict::Passes(Arc::clone(&self.plain)) };
-        let asked_method = headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| request.method() == Method::OPTIONS);
+        let Some(origin) = headers.get(ORIGIN) else { return Verdict::Allowed(Arc::clone(&self.plain)) };
+        let preflight_method =
+            headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| request.method() == Method::OPTIONS);
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = request.uri().authority().map(http::uri::Authority::as_str).or(host).unwrap_or_default();
-        let refused = || Verdict::Refused(Arc::clone(&self.plain));
-        let as_it_is = || match asked_method {
+        let denied = || Verdict::Denied(Arc::clone(&self.plain));
+        let same_origin = || match preflight_method {
             Some(_) => Verdict::Preflight((*self.plain).clone()),
-            None => Verdict::Passes(Arc::clone(&self.plain)),
+            None => Verdict::Allowed(Arc::clone(&self.plain)),
         };
-        let Ok(text) = origin.to_str() else { return refused() };
-        if is_same(text, scheme, host) {
-            return as_it_is();
+        let Ok(text) = origin.to_str() else { return denied() };
+        if is_same_origin(text, scheme, host) {
+            return same_origin();
         }
         if !self.allows_origin(text) {
-            return if is_same_host(text, host) { as_it_is() } else { refused() };
+            return if is_same_host(text, host) { same_origin() } else { denied() };
         }
-        let allowed = if self.any_origin { HeaderValue::from_static("*") } else { origin.clone() };
-        let mut grant = self.granted.clone();
-        grant.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-        if self.private_network && headers.get(ASKS_PRIVATE_NETWORK).is_some_and(|asks| asks == "true") {
-            grant.insert(ALLOWS_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+        let allowed_origin = if self.any_origin { HeaderValue::from_static("*") } else { origin.clone() };
+        let mut response_headers = self.allowed.clone();
+        response_headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed_origin);
+        if self.private_network && headers.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true") {
+            response_headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
         }
-        match asked_method {
-            None if self.allows_method(request.method().as_str().as_bytes()) => Verdict::Passes(Arc::new(grant)),
+        match preflight_method {
+            None if self.allows_method(request.method().as_str().as_bytes()) => {
+                Verdict::Allowed(Arc::new(response_headers))
+            }
             Some(method) if self.allows_method(method.as_bytes()) => match self.allowed_headers(headers) {
                 Some(names) => {
                     if let Some(names) = names {
-                        grant.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+                        response_headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
                     }
                     let methods = self.methods.as_ref().map_or(method, |(_, list)| list);
-                    grant.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+                    response_headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
                     if let Some(max_age) = &self.max_age {
-                        grant.insert(ACCESS_CONTROL_MAX_AGE, max_age.clone());
+                        response_headers.insert(ACCESS_CONTROL_MAX_AGE, max_age.clone());
                     }
-                    Verdict::Preflight(grant)
+                    Verdict::Preflight(response_headers)
                 }
-                None => refused(),
+                None => denied(),
             },
-            _ => refused(),
+            _ => denied(),
         }
     }
 
     fn allows_origin(&self, origin: &str) -> bool {
-        // `null` is an origin of its own; what is neither that nor a URI is none.
-        let origin = without_slash(origin);
+        // `null` is a valid origin; other values must be URIs.
+        let origin = without_trailing_slash(origin);
         let is_origin = origin == "null" || origin.split_once("://").is_some_and(|(_, host)| !host.is_empty());
         is_origin
             && (self.any_origin
@@ -188,10 +191,10 @@ impl Policy {
         self.methods.as_ref().is_none_or(|(methods, _)| methods.iter().any(|one| one.as_str().as_bytes() == method))
     }
 
-    /// Those of the headers that a preflight asks for that are allowed; `None` when it asks for some, and none is. The
-    /// browser sees for itself which are missing.
-    fn allowed_headers(&self, asked: &HeaderMap) -> Option<Option<HeaderValue>> {
-        let values = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());
+    /// Returns the allowed ones of the headers that a preflight requests: `None` if it requests headers and none is
+    /// allowed, `Some(None)` if it requests none. The browser detects which are missing.
+    fn allowed_headers(&self, preflight: &HeaderMap) -> Option<Option<HeaderValue>> {
+        let values = preflight.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());
         let names = values.flat_map(|value| value.split(',')).map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<_> = names.collect();
         if names.is_empty() {
@@ -217,12 +220,12 @@ fn methods(names: &[String]) -> Result<Methods, PolicyError> {
         methods = vec![Method::GET, Method::HEAD];
     }
     let list: Vec<&str> = methods.iter().map(Method::as_str).collect();
-    // Methods are tokens, so their list is a header's value.
+    // Methods are tokens, so their list is a valid header value.
     let list = HeaderValue::try_from(list.join(",")).map_err(|_| PolicyError::Method(names.join(",")))?;
     Ok(Some((methods, list)))
 }
 
-/// The names as one value; `*` is one of them here.
+/// Joins the names to one value; `*` is a valid name here.
 fn header_names(names: &[String]) -> Result<HeaderValue, PolicyError> {
     for name in names.iter().filter(|name| *name != "*") {
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| PolicyError::Header(name.to_owned()))?;

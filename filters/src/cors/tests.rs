@@ -46,9 +46,10 @@ const SHOP: (&str, &str) = ("origin", "https://shop.example");
 const POST: (&str, &str) = ("access-control-request-method", "POST");
 
 #[test]
-fn a_preflight_is_answered_with_what_is_allowed() {
-    let asked = ("access-control-request-headers", "x-a, X-Unknown , Content-Type");
-    let Verdict::Preflight(headers) = policy(shop()).judge(&request("OPTIONS", &[SHOP, POST, asked]), "http") else {
+fn a_preflight_response_lists_the_allowed_values() {
+    let requested = ("access-control-request-headers", "x-a, X-Unknown , Content-Type");
+    let Verdict::Preflight(headers) = policy(shop()).evaluate(&request("OPTIONS", &[SHOP, POST, requested]), "http")
+    else {
         panic!("no preflight")
     };
     assert_eq!(values(&headers, "access-control-allow-origin"), ["https://shop.example"]);
@@ -61,92 +62,96 @@ fn a_preflight_is_answered_with_what_is_allowed() {
 }
 
 #[test]
-fn stars_allow_what_is_asked_for() {
+fn stars_allow_the_requested_values() {
     let stars = Settings {
         allowed_origins: names(&["*"]),
         allowed_methods: names(&["*"]),
         allowed_headers: names(&["*"]),
         ..Settings::default()
     };
-    let asked = request(
+    let preflight = request(
         "OPTIONS",
         &[("origin", "null"), ("access-control-request-method", "BREW"), ("access-control-request-headers", "x-y")],
     );
-    let Verdict::Preflight(headers) = policy(stars.clone()).judge(&asked, "http") else { panic!("no preflight") };
+    let Verdict::Preflight(headers) = policy(stars.clone()).evaluate(&preflight, "http") else {
+        panic!("no preflight")
+    };
     assert_eq!(values(&headers, "access-control-allow-origin"), ["*"]);
     assert_eq!(values(&headers, "access-control-allow-methods"), ["BREW"]);
     assert_eq!(values(&headers, "access-control-allow-headers"), ["x-y"]);
     assert_eq!(headers.len(), 6);
     assert_eq!(
         Policy::new(&Settings { allow_credentials: true, ..stars.clone() }).unwrap_err(),
-        PolicyError::CredentialsForEveryone
+        PolicyError::CredentialsForAnyOrigin
     );
     assert_eq!(
         Policy::new(&Settings { allow_private_network: true, ..stars }).unwrap_err(),
-        PolicyError::PrivateNetworkForEveryone
+        PolicyError::PrivateNetworkForAnyOrigin
     );
     let by_pattern =
         Settings { allowed_origin_patterns: names(&["*"]), allow_credentials: true, ..Settings::default() };
-    let Verdict::Passes(headers) = policy(by_pattern).judge(&request("GET", &[SHOP]), "http") else {
-        panic!("refused")
+    let Verdict::Allowed(headers) = policy(by_pattern).evaluate(&request("GET", &[SHOP]), "http") else {
+        panic!("denied")
     };
     assert_eq!(values(&headers, "access-control-allow-origin"), ["https://shop.example"]);
 }
 
 #[test]
-fn what_is_not_allowed_is_refused_and_the_rest_passes() {
+fn only_allowed_requests_are_forwarded() {
     let get = ("access-control-request-method", "GET");
     let headers = ("access-control-request-headers", "x-unknown");
     for (method, fields, expected) in [
         ("GET", vec![], "plain"),
         ("OPTIONS", vec![], "plain"),
-        ("GET", vec![SHOP], "granted"),
-        ("GET", vec![("origin", "HTTPS://SHOP.EXAMPLE")], "granted"),
-        ("POST", vec![("origin", "https://a.partner.example")], "granted"),
-        ("DELETE", vec![SHOP], "refused"),
-        ("OPTIONS", vec![SHOP], "refused"),
-        ("GET", vec![("origin", "https://evil.example")], "refused"),
-        ("GET", vec![("origin", "null")], "refused"),
-        ("GET", vec![("origin", "shop.example")], "refused"),
+        ("GET", vec![SHOP], "allowed"),
+        ("GET", vec![("origin", "HTTPS://SHOP.EXAMPLE")], "allowed"),
+        ("POST", vec![("origin", "https://a.partner.example")], "allowed"),
+        ("DELETE", vec![SHOP], "denied"),
+        ("OPTIONS", vec![SHOP], "denied"),
+        ("GET", vec![("origin", "https://evil.example")], "denied"),
+        ("GET", vec![("origin", "null")], "denied"),
+        ("GET", vec![("origin", "shop.example")], "denied"),
         ("OPTIONS", vec![SHOP, get], "preflight"),
-        ("OPTIONS", vec![SHOP, ("access-control-request-method", "DELETE")], "refused"),
-        ("OPTIONS", vec![SHOP, ("access-control-request-method", "get")], "refused"),
-        ("OPTIONS", vec![SHOP, get, headers], "refused"),
-        ("OPTIONS", vec![("origin", "https://evil.example"), get], "refused"),
-        // Of the same origin, or of what looks like it behind somebody who ends TLS.
+        ("OPTIONS", vec![SHOP, ("access-control-request-method", "DELETE")], "denied"),
+        ("OPTIONS", vec![SHOP, ("access-control-request-method", "get")], "denied"),
+        ("OPTIONS", vec![SHOP, get, headers], "denied"),
+        ("OPTIONS", vec![("origin", "https://evil.example"), get], "denied"),
+        // The same origin, or the same host behind a proxy that terminates TLS.
         ("DELETE", vec![("origin", "http://api")], "plain"),
         ("DELETE", vec![("origin", "https://api:443")], "plain"),
         ("OPTIONS", vec![("origin", "http://api"), get], "preflight"),
-        ("GET", vec![("origin", "http://api:81")], "refused"),
+        ("GET", vec![("origin", "http://api:81")], "denied"),
     ] {
-        let found = match policy(shop()).judge(&request(method, &fields), "http") {
-            Verdict::Passes(headers) if headers.contains_key("access-control-allow-origin") => "granted",
-            Verdict::Passes(headers) => {
+        let found = match policy(shop()).evaluate(&request(method, &fields), "http") {
+            Verdict::Allowed(headers) if headers.contains_key("access-control-allow-origin") => "allowed",
+            Verdict::Allowed(headers) => {
                 assert_eq!(values(&headers, "vary"), VARIES);
                 "plain"
             }
             Verdict::Preflight(_) => "preflight",
-            Verdict::Refused(_) => "refused",
+            Verdict::Denied(_) => "denied",
         };
         assert_eq!(found, expected, "{method} {fields:?}");
     }
-    let Verdict::Refused(_) = policy(Settings::default()).judge(&request("GET", &[SHOP]), "http") else {
-        panic!("nothing is allowed that is not named")
+    let Verdict::Denied(_) = policy(Settings::default()).evaluate(&request("GET", &[SHOP]), "http") else {
+        panic!("only listed origins are allowed")
     };
 }
 
 #[test]
-fn a_private_network_is_opened_to_who_asks() {
+fn a_private_network_is_allowed_if_requested() {
     let settings = Settings { allow_private_network: true, ..shop() };
-    let asks = ("access-control-request-private-network", "true");
-    let Verdict::Preflight(headers) = policy(settings).judge(&request("OPTIONS", &[SHOP, POST, asks]), "http") else {
+    let requests_it = ("access-control-request-private-network", "true");
+    let Verdict::Preflight(headers) =
+        policy(settings).evaluate(&request("OPTIONS", &[SHOP, POST, requests_it]), "http")
+    else {
         panic!("no preflight")
     };
     assert_eq!(values(&headers, "access-control-allow-private-network"), ["true"]);
 }
 
 #[test]
-fn names_that_are_none_are_refused() {
+fn invalid_names_are_errors() {
     let wrong = |settings: Settings| Policy::new(&settings).unwrap_err().to_string();
     assert_eq!(
         wrong(Settings { allowed_methods: names(&["GET POST"]), ..Settings::default() }),
@@ -154,13 +159,13 @@ fn names_that_are_none_are_refused() {
     );
     assert_eq!(
         wrong(Settings { allowed_headers: names(&["a b"]), ..Settings::default() }),
-        "`a b` is not a header's name"
+        "`a b` is not a header name"
     );
-    assert_eq!(wrong(Settings { exposed_headers: names(&["é"]), ..Settings::default() }), "`é` is not a header's name");
+    assert_eq!(wrong(Settings { exposed_headers: names(&["é"]), ..Settings::default() }), "`é` is not a header name");
 }
 
 #[tokio::test]
-async fn the_upstreams_headers_come_behind_and_local_answers_get_theirs_too() {
+async fn policy_headers_precede_the_upstreams_and_are_added_to_local_responses() {
     let upstream = |local: bool| {
         service_fn(move |_: Request<()>| async move {
             let mut response = Response::new(Full::<Bytes>::default());
@@ -174,8 +179,8 @@ async fn the_upstreams_headers_come_behind_and_local_answers_get_theirs_too() {
             Ok::<_, Infallible>(response)
         })
     };
-    let cors = CorsLayer::new(Everywhere(Arc::new(policy(shop()))));
-    let through = cors.layer(GrantLayer.layer(upstream(false))).oneshot(request("GET", &[SHOP])).await.unwrap();
+    let cors = CorsLayer::new(SinglePolicy(Arc::new(policy(shop()))));
+    let through = cors.layer(PolicyHeadersLayer.layer(upstream(false))).oneshot(request("GET", &[SHOP])).await.unwrap();
     assert_eq!(values(through.headers(), "access-control-allow-origin"), ["https://shop.example", "*"]);
     assert_eq!(values(through.headers(), "vary"), [VARIES.as_slice(), &["Accept"]].concat());
     let local = cors.layer(upstream(true)).oneshot(request("GET", &[SHOP])).await.unwrap();

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{EditError, header};
 
-/// Which values of a header stay. Values are separate lines; a list with commas is one.
+/// The values of a header that are kept. A line is one value, even if it is a list with commas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DedupeStrategy {
     /// The first.
@@ -12,11 +12,11 @@ pub enum DedupeStrategy {
     RetainFirst,
     /// The last.
     RetainLast,
-    /// Each value once, where it stands first.
+    /// Each value once, at its first position.
     RetainUnique,
 }
 
-/// Removes values that headers have several times.
+/// Removes duplicate values of headers.
 #[derive(Clone, Debug)]
 pub(super) struct Dedupe {
     names: Box<[HeaderName]>,
@@ -26,7 +26,7 @@ pub(super) struct Dedupe {
 // === impl Dedupe ===
 
 impl Dedupe {
-    /// `names` are separated by spaces.
+    /// Parses `names`, which are separated by spaces.
     pub(super) fn new(names: &str, strategy: DedupeStrategy) -> Result<Self, EditError> {
         let names: Box<[_]> = names.split_ascii_whitespace().map(header::parse_name).collect::<Result<_, _>>()?;
         if names.is_empty() {

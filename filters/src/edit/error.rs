@@ -1,27 +1,27 @@
-//! What is wrong with an edit as configured.
+//! Errors in configured edits.
 
 use thiserror::Error;
 
-/// An edit that no request or response could be given.
+/// An invalid edit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// Not a header name (RFC 9110 §5.1).
-    #[error("`{0}` is not a header name, use letters, digits and hyphens")]
+    #[error("`{0}` is not a header name: use letters, digits and hyphens")]
     HeaderName(String),
     /// Not a header value (RFC 9110 §5.5).
-    #[error("the value of `{0}` holds a control character, remove it")]
+    #[error("the value of `{0}` contains a control character: remove it")]
     HeaderValue(String),
-    /// A header that says where a message ends.
-    #[error("`{0}` frames the message and cannot be set, remove this filter")]
+    /// A header that frames messages.
+    #[error("`{0}` frames the message and cannot be set: remove this filter")]
     Framing(String),
-    /// A path without a slash in front.
-    #[error("path `{0}` must begin with `/`")]
+    /// A path without a leading slash.
+    #[error("path `{0}` must start with `/`")]
     RelativePath(String),
     /// A path with a query or a fragment.
-    #[error("path `{path}` holds `{found}`, write the path alone and change parameters with AddRequestParameter")]
+    #[error("path `{path}` contains `{found}`: write only the path, and change parameters with AddRequestParameter")]
     NotOnlyAPath {
-        /// As configured.
+        /// The configured text.
         path: String,
         /// `?` or `#`.
         found: char,
@@ -30,22 +30,22 @@ pub enum EditError {
     #[error("a parameter needs a name")]
     NoParameter,
     /// Not a host with or without a port.
-    #[error("`{0}` is not a host, write `host` or `host:port`")]
+    #[error("`{0}` is not a host: write `host` or `host:port`")]
     Host(String),
-    /// Not a pattern, or one that no engine can match.
-    #[error("regexp `{regexp}` cannot be used: {problem}")]
+    /// An invalid or unsupported regular expression.
+    #[error("invalid regexp `{regexp}`: {problem}")]
     Regexp {
-        /// As configured.
+        /// The configured text.
         regexp: String,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
-    /// Not a replacement for this pattern.
-    #[error("replacement `{replacement}` cannot be used: {problem}")]
+    /// An invalid replacement.
+    #[error("invalid replacement `{replacement}`: {problem}")]
     Replacement {
-        /// As configured.
+        /// The configured text.
         replacement: String,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
 }

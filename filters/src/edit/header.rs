@@ -1,4 +1,4 @@
-//! Header edits, and what header names and values may be.
+//! Header edits, and parsing of header names and hosts.
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::uri::Authority;
@@ -12,14 +12,14 @@ use crate::context::RequestContext;
 #[derive(Clone, Debug)]
 pub(super) enum RequestHeader {
     One(HeaderName, Action),
-    /// Adds the values of each header of which the request has none that is not blank.
+    /// Adds the values of each header for which the request has only blank values or none.
     AddIfNotPresent(Box<[(HeaderName, Vec<Value>)]>),
     /// Adds the values of one header to those of another.
     Map {
         from: HeaderName,
         to: HeaderName,
     },
-    /// The `Host` that the upstream gets.
+    /// Sets the `Host` for the upstream.
     Host(Value),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct ResponseHeader {
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Add(Value),
-    /// Only where there is no value that is not blank.
+    /// Adds the value if there are only blank values or none.
     AddIfAbsent(Value),
     Set(Value),
     Remove,
@@ -43,7 +43,8 @@ pub(super) fn parse_name(name: &str) -> Result<HeaderName, EditError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| EditError::HeaderName(name.to_owned()))
 }
 
-/// A name that may be given values. Framing is the connection's: a made-up length would split messages elsewhere.
+/// Parses the name of a header that may be set. The connection frames messages: an invented length would make other
+/// parties split messages differently.
 pub(super) fn parse_settable_name(name: &str) -> Result<HeaderName, EditError> {
     let parsed = parse_name(name)?;
     if parsed == CONTENT_LENGTH || parsed == TRANSFER_ENCODING {
@@ -56,7 +57,7 @@ fn parse_pair(name: &str, value: &str) -> Result<(HeaderName, Value), EditError>
     Ok((parse_settable_name(name)?, Value::parse(name, value)?))
 }
 
-/// `host[:port]` as a header's value.
+/// Parses `host[:port]` as a header value.
 pub(super) fn parse_host(host: &str) -> Result<HeaderValue, EditError> {
     let invalid = || EditError::Host(host.to_owned());
     let authority: Authority = host.parse().map_err(|_| invalid())?;
@@ -66,7 +67,7 @@ pub(super) fn parse_host(host: &str) -> Result<HeaderValue, EditError> {
     HeaderValue::from_str(host).map_err(|_| invalid())
 }
 
-/// Puts `values` in place of those of the header `name`. A map that is full (32,768 headers) goes without.
+/// Replaces the values of the header `name`. A full map (32,768 headers) does not get them.
 pub(super) fn replace_all(headers: &mut HeaderMap, name: &HeaderName, values: Vec<HeaderValue>) {
     headers.remove(name);
     for value in values {
@@ -78,7 +79,7 @@ fn is_absent(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers.get_all(name).iter().all(|value| value.as_bytes().trim_ascii().is_empty())
 }
 
-/// Adds a value. A request has one `Host` (RFC 9112 §3.2): to that, adding is setting.
+/// Adds a value. A request has one `Host` (RFC 9112 §3.2), which is replaced.
 fn add(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
     let _ = if name == HOST { headers.try_insert(name, value).map(|_| true) } else { headers.try_append(name, value) };
 }
@@ -137,12 +138,12 @@ impl RequestHeader {
         }
     }
 
-    /// Whether it gives `Host` a value, which goes upstream only where the client's is preserved.
+    /// Returns true if it changes `Host`, which is forwarded only if the client's is preserved.
     pub(super) fn touches_host(&self) -> bool {
         match self {
             Self::One(name, action) => name == HOST && !matches!(action, Action::Remove),
             Self::Map { to, .. } => to == HOST,
-            // There always is one.
+            // A request always has a `Host`.
             Self::AddIfNotPresent(_) | Self::Host(_) => false,
         }
     }
@@ -169,7 +170,7 @@ impl RequestHeader {
             }
             Self::Host(value) => {
                 let value = value.expand(request.extensions())?;
-                // A variable is the client's: a `Host` that is none would be another message to the upstream.
+                // Variables come from the client: an invalid `Host` could change the message to the upstream.
                 value.to_str().ok().and_then(|host| parse_host(host).ok()).ok_or(Failure::BadValue)?;
                 replace_all(request.headers_mut(), &HOST, vec![value]);
                 request.extensions_mut().get_or_insert_default::<RequestContext>().preserve_host = true;
@@ -201,12 +202,12 @@ impl ResponseHeader {
         self.action.variables()
     }
 
-    /// The header that it adds a value to, whatever values it has.
-    pub(super) fn added(&self) -> Option<&HeaderName> {
+    /// Returns the header to which it adds a value unconditionally.
+    pub(super) fn added_header(&self) -> Option<&HeaderName> {
         matches!(self.action, Action::Add(_)).then_some(&self.name)
     }
 
-    /// The value for the response to the request that has `extensions`; nothing for edits that need no request.
+    /// Expands the value with the variables in `extensions`; `None` for an edit without variables.
     pub(super) fn expand(&self, extensions: &Extensions) -> Result<Option<HeaderValue>, Failure> {
         match self.action.value() {
             Some(value) if value.needs_variables() => value.expand(extensions).map(Some),
@@ -214,10 +215,10 @@ impl ResponseHeader {
         }
     }
 
-    /// Applies the edit with what [`Self::expand`] made.
+    /// Applies the edit with the result of [`Self::expand`].
     pub(super) fn apply(&self, expanded: Option<HeaderValue>, headers: &mut HeaderMap) {
         let value = expanded.or_else(|| match self.action.value() {
-            Some(Value::Ready(value)) => Some(value.clone()),
+            Some(Value::Constant(value)) => Some(value.clone()),
             _ => None,
         });
         self.action.apply(&self.name, value, headers);
@@ -238,7 +239,7 @@ impl Action {
         self.value().map(Value::variables).unwrap_or_default()
     }
 
-    /// A map that is full goes without the value.
+    /// Applies the action. A full map does not get the value.
     fn apply(&self, name: &HeaderName, value: Option<HeaderValue>, headers: &mut HeaderMap) {
         match (self, value) {
             (Self::Remove, _) => {

@@ -1,21 +1,19 @@
-//! A run of edits as one layer.
+//! The layer that applies a sequence of edits.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::response::{Captured, ResponseEdit};
 use super::{Edit, Failure, Kind};
 use crate::context::{LocalReply, RequestContext};
 use crate::reply::Reply;
+use crate::response_future::{MapResponse, RespondOr, ResponseMapper};
 
-/// Puts [`Edited`] around a service.
+/// Wraps services in [`Edited`].
 #[derive(Clone, Debug)]
 pub struct EditLayer {
     edits: Arc<Edits>,
@@ -28,54 +26,42 @@ pub struct Edited<S> {
     inner: S,
 }
 
-pin_project! {
-    /// Resolves to the inner service's response, edited.
-    pub struct ResponseFuture<F, R> {
-        #[pin]
-        state: State<F, R>,
-    }
-}
-
-pin_project! {
-    #[project = StateProj]
-    enum State<F, R> {
-        Refused { response: Option<Response<R>> },
-        Passing { #[pin] inner: F, after: Option<After> },
-    }
-}
+/// Resolves to the inner service's response, edited, or to an error response.
+pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, ResponseEdits>, R>;
 
 #[derive(Debug)]
 struct Edits {
-    /// In order.
+    /// All edits, in order.
     all: Box<[Kind]>,
-    /// How many of them are of responses.
-    of_responses: usize,
-    /// Whether one of those needs something of the request.
+    /// Number of response edits.
+    response_edits: usize,
+    /// True if a response edit needs values of the request.
     captures: bool,
     unknown_variable: Reply,
     bad_value: Reply,
     too_slow: Reply,
 }
 
-/// What is to be done to the response.
-struct After {
+/// The edits of one response.
+#[derive(Debug)]
+pub struct ResponseEdits {
     edits: Arc<Edits>,
-    /// What each response edit needs of the request, in order; empty when none needs any.
+    /// Values of the request for each response edit, in order; empty if no edit needs any.
     captured: Vec<Captured>,
 }
 
 // === impl EditLayer ===
 
 impl EditLayer {
-    /// Applies `edits`, in the order of the route's filters.
+    /// Creates a layer that applies `edits`, in the order of the route's filters.
     pub fn new(edits: impl IntoIterator<Item = Edit>) -> Self {
         let all: Box<[Kind]> = edits.into_iter().map(|edit| edit.0).collect();
-        let of_responses = || all.iter().filter_map(Kind::of_response);
+        let response_edits = || all.iter().filter_map(Kind::as_response_edit);
         let reply = |status, reason| Reply::problem(status, reason, "about:blank", None, "");
         Self {
             edits: Arc::new(Edits {
-                of_responses: of_responses().count(),
-                captures: of_responses().any(ResponseEdit::captures),
+                response_edits: response_edits().count(),
+                captures: response_edits().any(ResponseEdit::captures),
                 all,
                 unknown_variable: reply(StatusCode::INTERNAL_SERVER_ERROR, "unknown-variable"),
                 bad_value: reply(StatusCode::BAD_REQUEST, "bad-value"),
@@ -109,23 +95,23 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let state = match self.edits.before(&mut request) {
+        match self.edits.apply_to_request(&mut request) {
             Ok(captured) => {
-                let edits = (self.edits.of_responses > 0).then(|| Arc::clone(&self.edits));
-                State::Passing { inner: self.inner.call(request), after: edits.map(|edits| After { edits, captured }) }
+                let edits = (self.edits.response_edits > 0).then(|| Arc::clone(&self.edits));
+                let mapper = edits.map(|edits| ResponseEdits { edits, captured });
+                RespondOr::forward(MapResponse::new(self.inner.call(request), mapper))
             }
-            Err(failure) => State::Refused { response: Some(self.edits.refusal(failure, &request)) },
-        };
-        ResponseFuture { state }
+            Err(failure) => RespondOr::respond(self.edits.error_response(failure, &request)),
+        }
     }
 }
 
 // === impl Edits ===
 
 impl Edits {
-    /// Edits the request, and keeps what the response's edits need of it as it is where they stand.
-    fn before<B>(&self, request: &mut Request<B>) -> Result<Vec<Captured>, Failure> {
-        let mut captured = Vec::with_capacity(if self.captures { self.of_responses } else { 0 });
+    /// Edits the request. Each response edit captures its values at its own position in the sequence.
+    fn apply_to_request<B>(&self, request: &mut Request<B>) -> Result<Vec<Captured>, Failure> {
+        let mut captured = Vec::with_capacity(if self.captures { self.response_edits } else { 0 });
         for edit in &self.all {
             match edit {
                 Kind::Path(edit) => edit.apply(request)?,
@@ -142,58 +128,31 @@ impl Edits {
         Ok(captured)
     }
 
-    fn refusal<B, R: From<Bytes>>(&self, failure: Failure, request: &Request<B>) -> Response<R> {
+    fn error_response<B, R: From<Bytes>>(&self, failure: Failure, request: &Request<B>) -> Response<R> {
         match failure {
             Failure::UnknownVariable => {
-                tracing::warn!(
-                    "a filter's value names a URI variable that the matched pattern does not have: answered 500"
-                );
+                tracing::warn!("filter value names a URI variable that the matched pattern does not have");
                 self.unknown_variable.to_response(request)
             }
             Failure::BadValue => self.bad_value.to_response(request),
             Failure::TooSlow => {
-                tracing::warn!("a path took a regexp too many steps back to rewrite: answered 500");
+                tracing::warn!("path rewrite exceeded the limit of backtracking steps");
                 self.too_slow.to_response(request)
             }
         }
     }
 }
 
-// === impl After ===
+// === impl ResponseEdits ===
 
-impl After {
+impl ResponseMapper for ResponseEdits {
     fn apply<R>(self, response: &mut Response<R>) {
         if LocalReply::marks(response) {
             return;
         }
         let mut captured = self.captured.into_iter().rev();
-        for edit in self.edits.all.iter().rev().filter_map(Kind::of_response) {
+        for edit in self.edits.all.iter().rev().filter_map(Kind::as_response_edit) {
             edit.apply(captured.next(), response.headers_mut());
-        }
-    }
-}
-
-// === impl ResponseFuture ===
-
-impl<F, R, E> Future for ResponseFuture<F, R>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().state.project() {
-            StateProj::Passing { inner, after } => {
-                let mut response = ready!(inner.poll(cx))?;
-                if let Some(after) = after.take() {
-                    after.apply(&mut response);
-                }
-                Poll::Ready(Ok(response))
-            }
-            StateProj::Refused { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after it was done
-            },
         }
     }
 }

@@ -7,44 +7,44 @@ use super::{EditError, header};
 use crate::percent;
 use tollgate_java_regex::{Charset, JavaRegex};
 
-/// Whether a version such as `/v2` at the beginning of a location's path is removed.
+/// Removal of a version such as `/v2` at the start of a location's path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StripVersion {
     /// Never.
     NeverStrip,
-    /// Where the request's path has none.
+    /// If the request's path has none.
     #[default]
     AsInRequest,
     /// Always.
     AlwaysStrip,
 }
 
-/// How locations are rewritten.
+/// Settings of `RewriteLocationResponseHeader`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationSettings {
-    /// Whether versions are removed.
+    /// Removal of versions.
     pub strip_version: StripVersion,
-    /// The header; by default `Location`.
+    /// The rewritten header. Default: `Location`.
     pub header: HeaderName,
-    /// `host[:port]` that locations get; `None`: the request's `Host`.
+    /// The new `host[:port]` of locations; `None` uses the request's `Host`.
     pub host: Option<String>,
-    /// A Java expression for the schemes of the locations that are rewritten.
+    /// A Java regular expression for the schemes of rewritten locations.
     pub protocols: String,
 }
 
-/// Puts the gateway's address in place of the upstream's.
+/// Replaces the upstream's address by the gateway's.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     strip_version: StripVersion,
     header: HeaderName,
     host: Option<HeaderValue>,
-    /// A location's beginning up to its authority.
+    /// Matches the start of a location, up to its authority.
     scheme: JavaRegex,
 }
 
-/// What a location takes from the request it answers, as it stood where the filter does.
+/// Values of the request, captured at the position of the filter.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestLocation {
     host: Option<HeaderValue>,
     is_versioned: bool,
 }
@@ -60,10 +60,10 @@ impl Default for LocationSettings {
 
 impl Location {
     pub(super) fn new(settings: &LocationSettings) -> Result<Self, EditError> {
-        let unusable = |problem: String| EditError::Regexp { regexp: settings.protocols.clone(), problem };
-        JavaRegex::new(&settings.protocols, Charset::Bytes).map_err(|error| unusable(error.to_string()))?;
+        let invalid = |problem: String| EditError::Regexp { regexp: settings.protocols.clone(), problem };
+        JavaRegex::new(&settings.protocols, Charset::Bytes).map_err(|error| invalid(error.to_string()))?;
         let scheme = JavaRegex::new(&format!("^(?:{})://", settings.protocols), Charset::Bytes)
-            .map_err(|error| unusable(error.to_string()))?;
+            .map_err(|error| invalid(error.to_string()))?;
         let host = match settings.host.as_deref().map(str::trim).filter(|host| !host.is_empty()) {
             Some(host) => Some(header::parse_host(host)?),
             None => None,
@@ -71,20 +71,20 @@ impl Location {
         Ok(Self { strip_version: settings.strip_version, header: settings.header.clone(), host, scheme })
     }
 
-    pub(super) fn ask<B>(&self, request: &Request<B>) -> Asked {
+    pub(super) fn capture<B>(&self, request: &Request<B>) -> RequestLocation {
         let host = self.host.clone().or_else(|| request.headers().get(HOST).cloned());
-        Asked { host, is_versioned: is_versioned(request.uri().path()) }
+        RequestLocation { host, is_versioned: is_versioned(request.uri().path()) }
     }
 
-    /// Rewrites the first location and removes others.
-    pub(super) fn apply(&self, asked: &Asked, headers: &mut HeaderMap) {
-        let (Some(location), Some(host)) = (headers.get(&self.header), &asked.host) else { return };
-        let strips = match self.strip_version {
+    /// Rewrites the first location and removes the others.
+    pub(super) fn apply(&self, request: &RequestLocation, headers: &mut HeaderMap) {
+        let (Some(location), Some(host)) = (headers.get(&self.header), &request.host) else { return };
+        let strip_version = match self.strip_version {
             StripVersion::NeverStrip => false,
-            StripVersion::AsInRequest => !asked.is_versioned,
+            StripVersion::AsInRequest => !request.is_versioned,
             StripVersion::AlwaysStrip => true,
         };
-        let location = match self.rewritten(location.as_bytes(), host.as_bytes(), strips) {
+        let location = match self.rewrite(location.as_bytes(), host.as_bytes(), strip_version) {
             Some(rewritten) => match HeaderValue::try_from(rewritten) {
                 Ok(rewritten) => rewritten,
                 Err(_) => return,
@@ -94,20 +94,20 @@ impl Location {
         header::replace_all(headers, &self.header, vec![location]);
     }
 
-    /// The location with `host`; nothing where it has no scheme of those, or no path.
-    fn rewritten(&self, location: &[u8], host: &[u8], strips: bool) -> Option<Vec<u8>> {
-        let (_, begin) = self.scheme.finder().find_at(location, 0).ok()??;
+    /// Returns the location with `host`; `None` if its scheme does not match or it has no path.
+    fn rewrite(&self, location: &[u8], host: &[u8], strip_version: bool) -> Option<Vec<u8>> {
+        let (_, begin) = self.scheme.matcher_without_groups().find_at(location, 0).ok()??;
         let rest = location.get(begin..)?;
         let mut end = authority_length(rest)?;
-        if strips && let Some(version) = version_length(rest.get(end..)?) {
+        if strip_version && let Some(version) = version_length(rest.get(end..)?) {
             end += version;
         }
         Some([location.get(..begin)?, host, rest.get(end..)?].concat())
     }
 }
 
-/// The length of `host` or `host:port` at the beginning of `rest`, if a slash is behind it. Spring knows no login before
-/// the host, and no IPv6 address.
+/// Returns the length of `host` or `host:port` at the start of `rest` if a slash follows it. Like Spring, this supports
+/// neither user information nor IPv6 addresses.
 fn authority_length(rest: &[u8]) -> Option<usize> {
     let host = rest.iter().position(|byte| matches!(byte, b':' | b'/')).filter(|length| *length > 0)?;
     if rest.get(host) == Some(&b'/') {
@@ -118,7 +118,7 @@ fn authority_length(rest: &[u8]) -> Option<usize> {
     (port > 0 && rest.get(end) == Some(&b'/')).then_some(end)
 }
 
-/// The length of `/v2` at the beginning of `path`, if a slash is behind it.
+/// Returns the length of `/v2` at the start of `path` if a slash follows it.
 fn version_length(path: &[u8]) -> Option<usize> {
     let number = digits(path.strip_prefix(b"/v")?);
     (number > 0 && path.get(2 + number) == Some(&b'/')).then_some(2 + number)
@@ -128,7 +128,7 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Whether a request's path, decoded, begins with `/v2/`.
+/// Returns true if the decoded path starts with `/v2/`.
 fn is_versioned(path: &str) -> bool {
     let decoded: Vec<u8> = percent::decode(path.as_bytes(), false).collect();
     version_length(&decoded).is_some()
@@ -146,8 +146,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(&settings.header, location.parse().unwrap());
         headers.append(&settings.header, HeaderValue::from_static("http://second/"));
-        edit.apply(&edit.ask(&request), &mut headers);
-        assert_eq!(headers.len(), 1, "the first value alone is kept");
+        edit.apply(&edit.capture(&request), &mut headers);
+        assert_eq!(headers.len(), 1, "only the first value is kept");
         headers[&settings.header].to_str().unwrap().to_owned()
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn locations_get_the_host_of_the_request() {
         let settings = LocationSettings::default();
         for (path, location, expected) in [
-            // The documentation's.
+            // From Spring's documentation.
             (
                 "/some/object/name",
                 "http://object-service.prod.example.net/v2/some/object/id",
@@ -167,7 +167,7 @@ mod tests {
             ("/vx/name", "https://backend/v/id", "https://api.example.com/v/id"),
             ("/name", "https://backend/v2", "https://api.example.com/v2"),
             ("/name", "https://backend/v2/", "https://api.example.com/"),
-            // No slash behind the authority, or none that Spring knows.
+            // No slash after the authority, or an authority that Spring does not support.
             ("/name", "https://backend", "https://backend"),
             ("/name", "https://backend:8443", "https://backend:8443"),
             ("/name", "https://backend?a=/b", "https://api.example.com/b"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_say_which_locations_get_what() {
+    fn settings_select_locations_and_hosts() {
         let with = |strip_version, host: Option<&str>, protocols: &str| LocationSettings {
             strip_version,
             host: host.map(str::to_owned),

@@ -1,31 +1,30 @@
-//! Pure edits of headers and paths as data, a run of them applied by one service: Spring Cloud Gateway's
-//! `AddRequestHeader`, `StripPrefix`, `SetResponseHeader` and their kin.
+//! Edits of requests and responses: Spring Cloud Gateway's `AddRequestHeader`, `StripPrefix`, `SetResponseHeader` and
+//! similar filters. One service applies a sequence of edits.
 //!
-//! Requests are edited first to last on the way in, responses last to first on the way out. Responses marked
-//! [`LocalReply`] are left alone. Refused are requests that an edit cannot be applied to: with 500 when a value names
-//! a URI variable that the route has none of, or a regular expression takes too long, with 400 when the client's own
-//! variable or path cannot stand where the edit puts it. An edit that does not apply costs a look-up and no allocation;
-//! a changed path costs one or two.
+//! Requests are edited first to last, responses last to first. Responses with [`LocalReply`] are unchanged. If an edit
+//! fails, the request is rejected. The status is 500 if a value names a URI variable that the route does not have, or if a
+//! regular expression takes too long. It is 400 if the client's variable or path is invalid in its new position. An edit that does
+//! not apply costs a look-up and no allocation; a changed path costs one or two allocations.
 //!
 //! ## Variables
-//! `{name}` in a value is the URI template variable of that name from [`RequestContext::variables`], encoded in paths
-//! as the client wrote it, decoded in headers. `{name:regex}` means the same. Braces around anything that is no name
-//! (letters, digits, `_`, `-`, `.`) are plain text, JSON for one. Spring differs in two corners: it fails on such
-//! text, and it turns `//` in a value with variables into `/`.
+//! `{name}` in a value is the URI template variable of that name from [`RequestContext::variables`]. Its value is encoded
+//! in paths as the client sent it, and decoded in headers. `{name:regex}` means the same. A name has letters, digits, `_`,
+//! `-` and `.`; braces around other text, such as JSON, are literal. Spring differs in two cases: it fails on such text,
+//! and it turns `//` in a value with variables into `/`.
 //!
 //! ## Paths
-//! Edits see the raw path and never the query, which stays. Only paths that begin with `/` are edited, not the `*` of
-//! OPTIONS. Where Spring answers 500 because a result does not begin with `/`, the slash is added.
+//! Edits apply to the raw path and do not change the query. Only paths that start with `/` are edited, not the `*` of
+//! OPTIONS. If a result does not start with `/`, the slash is added; Spring responds with 500.
 //!
 //! ## Queries
-//! Adding a parameter leaves the others as the client wrote them. Removing or rewriting one that is there encodes all
-//! of them anew: strictly, with equal names side by side, as Spring does. In three corners Spring differs: it encodes
-//! anew where the parameter is missing too, it fails on a broken escape, which is text here, and it lets a variable's
-//! `&` and `=` make parameters of their own.
+//! Adding a parameter does not change the others. Removing or rewriting an existing one re-encodes all parameters
+//! strictly, with equal names side by side, as Spring does. Spring differs in three cases: it re-encodes even if the
+//! parameter is missing, it fails on an invalid escape, which is literal here, and it lets a variable's `&` and `=` create
+//! parameters.
 //!
 //! ## Targets
-//! `SetRequestUri` and `RequestHeaderToRequestUri` note a [`TargetUri`], which whoever forwards goes to instead. They
-//! belong behind all other filters ([`Edit::runs_last`]). What comes to be no target leaves the route's own.
+//! `SetRequestUri` and `RequestHeaderToRequestUri` set a [`TargetUri`], which replaces the route's target. They belong
+//! after all other filters ([`Edit::runs_last`]). If the result is not a valid target, the route's target is used.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -92,12 +91,12 @@ enum Kind {
     Response(ResponseEdit),
 }
 
-/// Why an edit could not be applied to one request.
+/// The reason why an edit cannot be applied to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// A value names a variable that the request has none of: the configuration's mistake.
+    /// A value names a variable that the route does not have: a configuration error.
     UnknownVariable,
-    /// What the client sent cannot stand where the edit puts it.
+    /// Text from the client is invalid in its new position.
     BadValue,
     /// A regular expression took too long.
     TooSlow,
@@ -105,15 +104,14 @@ enum Failure {
 
 // === impl Edit ===
 
-/// What edits are; those of requests and of responses are made in files of their own.
 impl Edit {
-    /// Whether a value holds a URI variable, so that the request needs the route's.
+    /// Returns true if a value contains a URI variable.
     #[must_use]
     pub fn needs_variables(&self) -> bool {
         !self.variables().is_empty()
     }
 
-    /// The names of the URI variables in its value: a request that lacks one of them is answered 500.
+    /// Returns the names of the URI variables in its values. A request without one of them gets a 500.
     #[must_use]
     pub fn variables(&self) -> Vec<&str> {
         match &self.0 {
@@ -126,19 +124,19 @@ impl Edit {
         }
     }
 
-    /// Whether this edits requests; otherwise responses.
+    /// Returns true if this edits requests, false if it edits responses.
     #[must_use]
     pub fn is_request_side(&self) -> bool {
-        self.0.of_response().is_none()
+        self.0.as_response_edit().is_none()
     }
 
-    /// Whether it belongs behind all other filters, wherever it is listed, as in Spring (order 10001).
+    /// Returns true if it runs after all other filters, regardless of its position, as in Spring (order 10001).
     #[must_use]
     pub fn runs_last(&self) -> bool {
         matches!(self.0, Kind::Target(_))
     }
 
-    /// The request header that says where the request goes (`RequestHeaderToRequestUri`).
+    /// Returns the request header that names the target (`RequestHeaderToRequestUri`).
     #[must_use]
     pub fn target_header(&self) -> Option<&HeaderName> {
         match &self.0 {
@@ -147,8 +145,8 @@ impl Edit {
         }
     }
 
-    /// Whether it rewrites by an expression that may match something else than Java's
-    /// ([`JavaRegex::repeats_nothing`](tollgate_java_regex::JavaRegex::repeats_nothing)).
+    /// Returns true if its regular expression may match differently from Java
+    /// ([`JavaRegex::repeats_empty_match`](tollgate_java_regex::JavaRegex::repeats_empty_match)).
     #[must_use]
     pub fn differs_from_java(&self) -> bool {
         match &self.0 {
@@ -158,34 +156,34 @@ impl Edit {
         }
     }
 
-    /// Whether it is a `PrefixPath`, of which a request meets one.
+    /// Returns true for `PrefixPath`, which applies at most once per request.
     #[must_use]
     pub fn is_prefix_path(&self) -> bool {
         matches!(self.0, Kind::Path(PathEdit::Prefix(_)))
     }
 
-    /// Whether it removes duplicates of the response header `name`.
+    /// Returns true if it removes duplicates of the response header `name`.
     #[must_use]
     pub fn deduplicates(&self, name: &HeaderName) -> bool {
         matches!(&self.0, Kind::Response(ResponseEdit::Dedupe(edit)) if edit.names().contains(name))
     }
 
-    /// The response header that it adds a value to, whatever values it has.
+    /// Returns the response header to which it adds a value unconditionally.
     #[must_use]
     pub fn added_response_header(&self) -> Option<&HeaderName> {
         match &self.0 {
-            Kind::Response(ResponseEdit::Header(edit)) => edit.added(),
+            Kind::Response(ResponseEdit::Header(edit)) => edit.added_header(),
             _ => None,
         }
     }
 
-    /// Whether it gives `Host` a value that goes upstream only where another edit [preserves it](Self::preserves_host).
+    /// Returns true if it changes `Host`, which is forwarded only if another edit [preserves it](Self::preserves_host).
     #[must_use]
     pub fn touches_host(&self) -> bool {
         matches!(&self.0, Kind::RequestHeader(edit) if edit.touches_host())
     }
 
-    /// Whether it has the request's own `Host` sent upstream.
+    /// Returns true if it makes the gateway forward the request's `Host`.
     #[must_use]
     pub fn preserves_host(&self) -> bool {
         matches!(self.0, Kind::PreserveHostHeader | Kind::RequestHeader(RequestHeader::Host(_)))
@@ -195,7 +193,7 @@ impl Edit {
 // === impl Kind ===
 
 impl Kind {
-    fn of_response(&self) -> Option<&ResponseEdit> {
+    fn as_response_edit(&self) -> Option<&ResponseEdit> {
         match self {
             Self::Response(edit) => Some(edit),
             _ => None,

@@ -18,7 +18,7 @@ pub(super) enum PathEdit {
     Rewrite(Box<Rewrite>),
 }
 
-/// A configured path: text in the form that a URI takes, and variables.
+/// Parses a configured path: text, which is encoded for a URI, and variables.
 fn parse(path: &str) -> Result<Template, EditError> {
     if !path.starts_with(['/', '{']) {
         return Err(EditError::RelativePath(path.to_owned()));
@@ -26,16 +26,16 @@ fn parse(path: &str) -> Result<Template, EditError> {
     let mut template = Template::parse(path);
     for piece in template.pieces_mut() {
         if let Piece::Text(text) = piece {
-            *text = checked_text(text, path)?;
+            *text = encode_text(text, path)?;
         }
     }
     Ok(template)
 }
 
-/// `text` as it may stand in a path; `whole` is what was configured, for messages.
-fn checked_text(text: &str, whole: &str) -> Result<String, EditError> {
+/// Encodes `text` for a path. `path` is the configured path, for the error.
+fn encode_text(text: &str, path: &str) -> Result<String, EditError> {
     if let Some(found) = text.chars().find(|c| matches!(c, '?' | '#')) {
-        return Err(EditError::NotOnlyAPath { path: whole.to_owned(), found });
+        return Err(EditError::NotOnlyAPath { path: path.to_owned(), found });
     }
     let mut encoded = Vec::with_capacity(text.len());
     percent::encode_path(text, &mut encoded);
@@ -59,7 +59,7 @@ impl PathEdit {
 
     pub(super) fn rewrite(regexp: &str, replacement: &str) -> Result<Self, EditError> {
         let with_query = |text: &str| {
-            let parts: Result<Vec<_>, _> = text.split('?').map(|part| checked_text(part, replacement)).collect();
+            let parts: Result<Vec<_>, _> = text.split('?').map(|part| encode_text(part, replacement)).collect();
             parts.map(|parts| parts.join("?"))
         };
         Rewrite::new(regexp, replacement, with_query).map(|rewrite| Self::Rewrite(Box::new(rewrite)))
@@ -99,7 +99,7 @@ impl PathEdit {
     }
 }
 
-/// Joins what is left behind `parts` segments (Spring's `StripPrefixGatewayFilterFactory`).
+/// Appends the path without its first `parts` segments (Spring's `StripPrefixGatewayFilterFactory`).
 fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
     out.reserve(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty()).skip(parts) {
@@ -111,10 +111,10 @@ fn strip(path: &str, parts: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a segment of `path` means "here" or "one up" (RFC 3986 §5.2.4), encoded or with parameters as it may be.
+/// Returns true if `path` has a dot segment (RFC 3986 §5.2.4), which may be encoded or have parameters.
 ///
-/// Paths come in without such segments. An edit can make one of its pieces (`/x(?<r>.*)` to `/${r}` of `/x../admin`),
-/// and an upstream that resolves it would serve another path than the one that was routed and limited.
+/// Received paths have no such segments, but an edit can create one (`/x(?<r>.*)` to `/${r}` of `/x../admin`). An upstream
+/// that resolves it would serve another path than the one that was routed and limited.
 pub(super) fn has_dot_segments(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(is_dot_segment)
 }
@@ -131,8 +131,8 @@ fn is_dot_segment(segment: &[u8]) -> bool {
     false
 }
 
-/// Puts `path` in place of the URI's own and keeps the query, behind parameters that `path` may end in: paths come in
-/// without `?`, so one is from a replacement.
+/// Replaces the URI's path. The query is kept, after parameters at the end of `path`: received paths have no `?`, so one
+/// comes from a replacement.
 fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
     if path.first() != Some(&b'/') {
         path.insert(0, b'/');

@@ -12,15 +12,15 @@ use crate::percent;
 /// An edit of a request's query.
 #[derive(Clone, Debug)]
 pub(super) enum QueryEdit {
-    /// Puts `name=value` behind the rest; the name in the form that a query takes.
+    /// Appends `name=value`; the name is encoded.
     Add { name: String, value: Template },
     /// Removes all parameters of the name.
     Remove { name: Vec<u8> },
-    /// Replaces all parameters of the name by one, behind the rest.
+    /// Replaces all parameters of the name by one at the end.
     Rewrite { name: Vec<u8>, value: Vec<u8> },
 }
 
-/// `name=value` or `name`, decoded.
+/// A decoded `name=value` or `name`.
 struct Parameter {
     name: Vec<u8>,
     value: Option<Vec<u8>>,
@@ -33,18 +33,18 @@ impl QueryEdit {
         let mut value = Template::parse(value);
         for piece in value.pieces_mut() {
             if let Piece::Text(text) = piece {
-                *text = encoded(text);
+                *text = encode(text);
             }
         }
-        Ok(Self::Add { name: encoded(named(name)?), value })
+        Ok(Self::Add { name: encode(required(name)?), value })
     }
 
     pub(super) fn remove(name: &str) -> Result<Self, EditError> {
-        Ok(Self::Remove { name: named(name)?.as_bytes().to_vec() })
+        Ok(Self::Remove { name: required(name)?.as_bytes().to_vec() })
     }
 
     pub(super) fn rewrite(name: &str, value: &str) -> Result<Self, EditError> {
-        Ok(Self::Rewrite { name: named(name)?.as_bytes().to_vec(), value: value.as_bytes().to_vec() })
+        Ok(Self::Rewrite { name: required(name)?.as_bytes().to_vec(), value: value.as_bytes().to_vec() })
     }
 
     pub(super) fn variables(&self) -> Vec<&str> {
@@ -60,11 +60,11 @@ impl QueryEdit {
         }
         let query = request.uri().query().unwrap_or_default();
         let edited = match self {
-            Self::Add { name, value } => Some(added(query, name, value, request.extensions())?),
-            Self::Remove { name } => without(query, name).map(|rest| joined(&rest)),
+            Self::Add { name, value } => Some(append(query, name, value, request.extensions())?),
+            Self::Remove { name } => without(query, name).map(|rest| serialize(&rest)),
             Self::Rewrite { name, value } => without(query, name).map(|mut rest| {
                 rest.push(Parameter { name: name.clone(), value: Some(value.clone()) });
-                joined(&rest)
+                serialize(&rest)
             }),
         };
         match edited {
@@ -74,18 +74,18 @@ impl QueryEdit {
     }
 }
 
-fn named(name: &str) -> Result<&str, EditError> {
+fn required(name: &str) -> Result<&str, EditError> {
     if name.is_empty() { Err(EditError::NoParameter) } else { Ok(name) }
 }
 
-fn encoded(text: &str) -> String {
+fn encode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     percent::encode_query(text, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// `query` with a parameter behind it. The rest stays as the client wrote it.
-fn added(query: &str, name: &str, value: &Template, extensions: &Extensions) -> Result<Vec<u8>, Failure> {
+/// Appends a parameter to `query`. The other parameters are unchanged.
+fn append(query: &str, name: &str, value: &Template, extensions: &Extensions) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::with_capacity(query.len() + name.len() + 16);
     out.extend_from_slice(query.as_bytes());
     if !query.is_empty() && !query.ends_with('&') {
@@ -93,20 +93,20 @@ fn added(query: &str, name: &str, value: &Template, extensions: &Extensions) -> 
     }
     out.extend_from_slice(name.as_bytes());
     out.push(b'=');
-    // A variable is one value: what it holds of `&` and `=` makes no parameter.
+    // A variable is one value: `&` and `=` in it are encoded.
     value.expand_with(extensions, &mut out, |value, out| {
         percent::encode_strictly(percent::decode(value.as_bytes(), false), out);
     })?;
     Ok(out)
 }
 
-/// The parameters of `query` but for those named `name`; nothing if none is.
+/// Returns the parameters of `query` without those named `name`; `None` if there are none of that name.
 fn without(query: &str, name: &[u8]) -> Option<Vec<Parameter>> {
     let all = || parameters(query);
     all().any(|parameter| parameter.name == name).then(|| all().filter(|other| other.name != name).collect())
 }
 
-/// Reads a query as Spring does: blank parameters and an `=` without a name before it count for nothing.
+/// Parses a query as Spring does: empty parameters and an `=` without a name before it are ignored.
 fn parameters(query: &str) -> impl Iterator<Item = Parameter> + '_ {
     let decoded = |text: &str| percent::decode(text.as_bytes(), true).collect();
     query.split('&').map(|text| text.trim_start_matches('=')).filter(|text| !text.is_empty()).map(
@@ -117,19 +117,19 @@ fn parameters(query: &str) -> impl Iterator<Item = Parameter> + '_ {
     )
 }
 
-/// The query that says `parameters`, those of equal names side by side where the first of them stood.
-fn joined(parameters: &[Parameter]) -> Vec<u8> {
-    let mut places = HashMap::new();
-    let mut named: Vec<Vec<&Parameter>> = Vec::new();
+/// Serializes `parameters`. Those of equal names are side by side, at the position of the first of them.
+fn serialize(parameters: &[Parameter]) -> Vec<u8> {
+    let mut positions = HashMap::new();
+    let mut groups: Vec<Vec<&Parameter>> = Vec::new();
     for parameter in parameters {
-        let place = *places.entry(&*parameter.name).or_insert(named.len());
-        match named.get_mut(place) {
+        let position = *positions.entry(&*parameter.name).or_insert(groups.len());
+        match groups.get_mut(position) {
             Some(equals) => equals.push(parameter),
-            None => named.push(vec![parameter]),
+            None => groups.push(vec![parameter]),
         }
     }
     let mut out = Vec::new();
-    for parameter in named.into_iter().flatten() {
+    for parameter in groups.into_iter().flatten() {
         if !out.is_empty() {
             out.push(b'&');
         }
@@ -142,7 +142,7 @@ fn joined(parameters: &[Parameter]) -> Vec<u8> {
     out
 }
 
-/// Puts `query` in place of the URI's own; none if it is empty.
+/// Replaces the URI's query. An empty one is removed.
 fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), Failure> {
     let mut new = uri.path().as_bytes().to_vec();
     if !query.is_empty() {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_added_behind_a_query_that_stays_as_it_is() {
+    fn adding_a_parameter_does_not_change_the_others() {
         for (name, value, uri, expected) in [
             ("red", "blue", "/a", "/a?red=blue"),
             ("red", "blue", "/a?", "/a?red=blue"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_query_is_encoded_anew_with_equal_names_side_by_side() {
+    fn remaining_parameters_are_encoded_again_with_equal_names_side_by_side() {
         let remove = QueryEdit::remove("red").unwrap();
         for (uri, expected) in [
             ("/a", "/a"),
@@ -204,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn many_names_take_no_more_time_than_many_parameters() {
-        // As long as a URI can be.
+    fn the_time_is_linear_in_the_number_of_names() {
+        // The maximum length of a URI.
         let query: Vec<String> = (0..13_000).map(|number| format!("{number:x}")).collect();
         let start = std::time::Instant::now();
         edited(&QueryEdit::remove("0").unwrap(), &format!("/a?{}", query.join("&")));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewritten_parameter_is_one_and_stands_last() {
+    fn a_rewritten_parameter_occurs_once_at_the_end() {
         let rewrite = QueryEdit::rewrite("red", "a b&{c}").unwrap();
         for (uri, expected) in [
             ("/a?b=%2f", "/a?b=%2f"),

@@ -1,4 +1,4 @@
-//! Edits of requests, as filters call them.
+//! Constructors of request edits.
 
 use super::header::RequestHeader;
 use super::path::PathEdit;
@@ -7,48 +7,48 @@ use super::target::TargetEdit;
 use super::{Edit, EditError, Kind};
 
 impl Edit {
-    /// `StripPrefix`: drops the first `parts` segments of the path. Empty segments are not counted and not kept; a
-    /// slash at the end stays unless nothing else does, and dropping more than there is leaves `/`.
+    /// `StripPrefix`: removes the first `parts` segments of the path. Empty segments are removed and not counted. A
+    /// trailing slash is kept. If all segments are removed, the path is `/`.
     ///
     /// # Errors
-    /// None today.
+    /// Currently none.
     pub fn strip_prefix(parts: u32) -> Result<Self, EditError> {
         Ok(Self(Kind::Path(PathEdit::strip_prefix(parts))))
     }
 
-    /// `PrefixPath`: puts `prefix`, which may hold variables, before the path. Applies once a request: a second one,
-    /// of the route's after a default filter's, does nothing.
+    /// `PrefixPath`: puts `prefix`, which may contain variables, before the path. Applies once per request: if a default
+    /// filter has added a prefix, one of the route has no effect.
     ///
     /// # Errors
-    /// A prefix that does not begin with `/` or a variable, or holds `?` or `#`.
+    /// Returns an error for a prefix that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn prefix_path(prefix: &str) -> Result<Self, EditError> {
         PathEdit::prefix(prefix).map(|edit| Self(Kind::Path(edit)))
     }
 
-    /// `SetPath`: replaces the path by `template`, which may hold variables.
+    /// `SetPath`: replaces the path by `template`, which may contain variables.
     ///
     /// # Errors
-    /// A template that does not begin with `/` or a variable, or holds `?` or `#`.
+    /// Returns an error for a template that does not start with `/` or a variable, or that contains `?` or `#`.
     pub fn set_path(template: &str) -> Result<Self, EditError> {
         PathEdit::set(template).map(|edit| Self(Kind::Path(edit)))
     }
 
     /// `RewritePath`: replaces every match of `regexp` in the path by `replacement`, as Java's `String.replaceAll` does:
-    /// unanchored, `$1` and `${name}` for groups `(…)` and `(?<name>…)`, `\` before what is meant literally. `$\` means
-    /// `$`, for YAML in which `${name}` would be a placeholder. As in Java an empty match right behind another counts,
-    /// so `.*` matches a path twice. Parameters behind a `?` in the replacement stand before those of the request.
+    /// unanchored, with `$1` and `${name}` for groups `(…)` and `(?<name>…)`, and `\` before literal characters. `$\`
+    /// means `$`, for YAML in which `${name}` would be a placeholder. As in Java, an empty match directly after another
+    /// match counts, so `.*` matches a path twice. Parameters after a `?` in the replacement precede those of the request.
     ///
     /// # Errors
-    /// What [`JavaRegex`](tollgate_java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that holds
-    /// `#`.
+    /// Returns an error for an expression that [`JavaRegex`](tollgate_java_regex::JavaRegex) rejects, for a replacement on
+    /// which Java would fail, and for one that contains `#`.
     pub fn rewrite_path(regexp: &str, replacement: &str) -> Result<Self, EditError> {
         PathEdit::rewrite(regexp, replacement).map(|edit| Self(Kind::Path(edit)))
     }
 
-    /// `AddRequestHeader`: adds a value, which may hold variables, behind those that the client sent.
+    /// `AddRequestHeader`: appends a value, which may contain variables, to those of the client.
     ///
     /// # Errors
-    /// What is no header name or value, and the two headers that frame a message.
+    /// Returns an error for an invalid header name or value, and for the two headers that frame messages.
     pub fn add_request_header(name: &str, value: &str) -> Result<Self, EditError> {
         RequestHeader::add(name, value).map(|edit| Self(Kind::RequestHeader(edit)))
     }
@@ -64,13 +64,13 @@ impl Edit {
     /// `RemoveRequestHeader`: removes all values.
     ///
     /// # Errors
-    /// What is no header name.
+    /// Returns an error for an invalid header name.
     pub fn remove_request_header(name: &str) -> Result<Self, EditError> {
         RequestHeader::remove(name).map(|edit| Self(Kind::RequestHeader(edit)))
     }
 
-    /// `AddRequestHeadersIfNotPresent`: adds the values of each header of which the request has none that is not blank.
-    /// Values may hold variables; a header that stands there twice gets both.
+    /// `AddRequestHeadersIfNotPresent`: adds the values of each header for which the request has only blank values or none.
+    /// Values may contain variables; a header that is listed twice gets both values.
     ///
     /// # Errors
     /// As [`Self::add_request_header`].
@@ -83,16 +83,16 @@ impl Edit {
     /// `MapRequestHeader`: adds all values of the header `from` to those of the header `to`.
     ///
     /// # Errors
-    /// What is no header name, and the two headers that frame a message as `to`.
+    /// Returns an error for an invalid header name, and if `to` frames messages.
     pub fn map_request_header(from: &str, to: &str) -> Result<Self, EditError> {
         RequestHeader::map(from, to).map(|edit| Self(Kind::RequestHeader(edit)))
     }
 
-    /// `SetRequestHostHeader`: sends `host`, which may hold variables, as `Host` upstream. A variable that makes it no
-    /// host is answered 400.
+    /// `SetRequestHostHeader`: sends `host`, which may contain variables, as `Host` to the upstream. If a variable makes
+    /// it an invalid host, the request gets a 400.
     ///
     /// # Errors
-    /// What is no `host` or `host:port`.
+    /// Returns an error unless `host` is `host` or `host:port`.
     pub fn set_request_host_header(host: &str) -> Result<Self, EditError> {
         RequestHeader::host(host).map(|edit| Self(Kind::RequestHeader(edit)))
     }
@@ -103,11 +103,11 @@ impl Edit {
         Self(Kind::PreserveHostHeader)
     }
 
-    /// `AddRequestParameter`: adds `name=value` behind the query. The value may hold variables; what cannot stand in a
-    /// query is encoded, escapes stay.
+    /// `AddRequestParameter`: appends `name=value` to the query. The value may contain variables. Characters that are
+    /// invalid in a query are encoded; escapes are kept.
     ///
     /// # Errors
-    /// An empty name.
+    /// Returns an error for an empty name.
     pub fn add_request_parameter(name: &str, value: &str) -> Result<Self, EditError> {
         QueryEdit::add(name, value).map(|edit| Self(Kind::Query(edit)))
     }
@@ -115,37 +115,37 @@ impl Edit {
     /// `RemoveRequestParameter`: removes all parameters of that name.
     ///
     /// # Errors
-    /// An empty name.
+    /// Returns an error for an empty name.
     pub fn remove_request_parameter(name: &str) -> Result<Self, EditError> {
         QueryEdit::remove(name).map(|edit| Self(Kind::Query(edit)))
     }
 
-    /// `RewriteRequestParameter`: replaces all parameters of that name, if there are any, by one behind the others. Its
-    /// value is `replacement` as it stands there, decoded.
+    /// `RewriteRequestParameter`: replaces all parameters of that name, if there are any, by one at the end of the query.
+    /// Its value is `replacement`, which is not encoded in the configuration.
     ///
     /// # Errors
-    /// An empty name.
+    /// Returns an error for an empty name.
     pub fn rewrite_request_parameter(name: &str, replacement: &str) -> Result<Self, EditError> {
         QueryEdit::rewrite(name, replacement).map(|edit| Self(Kind::Query(edit)))
     }
 
-    /// `SetRequestUri`: sends the request to `template`, which may hold variables, path and query included. A variable
-    /// where the host stands lets clients choose among all hosts that the gateway reaches.
+    /// `SetRequestUri`: sends the request to `template`, which may contain variables and includes path and query. A
+    /// variable in place of the host lets clients reach all hosts that the gateway can reach.
     ///
     /// # Errors
-    /// None today: what comes to be no absolute `http` or `https` URI leaves the route's target, as in Spring.
+    /// Currently none: if the result is not an absolute `http` or `https` URI, the route's target is used, as in Spring.
     pub fn set_request_uri(template: &str) -> Result<Self, EditError> {
         Ok(Self(Kind::Target(TargetEdit::template(template))))
     }
 
     /// `RequestHeaderToRequestUri`: sends the request to the URI in the first value of the header `name`, if that is an
-    /// absolute `http` or `https` one without a login.
+    /// absolute `http` or `https` URI without user information.
     ///
-    /// Whoever can set the header reaches with it every server that the gateway reaches, those behind a firewall too
-    /// (server-side request forgery): let it be set by somebody trusted before the gateway alone.
+    /// A client that can set the header can reach every server that the gateway can reach, also behind a firewall
+    /// (server-side request forgery). Only a trusted proxy before the gateway may set it.
     ///
     /// # Errors
-    /// What is no header name.
+    /// Returns an error for an invalid header name.
     pub fn request_header_to_request_uri(name: &str) -> Result<Self, EditError> {
         TargetEdit::header(name).map(|edit| Self(Kind::Target(edit)))
     }

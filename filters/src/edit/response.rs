@@ -1,10 +1,10 @@
-//! Edits of responses, and as filters call them.
+//! Response edits and their constructors.
 
 use http::{HeaderMap, HeaderValue, Request};
 
 use super::dedupe::{Dedupe, DedupeStrategy};
 use super::header::ResponseHeader;
-use super::location::{Asked, Location, LocationSettings};
+use super::location::{Location, LocationSettings, RequestLocation};
 use super::rewrite::HeaderRewrite;
 use super::{Edit, EditError, Failure, Kind};
 
@@ -17,12 +17,12 @@ pub(super) enum ResponseEdit {
     Location(Box<Location>),
 }
 
-/// What an edit needs of the request that the response answers.
+/// Values of the request for a response edit.
 #[derive(Debug)]
 pub(super) enum Captured {
     Nothing,
     Value(HeaderValue),
-    Asked(Asked),
+    Location(RequestLocation),
 }
 
 // === impl ResponseEdit ===
@@ -35,7 +35,7 @@ impl ResponseEdit {
         }
     }
 
-    /// Whether it needs something of the request.
+    /// Returns true if it needs values of the request.
     pub(super) fn captures(&self) -> bool {
         matches!(self, Self::Location(_)) || !self.variables().is_empty()
     }
@@ -43,17 +43,17 @@ impl ResponseEdit {
     pub(super) fn capture<B>(&self, request: &Request<B>) -> Result<Captured, Failure> {
         Ok(match self {
             Self::Header(edit) => edit.expand(request.extensions())?.map_or(Captured::Nothing, Captured::Value),
-            Self::Location(edit) => Captured::Asked(edit.ask(request)),
+            Self::Location(edit) => Captured::Location(edit.capture(request)),
             Self::Dedupe(_) | Self::Rewrite(_) => Captured::Nothing,
         })
     }
 
-    /// Applies the edit with what [`Self::capture`] kept.
+    /// Applies the edit with the result of [`Self::capture`].
     pub(super) fn apply(&self, captured: Option<Captured>, headers: &mut HeaderMap) {
         match (self, captured) {
             (Self::Header(edit), Some(Captured::Value(value))) => edit.apply(Some(value), headers),
             (Self::Header(edit), _) => edit.apply(None, headers),
-            (Self::Location(edit), Some(Captured::Asked(asked))) => edit.apply(&asked, headers),
+            (Self::Location(edit), Some(Captured::Location(location))) => edit.apply(&location, headers),
             (Self::Location(_), _) => {}
             (Self::Dedupe(edit), _) => edit.apply(headers),
             (Self::Rewrite(edit), _) => edit.apply(headers),
@@ -64,13 +64,13 @@ impl ResponseEdit {
 // === impl Edit ===
 
 impl Edit {
-    /// `AddResponseHeader`: adds a value behind those that the upstream sent; unless `override_existing` (Spring's
-    /// `override`, by default true) only if it sent none that is not blank.
+    /// `AddResponseHeader`: appends a value to those of the upstream. If `override_existing` (Spring's `override`, by
+    /// default true) is false, only if the upstream sent no value that is not blank.
     ///
     /// # Errors
     /// As [`Self::add_request_header`].
     pub fn add_response_header(name: &str, value: &str, override_existing: bool) -> Result<Self, EditError> {
-        ResponseHeader::add(name, value, override_existing).map(|edit| Self::of_response(ResponseEdit::Header(edit)))
+        ResponseHeader::add(name, value, override_existing).map(|edit| Self::response(ResponseEdit::Header(edit)))
     }
 
     /// `SetResponseHeader`: replaces all values.
@@ -78,45 +78,45 @@ impl Edit {
     /// # Errors
     /// As [`Self::add_request_header`].
     pub fn set_response_header(name: &str, value: &str) -> Result<Self, EditError> {
-        ResponseHeader::set(name, value).map(|edit| Self::of_response(ResponseEdit::Header(edit)))
+        ResponseHeader::set(name, value).map(|edit| Self::response(ResponseEdit::Header(edit)))
     }
 
     /// `RemoveResponseHeader`: removes all values.
     ///
     /// # Errors
-    /// What is no header name.
+    /// Returns an error for an invalid header name.
     pub fn remove_response_header(name: &str) -> Result<Self, EditError> {
-        ResponseHeader::remove(name).map(|edit| Self::of_response(ResponseEdit::Header(edit)))
+        ResponseHeader::remove(name).map(|edit| Self::response(ResponseEdit::Header(edit)))
     }
 
-    /// `DedupeResponseHeader`: of the headers `names`, separated by spaces, keeps the values that `strategy` says.
+    /// `DedupeResponseHeader`: removes duplicates from the headers `names`, separated by spaces, as `strategy` says.
     ///
     /// # Errors
-    /// What is no header name, and none at all.
+    /// Returns an error for an invalid header name, or without a name.
     pub fn dedupe_response_header(names: &str, strategy: DedupeStrategy) -> Result<Self, EditError> {
-        Dedupe::new(names, strategy).map(|edit| Self::of_response(ResponseEdit::Dedupe(edit)))
+        Dedupe::new(names, strategy).map(|edit| Self::response(ResponseEdit::Dedupe(edit)))
     }
 
     /// `RewriteResponseHeader`: replaces every match of `regexp` in every value, as [`Self::rewrite_path`] does. A value
-    /// that takes the expression too long is removed.
+    /// is removed if the search takes too long.
     ///
     /// # Errors
-    /// What [`JavaRegex`](tollgate_java_regex::JavaRegex) refuses; a replacement that Java would fail on, or that no
-    /// header can hold.
+    /// Returns an error for an expression that [`JavaRegex`](tollgate_java_regex::JavaRegex) rejects, for a replacement on
+    /// which Java would fail, and for one that is not a valid header value.
     pub fn rewrite_response_header(name: &str, regexp: &str, replacement: &str) -> Result<Self, EditError> {
         let edit = HeaderRewrite::new(name, regexp, replacement)?;
-        Ok(Self::of_response(ResponseEdit::Rewrite(Box::new(edit))))
+        Ok(Self::response(ResponseEdit::Rewrite(Box::new(edit))))
     }
 
-    /// `RewriteLocationResponseHeader`: puts the gateway's address, and its path's version, in place of the upstream's.
+    /// `RewriteLocationResponseHeader`: replaces the upstream's address by the gateway's, and removes its path's version.
     ///
     /// # Errors
-    /// Protocols that are no expression; what is no host.
+    /// Returns an error for an invalid expression or host.
     pub fn rewrite_location_response_header(settings: &LocationSettings) -> Result<Self, EditError> {
-        Ok(Self::of_response(ResponseEdit::Location(Box::new(Location::new(settings)?))))
+        Ok(Self::response(ResponseEdit::Location(Box::new(Location::new(settings)?))))
     }
 
-    fn of_response(edit: ResponseEdit) -> Self {
+    fn response(edit: ResponseEdit) -> Self {
         Self(Kind::Response(edit))
     }
 }

@@ -1,11 +1,11 @@
-//! Replacing what matches: `RewritePath` and `RewriteResponseHeader`.
+//! Replacement of regular expressions: `RewritePath` and `RewriteResponseHeader`.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{EditError, header};
 use tollgate_java_regex::{Charset, JavaRegex, Replacement, TooSlow};
 
-/// A pattern and what its matches become, as Spring writes them.
+/// A regular expression and its replacement, in Spring's syntax.
 #[derive(Clone, Debug)]
 pub(super) struct Rewrite {
     regex: JavaRegex,
@@ -22,28 +22,28 @@ pub(super) struct HeaderRewrite {
 // === impl Rewrite ===
 
 impl Rewrite {
-    /// `text` says how the replacement's literal text is written where it goes.
+    /// Compiles a rewrite. `encode` encodes the literal text of the replacement for its target.
     pub(super) fn new(
         regexp: &str,
         replacement: &str,
-        text: impl Fn(&str) -> Result<String, EditError>,
+        encode: impl Fn(&str) -> Result<String, EditError>,
     ) -> Result<Self, EditError> {
         let regex = JavaRegex::new(regexp, Charset::Bytes)
             .map_err(|error| EditError::Regexp { regexp: regexp.to_owned(), problem: error.to_string() })?;
-        // Spring's way to write `${name}` where YAML would take it for a placeholder.
+        // Spring's syntax for `${name}`, which would be a placeholder in YAML.
         let mut parsed = Replacement::parse(&replacement.replace("$\\", "$"), &regex).map_err(|error| {
             EditError::Replacement { replacement: replacement.to_owned(), problem: error.to_string() }
         })?;
-        parsed.map_text(text)?;
+        parsed.map_text(encode)?;
         Ok(Self { regex, replacement: parsed })
     }
 
-    /// Whether it may match something else than Java would.
+    /// Returns true if the expression may match differently from Java.
     pub(super) fn differs_from_java(&self) -> bool {
-        self.regex.repeats_nothing()
+        self.regex.repeats_empty_match()
     }
 
-    /// Appends `text` with every match replaced to `out`, unless there is none.
+    /// Replaces every match in `text` and appends the result to `out`. Returns false if there is no match.
     pub(super) fn apply(&self, text: &[u8], out: &mut Vec<u8>) -> Result<bool, TooSlow> {
         self.replacement.replace_all(&self.regex, text, out)
     }
@@ -66,7 +66,7 @@ impl HeaderRewrite {
         &self.rewrite
     }
 
-    /// Rewrites the values. One that cannot be, since that takes too long, is removed: what was to be hidden stays so.
+    /// Rewrites the values. If a search takes too long, the value is removed: the edit may hide confidential text.
     pub(super) fn apply(&self, headers: &mut HeaderMap) {
         let (mut values, mut is_changed) = (Vec::new(), false);
         for value in headers.get_all(&self.name) {
@@ -79,7 +79,7 @@ impl HeaderRewrite {
                 }
                 Err(TooSlow) => {
                     is_changed = true;
-                    tracing::warn!(header = %self.name, "a header took too long to rewrite and was removed");
+                    tracing::warn!(header = %self.name, "header rewrite exceeded the limit of backtracking steps: value removed");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Edits that send a request somewhere else.
+//! Edits that replace a request's target.
 
 use http::{HeaderName, Request, Uri};
 
@@ -7,7 +7,7 @@ use super::template::Template;
 use super::{EditError, header};
 use crate::context::TargetUri;
 
-/// Where a request's new target is taken from.
+/// The source of a request's new target.
 #[derive(Clone, Debug)]
 pub(super) enum TargetEdit {
     Header(HeaderName),
@@ -32,26 +32,26 @@ impl TargetEdit {
         }
     }
 
-    /// Notes the new target. What is none, for want of a variable even, leaves the request's own.
+    /// Sets the new target. Without a valid one, or without a variable of it, the route's target is used.
     pub(super) fn apply<B>(&self, request: &mut Request<B>) {
         let target = match self {
-            Self::Header(name) => request.headers().get(name).and_then(|value| target(value.as_bytes())),
+            Self::Header(name) => request.headers().get(name).and_then(|value| parse_target(value.as_bytes())),
             Self::Template(template) => {
                 let mut text = Vec::new();
-                template.expand(request.extensions(), &mut text).ok().and_then(|()| target(&text))
+                template.expand(request.extensions(), &mut text).ok().and_then(|()| parse_target(&text))
             }
         };
         match target {
             Some(uri) => {
                 request.extensions_mut().insert(TargetUri(uri));
             }
-            None => tracing::debug!("the new target of a request is no absolute http or https URI: it keeps its own"),
+            None => tracing::debug!("new target is not an absolute http or https URI: using the route's target"),
         }
     }
 }
 
-/// `text` as a target: absolute, `http` or `https`, without a login, and with a path that means what it says.
-fn target(text: &[u8]) -> Option<Uri> {
+/// Parses an absolute `http` or `https` URI without user information and without dot segments.
+fn parse_target(text: &[u8]) -> Option<Uri> {
     let uri = Uri::try_from(text).ok()?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     let authority = uri.authority()?;
@@ -87,7 +87,7 @@ mod tests {
             ("http://a b/", false),
             ("", false),
         ] {
-            assert_eq!(target(text.as_bytes()).is_some(), fits, "{text}");
+            assert_eq!(parse_target(text.as_bytes()).is_some(), fits, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Text with `{variables}` in it.
+//! Text with `{variables}`.
 
 use http::{Extensions, HeaderValue};
 
@@ -6,7 +6,7 @@ use super::{EditError, Failure};
 use crate::context::RequestContext;
 use crate::percent;
 
-/// Literal text and variables in turn.
+/// A sequence of literal text and variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     pieces: Vec<Piece>,
@@ -18,10 +18,10 @@ pub(super) enum Piece {
     Variable(String),
 }
 
-/// A header's value: ready, or put together for each request.
+/// A header value: constant, or expanded for each request.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    Ready(HeaderValue),
+    Constant(HeaderValue),
     Template(Template),
 }
 
@@ -32,13 +32,13 @@ impl Template {
         let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
             literal.push_str(&rest[..open]);
-            match variable(&rest[open + 1..]) {
-                Some((name, behind)) => {
+            match parse_variable(&rest[open + 1..]) {
+                Some((name, after)) => {
                     if !literal.is_empty() {
                         pieces.push(Piece::Text(std::mem::take(&mut literal)));
                     }
                     pieces.push(Piece::Variable(name.to_owned()));
-                    rest = behind;
+                    rest = after;
                 }
                 None => {
                     literal.push('{');
@@ -61,7 +61,7 @@ impl Template {
         !self.variables().is_empty()
     }
 
-    /// The names of the variables, as often as they occur.
+    /// Returns the names of the variables; a name may occur several times.
     pub(super) fn variables(&self) -> Vec<&str> {
         let variables = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Variable(name) => Some(name.as_str()),
@@ -70,16 +70,17 @@ impl Template {
         variables.collect()
     }
 
-    /// Appends the text with the request's variables, as they stood in the path.
+    /// Appends the text with the request's variables, encoded as in the path.
     pub(super) fn expand(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.expand_with(extensions, out, |value, out| out.extend_from_slice(value.as_bytes()))
     }
 
-    /// Appends the text with the request's variables decoded.
+    /// Appends the text with the request's variables, decoded.
     fn expand_decoded(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.expand_with(extensions, out, |value, out| out.extend(percent::decode(value.as_bytes(), false)))
     }
 
+    /// Appends the text; `append` writes the value of each variable.
     pub(super) fn expand_with(
         &self,
         extensions: &Extensions,
@@ -99,12 +100,12 @@ impl Template {
     }
 }
 
-/// The name in `name}` or `name:regex}` and what follows; nothing when there is no name.
-fn variable(text: &str) -> Option<(&str, &str)> {
+/// Parses `name}` or `name:regex}`. Returns the name and the text after it; `None` without a name.
+fn parse_variable(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).filter(|end| *end > 0)?;
     let (name, rest) = text.split_at(end);
-    if let Some(behind) = rest.strip_prefix('}') {
-        return Some((name, behind));
+    if let Some(after) = rest.strip_prefix('}') {
+        return Some((name, after));
     }
     // Braces nest in a regex: `{id:[0-9]{4}}`.
     let regex = rest.strip_prefix(':')?;
@@ -125,11 +126,11 @@ fn variable(text: &str) -> Option<(&str, &str)> {
 // === impl Value ===
 
 impl Value {
-    /// The value `text` of the header `name`, which is for messages only.
+    /// Parses the value `text` of the header `name`. The name is used in the error only.
     pub(super) fn parse(name: &str, text: &str) -> Result<Self, EditError> {
-        let ready = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| EditError::HeaderValue(name.to_owned()))?;
+        let constant = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| EditError::HeaderValue(name.to_owned()))?;
         let template = Template::parse(text);
-        Ok(if template.has_variables() { Self::Template(template) } else { Self::Ready(ready) })
+        Ok(if template.has_variables() { Self::Template(template) } else { Self::Constant(constant) })
     }
 
     pub(super) fn needs_variables(&self) -> bool {
@@ -138,18 +139,18 @@ impl Value {
 
     pub(super) fn variables(&self) -> Vec<&str> {
         match self {
-            Self::Ready(_) => Vec::new(),
+            Self::Constant(_) => Vec::new(),
             Self::Template(template) => template.variables(),
         }
     }
 
     pub(super) fn expand(&self, extensions: &Extensions) -> Result<HeaderValue, Failure> {
         match self {
-            Self::Ready(value) => Ok(value.clone()),
+            Self::Constant(value) => Ok(value.clone()),
             Self::Template(template) => {
                 let mut value = Vec::new();
                 template.expand_decoded(extensions, &mut value)?;
-                // A decoded line break would be a header of the client's making.
+                // A decoded line break would let the client add headers.
                 HeaderValue::try_from(value).map_err(|_| Failure::BadValue)
             }
         }

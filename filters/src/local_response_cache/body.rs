@@ -1,4 +1,4 @@
-//! An answer's body that is kept while it goes to the client.
+//! Storing a response body while it streams to the client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,86 +8,85 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::cache::{Answer, ResponseCache};
+use super::cache::{ResponseCache, StoredResponse};
 use super::key::Key;
 
 pin_project! {
-    /// A body of which a copy is gathered as its pieces pass. The copy is kept when the body has ended as it should,
-    /// and dropped when it fails, is given up, has trailers or grows too large. Nobody waits for it.
+    /// A body that is copied while it streams. The copy is stored if the body ends normally. It is dropped if the body
+    /// fails, is cancelled, has trailers or grows too large. Copying does not delay the client.
     #[derive(Debug)]
-    pub struct Filling<B> {
+    pub struct StoringBody<B> {
         #[pin]
         inner: B,
-        fill: Option<Fill>,
+        pending: Option<PendingResponse>,
     }
 }
 
-/// What is gathered, and where it goes.
+/// A response during the copying of its body.
 #[derive(Debug)]
-pub(super) struct Fill {
+pub(super) struct PendingResponse {
     pub(super) cache: Arc<ResponseCache>,
     pub(super) resource: Key,
     pub(super) key: Key,
-    /// The answer but for its body.
-    pub(super) answer: Answer,
-    /// The length that the head promised.
-    pub(super) length: Option<u64>,
-    pub(super) gathered: BytesMut,
+    /// The response without its body.
+    pub(super) response: StoredResponse,
+    pub(super) content_length: Option<u64>,
+    pub(super) collected: BytesMut,
 }
 
-// === impl Filling ===
+// === impl StoringBody ===
 
-impl<B> Filling<B> {
-    /// A body of which nothing is kept.
+impl<B> StoringBody<B> {
+    /// Wraps a body that is not stored.
     pub(super) fn plain(inner: B) -> Self {
-        Self { inner, fill: None }
+        Self { inner, pending: None }
     }
 
-    /// Whether something is gathered.
-    pub fn fills(&self) -> bool {
-        self.fill.is_some()
+    /// Returns true if the body is being copied.
+    pub fn is_storing(&self) -> bool {
+        self.pending.is_some()
     }
 
-    /// The body alone; nothing is kept.
+    /// Returns the inner body, without storing it.
     pub fn into_inner(self) -> B {
         self.inner
     }
 }
 
-impl<B: Body<Data = Bytes>> Filling<B> {
-    pub(super) fn new(inner: B, fill: Fill) -> Self {
+impl<B: Body<Data = Bytes>> StoringBody<B> {
+    pub(super) fn new(inner: B, pending: PendingResponse) -> Self {
         if inner.is_end_stream() {
-            fill.finish();
+            pending.finish();
             return Self::plain(inner);
         }
-        Self { inner, fill: Some(fill) }
+        Self { inner, pending: Some(pending) }
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Filling<B> {
+impl<B: Body<Data = Bytes>> Body for StoringBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
-        if let Some(fill) = this.fill {
+        if let Some(pending) = this.pending {
             match &frame {
                 Some(Ok(frame)) => match frame.data_ref() {
-                    Some(data) if fill.gather(data) => {
-                        // A server need not ask again after the last frame.
+                    Some(data) if pending.append(data) => {
+                        // A server may not poll again after the last frame.
                         if this.inner.is_end_stream()
-                            && let Some(fill) = this.fill.take()
+                            && let Some(pending) = this.pending.take()
                         {
-                            fill.finish();
+                            pending.finish();
                         }
                     }
-                    _ => *this.fill = None,
+                    _ => *this.pending = None,
                 },
-                Some(Err(_)) => *this.fill = None,
+                Some(Err(_)) => *this.pending = None,
                 None => {
-                    if let Some(fill) = this.fill.take() {
-                        fill.finish();
+                    if let Some(pending) = this.pending.take() {
+                        pending.finish();
                     }
                 }
             }
@@ -104,32 +103,32 @@ impl<B: Body<Data = Bytes>> Body for Filling<B> {
     }
 }
 
-// === impl Fill ===
+// === impl PendingResponse ===
 
-impl Fill {
-    /// Copies `data`: a piece that is kept as it is would keep the buffer that it was read into.
-    fn gather(&mut self, data: &Bytes) -> bool {
-        let bytes = (self.gathered.len() + data.len()) as u64;
-        let fits = bytes + self.answer.weight() <= self.cache.max_answer_bytes() && self.cache.reserve(data.len());
+impl PendingResponse {
+    /// Copies `data`, since a small frame may keep a large buffer alive. Returns false if the body is too large.
+    fn append(&mut self, data: &Bytes) -> bool {
+        let bytes = (self.collected.len() + data.len()) as u64;
+        let fits = bytes + self.response.weight() <= self.cache.max_response_bytes() && self.cache.reserve(data.len());
         if fits {
-            self.gathered.extend_from_slice(data);
+            self.collected.extend_from_slice(data);
         }
         fits
     }
 
     fn finish(mut self) {
-        if self.length.is_none_or(|length| length == self.gathered.len() as u64) {
-            // Exactly as large as it is counted.
-            let body = Bytes::copy_from_slice(&self.gathered);
-            let empty = self.answer.clone();
-            let answer = Answer { body, ..empty };
-            self.cache.keep(&self.resource, std::mem::take(&mut self.key), answer);
+        if self.content_length.is_none_or(|length| length == self.collected.len() as u64) {
+            // An allocation of exactly the counted size.
+            let body = Bytes::copy_from_slice(&self.collected);
+            let without_body = self.response.clone();
+            let response = StoredResponse { body, ..without_body };
+            self.cache.insert(&self.resource, std::mem::take(&mut self.key), response);
         }
     }
 }
 
-impl Drop for Fill {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
-        self.cache.release(self.gathered.len());
+        self.cache.release(self.collected.len());
     }
 }

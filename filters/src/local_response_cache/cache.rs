@@ -1,4 +1,4 @@
-//! Where answers are kept: in memory, up to so many bytes, for every thread.
+//! The storage of cached responses: in memory, limited in bytes, shared by all threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -11,68 +11,68 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tokio::time::Instant;
 
-use super::directives::{elements, restate};
+use super::cache_control::{elements, set_lifetime};
 use super::key::Key;
-use super::rules;
+use super::policy;
 use super::stats::CacheStats;
-use crate::cors::Granted;
+use crate::cors::PolicyHeadersAdded;
 
-/// A cache of this size and more is several, each under a lock of its own.
+/// The size of one shard, which has its own lock.
 const SHARD_BYTES: u64 = 16 * 1024 * 1024;
-/// What something kept takes up besides its texts.
+/// Estimated memory of an entry besides its texts, in bytes.
 const OVERHEAD: usize = 256;
-/// The usual size of an answer, for the size of tables.
-const USUAL_BYTES: u64 = 16 * 1024;
+/// Typical size of a response in bytes, for the capacity of tables.
+const TYPICAL_BYTES: u64 = 16 * 1024;
 
-/// Answers, kept up to a number of bytes. What was asked for least goes first.
+/// Responses up to a total number of bytes. The least used ones are evicted first.
 #[derive(Debug)]
 pub struct ResponseCache {
-    kept: Cache<Key, Kept, Weight>,
+    entries: Cache<Key, Entry, EntryWeighter>,
     max_bytes: u64,
-    /// Bytes of answers that are still on their way.
-    on_the_way: AtomicUsize,
+    /// Bytes of bodies that are being copied.
+    pending_bytes: AtomicUsize,
     generations: AtomicU64,
     stats: CacheStats,
 }
 
 #[derive(Clone, Debug)]
-enum Kept {
+enum Entry {
     Resource(Arc<Resource>),
-    Answer(Arc<Answer>),
+    Response(Arc<StoredResponse>),
 }
 
-/// A resource of which answers may be kept. When it goes, none of them is found any more.
+/// A resource with stored responses. Once it is evicted, its responses are not found any more.
 #[derive(Debug)]
 pub(super) struct Resource {
-    /// Told apart from what was known of it before it changed.
+    /// Changes when the resource is invalidated.
     pub(super) generation: u64,
-    /// By which fields of the request its answers differ.
+    /// Request fields that distinguish responses.
     pub(super) vary: Box<[HeaderName]>,
 }
 
-/// A whole answer.
+/// A stored response.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct StoredResponse {
     pub(super) generation: u64,
     pub(super) status: StatusCode,
-    /// As the upstream gave them.
+    /// As sent by the upstream.
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// How long it is fresh, from `since` on.
+    /// The lifetime, starting at `since`.
     pub(super) lifetime: Duration,
     pub(super) since: Instant,
-    /// It has the headers of a grant (CORS) already.
-    pub(super) granted: bool,
+    /// True if the headers of a CORS policy have been added.
+    pub(super) has_policy_headers: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Weight;
+struct EntryWeighter;
 
-impl Weighter<Key, Kept> for Weight {
-    fn weight(&self, _: &Key, kept: &Kept) -> u64 {
-        match kept {
-            Kept::Resource(resource) => (OVERHEAD + resource.vary.len() * 32) as u64,
-            Kept::Answer(answer) => answer.weight(),
+impl Weighter<Key, Entry> for EntryWeighter {
+    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+        match entry {
+            Entry::Resource(resource) => (OVERHEAD + resource.vary.len() * 32) as u64,
+            Entry::Response(response) => response.weight(),
         }
     }
 }
@@ -80,74 +80,79 @@ impl Weighter<Key, Kept> for Weight {
 // === impl ResponseCache ===
 
 impl ResponseCache {
-    /// An empty cache that holds up to `max_bytes` bytes, headers included, and as many of answers that are still on
-    /// their way. One answer may have all of it, in a cache of 32 MiB and more about 16 MiB.
+    /// Creates an empty cache of up to `max_bytes` bytes, headers included, and as many bytes for bodies that are being
+    /// copied. One response may take all of it; in a cache of 32 MiB or more, about 16 MiB.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         let shards = (max_bytes / SHARD_BYTES).clamp(1, 16);
         let shards = if shards.is_power_of_two() { shards } else { shards.next_power_of_two() / 2 };
-        let items = (max_bytes / USUAL_BYTES).clamp(64, 1 << 20);
+        let items = (max_bytes / TYPICAL_BYTES).clamp(64, 1 << 20);
         let (shards, items) = (usize::try_from(shards).unwrap_or(1), usize::try_from(items).unwrap_or(64));
         let mut options = OptionsBuilder::new();
         options.shards(shards).estimated_items_capacity(items).weight_capacity(max_bytes);
-        let kept = match options.build() {
+        let entries = match options.build() {
             Ok(options) => {
-                Cache::with_options(options, Weight, DefaultHashBuilder::default(), DefaultLifecycle::default())
+                Cache::with_options(options, EntryWeighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
             }
-            // Only without a capacity.
-            Err(_) => Cache::with_weighter(items, max_bytes, Weight),
+            // Fails only without a capacity.
+            Err(_) => Cache::with_weighter(items, max_bytes, EntryWeighter),
         };
         Self {
-            kept,
+            entries,
             max_bytes,
-            on_the_way: AtomicUsize::new(0),
+            pending_bytes: AtomicUsize::new(0),
             generations: AtomicU64::new(0),
             stats: CacheStats::default(),
         }
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> &CacheStats {
         &self.stats
     }
 
-    /// Bytes that are kept.
+    /// Returns the size of the stored entries in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.kept.weight()
+        self.entries.weight()
     }
 
-    /// Bytes that one answer may have, headers included.
-    pub(super) fn max_answer_bytes(&self) -> u64 {
-        // What quick_cache admits of a shard.
-        self.kept.shard_capacity() / 100 * 97
+    /// Returns the maximum size of one response in bytes, headers included.
+    pub(super) fn max_response_bytes(&self) -> u64 {
+        // quick_cache admits items of up to 97 % of a shard.
+        self.entries.shard_capacity() / 100 * 97
     }
 
-    /// What is known of `resource`.
+    /// Returns the entry of `resource`.
     pub(super) fn resource(&self, resource: &Key) -> Option<Arc<Resource>> {
-        match self.kept.get(resource)? {
-            Kept::Resource(resource) => Some(resource),
-            Kept::Answer(_) => None,
+        match self.entries.get(resource)? {
+            Entry::Resource(resource) => Some(resource),
+            Entry::Response(_) => None,
         }
     }
 
-    /// Notes that an answer of `resource` is on its way, so that one who changes it meanwhile is noticed. Its answers differ
-    /// by the fields `by` in any case.
-    pub(super) fn expect(&self, resource: &Key, by: &[HeaderName]) -> Arc<Resource> {
+    /// Returns the entry of `resource`; creates it with the fields `vary` if it is missing. If the resource is invalidated
+    /// before its response arrives, the generation of the entry changes.
+    pub(super) fn register(&self, resource: &Key, vary: &[HeaderName]) -> Arc<Resource> {
         if let Some(known) = self.resource(resource) {
             return known;
         }
         let generation = self.generations.fetch_add(1, Relaxed);
-        let new = Arc::new(Resource { generation, vary: by.into() });
-        self.kept.insert(*resource, Kept::Resource(Arc::clone(&new)));
+        let new = Arc::new(Resource { generation, vary: vary.into() });
+        self.entries.insert(*resource, Entry::Resource(Arc::clone(&new)));
         new
     }
 
-    /// By which fields answers of `resource` differ, now that one has come with `headers`; `None` when the resource was
-    /// changed since it was [expected](Self::expect).
-    pub(super) fn vary(&self, resource: &Key, expected: &Resource, headers: &HeaderMap) -> Option<Arc<Resource>> {
-        let known = self.resource(resource).filter(|known| known.generation == expected.generation)?;
+    /// Adds the fields in `Vary` of a response with `headers` to the entry of `resource`, and returns the entry. `None` if
+    /// the resource has been invalidated since it was [registered](Self::register).
+    pub(super) fn update_vary(
+        &self,
+        resource: &Key,
+        registered: &Resource,
+        headers: &HeaderMap,
+    ) -> Option<Arc<Resource>> {
+        let known = self.resource(resource).filter(|known| known.generation == registered.generation)?;
         let mut vary = known.vary.to_vec();
         for name in elements(headers, &VARY) {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
@@ -160,33 +165,33 @@ impl ResponseCache {
         }
         vary.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         let new = Arc::new(Resource { generation: known.generation, vary: vary.into() });
-        self.kept.replace(*resource, Kept::Resource(Arc::clone(&new)), false).ok()?;
+        self.entries.replace(*resource, Entry::Resource(Arc::clone(&new)), false).ok()?;
         Some(new)
     }
 
-    /// Forgets every answer of `resource`.
-    pub(super) fn forget(&self, resource: &Key) {
-        self.kept.remove(resource);
+    /// Invalidates all responses of `resource`.
+    pub(super) fn invalidate(&self, resource: &Key) {
+        self.entries.remove(resource);
     }
 
-    /// The answer kept under `key`, if it is of the resource as it is now.
-    pub(super) fn answer(&self, key: &Key, generation: u64) -> Option<Arc<Answer>> {
-        match self.kept.get(key)? {
-            Kept::Answer(answer) if answer.generation == generation => Some(answer),
+    /// Returns the response under `key` if it belongs to this generation of its resource.
+    pub(super) fn response(&self, key: &Key, generation: u64) -> Option<Arc<StoredResponse>> {
+        match self.entries.get(key)? {
+            Entry::Response(response) if response.generation == generation => Some(response),
             _ => None,
         }
     }
 
-    /// Keeps `answer` under `key`, if its resource has not been changed since.
-    pub(super) fn keep(&self, resource: &Key, key: Key, answer: Answer) {
-        if self.resource(resource).is_some_and(|known| known.generation == answer.generation) {
-            self.kept.insert(key, Kept::Answer(Arc::new(answer)));
+    /// Stores `response` under `key`, unless its resource has been invalidated.
+    pub(super) fn insert(&self, resource: &Key, key: Key, response: StoredResponse) {
+        if self.resource(resource).is_some_and(|known| known.generation == response.generation) {
+            self.entries.insert(key, Entry::Response(Arc::new(response)));
         }
     }
 
-    /// Room for so many bytes more of answers on their way; give it [back](Self::release).
+    /// Reserves memory for copied bodies, to be [released](Self::release) later. Returns false if the limit is exceeded.
     pub(super) fn reserve(&self, bytes: usize) -> bool {
-        let before = self.on_the_way.fetch_add(bytes, Relaxed);
+        let before = self.pending_bytes.fetch_add(bytes, Relaxed);
         let fits = (before.saturating_add(bytes)) as u64 <= self.max_bytes;
         if !fits {
             self.release(bytes);
@@ -195,42 +200,42 @@ impl ResponseCache {
     }
 
     pub(super) fn release(&self, bytes: usize) {
-        self.on_the_way.fetch_sub(bytes, Relaxed);
+        self.pending_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 
-// === impl Answer ===
+// === impl StoredResponse ===
 
-impl Answer {
-    /// Bytes that it takes up.
+impl StoredResponse {
+    /// Returns the size in bytes.
     pub(super) fn weight(&self) -> u64 {
         let headers: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
         (OVERHEAD + headers + self.body.len()) as u64
     }
 
-    /// How long it is still fresh.
-    pub(super) fn left(&self, now: Instant) -> Duration {
+    /// Returns the remaining lifetime; zero if the response is stale.
+    pub(super) fn remaining_lifetime(&self, now: Instant) -> Duration {
         self.lifetime.saturating_sub(now.saturating_duration_since(self.since))
     }
 
-    /// The answer for a client whose request has the fields `asked`.
-    pub(super) fn response<R: From<Bytes>>(&self, asked: &HeaderMap, is_head: bool, now: Instant) -> Response<R> {
-        let is_known = rules::is_known(asked, self.status, &self.headers);
-        let body = if is_known || is_head { Bytes::new() } else { self.body.clone() };
+    /// Creates the response to a request with the fields `request`.
+    pub(super) fn response<R: From<Bytes>>(&self, request: &HeaderMap, is_head: bool, now: Instant) -> Response<R> {
+        let is_not_modified = policy::is_not_modified(request, self.status, &self.headers);
+        let body = if is_not_modified || is_head { Bytes::new() } else { self.body.clone() };
         let mut response = Response::new(R::from(body));
-        *response.status_mut() = if is_known { StatusCode::NOT_MODIFIED } else { self.status };
+        *response.status_mut() = if is_not_modified { StatusCode::NOT_MODIFIED } else { self.status };
         let mut headers = self.headers.clone();
-        restate(&mut headers, self.left(now));
-        let age = rules::age(&self.headers) + now.saturating_duration_since(self.since);
+        set_lifetime(&mut headers, self.remaining_lifetime(now));
+        let age = policy::age(&self.headers) + now.saturating_duration_since(self.since);
         let _ = headers.try_insert(AGE, HeaderValue::from(age.as_secs()));
-        if is_known {
-            rules::without_body(&mut headers);
+        if is_not_modified {
+            policy::remove_body_headers(&mut headers);
         } else {
             let _ = headers.try_insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
         }
         *response.headers_mut() = headers;
-        if self.granted {
-            response.extensions_mut().insert(Granted);
+        if self.has_policy_headers {
+            response.extensions_mut().insert(PolicyHeadersAdded);
         }
         response
     }

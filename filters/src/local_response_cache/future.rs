@@ -1,4 +1,4 @@
-//! What becomes of an upstream's answer.
+//! The response future: stores, revalidates or invalidates.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::body::{Fill, Filling};
-use super::cache::{Answer, Resource};
-use super::directives::restate;
+use super::body::{PendingResponse, StoringBody};
+use super::cache::{Resource, StoredResponse};
+use super::cache_control::set_lifetime;
 use super::key::{self, Key};
-use super::{CacheOutcome, Shared, rules};
+use super::{CacheOutcome, Shared, policy};
 use crate::context::LocalReply;
-use crate::cors::Granted;
+use crate::cors::PolicyHeadersAdded;
 
 pin_project! {
-    /// Resolves to a kept answer or to the inner service's.
+    /// Resolves to a cached response or to that of the inner service.
     pub struct ResponseFuture<F, R> {
         #[pin]
         state: State<F, R>,
@@ -32,36 +32,35 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F, R> {
-        Answered { response: Option<Response<Filling<R>>> },
-        Passing { #[pin] inner: F, shared: Arc<Shared>, then: Option<Then> },
+        Respond { response: Option<Response<StoringBody<R>>> },
+        Forward { #[pin] inner: F, shared: Arc<Shared>, on_response: Option<OnResponse> },
     }
 }
 
-/// What becomes of an upstream's answer.
-pub(super) enum Then {
-    /// It goes to the client.
-    Passes,
-    /// The same, and if it says that the request succeeded, what is kept of the resource is forgotten.
-    Changes(Key),
-    /// It is kept on its way to the client.
-    Keeps {
+/// The handling of an upstream response.
+pub(super) enum OnResponse {
+    /// Forward it.
+    Forward,
+    /// Forward it. If the request succeeded, invalidate the stored responses of the resource.
+    Invalidate(Key),
+    /// Forward it and store a copy.
+    Store {
         resource: Key,
-        /// The request's fields.
-        asked: HeaderMap,
-        /// The resource as it was known before.
-        expected: Arc<Resource>,
-        /// What the upstream was asked about: 304 says that it still holds.
-        kept: Option<Arc<Answer>>,
+        request_headers: HeaderMap,
+        /// The entry of the resource before the request was forwarded.
+        registered: Arc<Resource>,
+        /// The stale response that the request revalidates.
+        stale: Option<Arc<StoredResponse>>,
     },
 }
 
 impl<F, R> ResponseFuture<F, R> {
-    pub(super) fn answered(response: Response<Filling<R>>) -> Self {
-        Self { state: State::Answered { response: Some(response) } }
+    pub(super) fn respond(response: Response<StoringBody<R>>) -> Self {
+        Self { state: State::Respond { response: Some(response) } }
     }
 
-    pub(super) fn passing(inner: F, shared: Arc<Shared>, then: Then) -> Self {
-        Self { state: State::Passing { inner, shared, then: Some(then) } }
+    pub(super) fn forward(inner: F, shared: Arc<Shared>, on_response: OnResponse) -> Self {
+        Self { state: State::Forward { inner, shared, on_response: Some(on_response) } }
     }
 }
 
@@ -70,105 +69,117 @@ where
     F: Future<Output = Result<Response<R>, E>>,
     R: Body<Data = Bytes> + From<Bytes>,
 {
-    type Output = Result<Response<Filling<R>>, E>;
+    type Output = Result<Response<StoringBody<R>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProj::Passing { inner, shared, then } => {
+            StateProj::Forward { inner, shared, on_response } => {
                 let response = ready!(inner.poll(cx))?;
-                Poll::Ready(Ok(match then.take() {
-                    None | Some(Then::Passes) => response.map(Filling::plain),
-                    Some(Then::Changes(resource)) => {
+                Poll::Ready(Ok(match on_response.take() {
+                    None | Some(OnResponse::Forward) => response.map(StoringBody::plain),
+                    Some(OnResponse::Invalidate(resource)) => {
                         let status = response.status();
                         if status.is_success() || status.is_redirection() {
-                            shared.cache.forget(&resource);
+                            shared.cache.invalidate(&resource);
                         }
-                        response.map(Filling::plain)
+                        response.map(StoringBody::plain)
                     }
-                    Some(Then::Keeps { resource, asked, expected, kept }) => {
-                        let coming = Coming { shared, resource, asked, expected };
-                        match kept.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
-                            Some(kept) => coming.refresh(&kept, &response),
-                            None => coming.keep(response),
+                    Some(OnResponse::Store { resource, request_headers, registered, stale }) => {
+                        let exchange = Exchange { shared, resource, request_headers, registered };
+                        match stale.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
+                            Some(stale) => exchange.revalidated(&stale, &response),
+                            None => exchange.store(response),
                         }
                     }
                 }))
             }
-            StateProj::Answered { response } => match response.take() {
+            StateProj::Respond { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response)),
-                None => Poll::Pending, // polled after it was done
+                None => Poll::Pending, // polled after completion
             },
         }
     }
 }
 
-/// An answer that may be kept has come.
-struct Coming<'c> {
+/// A request, once its response may be stored.
+struct Exchange<'c> {
     shared: &'c Shared,
     resource: Key,
-    asked: HeaderMap,
-    expected: Arc<Resource>,
+    request_headers: HeaderMap,
+    registered: Arc<Resource>,
 }
 
-impl Coming<'_> {
+impl Exchange<'_> {
     fn lifetime(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let time_to_live = self.shared.settings.time_to_live;
-        rules::lifetime(&self.asked, status, headers, time_to_live, SystemTime::now())
+        policy::lifetime(&self.request_headers, status, headers, time_to_live, SystemTime::now())
     }
 
-    /// The upstream's answer, which is kept as it goes on if it may be.
-    fn keep<R: Body<Data = Bytes>>(self, mut response: Response<R>) -> Response<Filling<R>> {
+    /// Forwards the upstream's response, and stores a copy if that is allowed.
+    fn store<R: Body<Data = Bytes>>(self, mut response: Response<R>) -> Response<StoringBody<R>> {
         let cache = &self.shared.cache;
         cache.stats().observe(CacheOutcome::Miss);
         let lifetime = self.lifetime(response.status(), response.headers()).filter(|_| !LocalReply::marks(&response));
-        let Some(lifetime) = lifetime else { return response.map(Filling::plain) };
+        let Some(lifetime) = lifetime else { return response.map(StoringBody::plain) };
         let headers = response.headers().clone();
-        restate(response.headers_mut(), lifetime);
-        let Some(resource) = cache.vary(&self.resource, &self.expected, &headers) else {
-            return response.map(Filling::plain);
+        set_lifetime(response.headers_mut(), lifetime);
+        let Some(resource) = cache.update_vary(&self.resource, &self.registered, &headers) else {
+            return response.map(StoringBody::plain);
         };
-        let answer = Answer {
+        let stored = StoredResponse {
             generation: resource.generation,
             status: response.status(),
-            granted: response.extensions().get::<Granted>().is_some(),
+            has_policy_headers: response.extensions().get::<PolicyHeadersAdded>().is_some(),
             body: Bytes::new(),
             lifetime,
             since: Instant::now(),
             headers,
         };
-        let length = answer.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        let least = length.unwrap_or_else(|| response.body().size_hint().lower());
-        if answer.weight().saturating_add(least) > cache.max_answer_bytes() {
-            return response.map(Filling::plain);
+        let content_length =
+            stored.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let min_bytes = content_length.unwrap_or_else(|| response.body().size_hint().lower());
+        if stored.weight().saturating_add(min_bytes) > cache.max_response_bytes() {
+            return response.map(StoringBody::plain);
         }
-        let key = key::answer(&self.resource, &self.asked, &resource.vary);
-        let fill =
-            Fill { cache: Arc::clone(cache), resource: self.resource, key, answer, length, gathered: BytesMut::new() };
-        response.map(|body| Filling::new(body, fill))
+        let key = key::response(&self.resource, &self.request_headers, &resource.vary);
+        let pending = PendingResponse {
+            cache: Arc::clone(cache),
+            resource: self.resource,
+            key,
+            response: stored,
+            content_length,
+            collected: BytesMut::new(),
+        };
+        response.map(|body| StoringBody::new(body, pending))
     }
 
-    /// The kept answer, which still holds.
-    fn refresh<R: From<Bytes>>(self, kept: &Answer, not_modified: &Response<R>) -> Response<Filling<R>> {
+    /// Responds with the stale response, which the upstream has confirmed, and stores it again.
+    fn revalidated<R: From<Bytes>>(
+        self,
+        stale: &StoredResponse,
+        not_modified: &Response<R>,
+    ) -> Response<StoringBody<R>> {
         let cache = &self.shared.cache;
         cache.stats().observe(CacheOutcome::Revalidated);
-        let headers = rules::refreshed(&kept.headers, not_modified.headers());
-        let (now, lifetime) = (Instant::now(), self.lifetime(kept.status, &headers));
-        let answer = Answer {
+        let headers = policy::update_headers(&stale.headers, not_modified.headers());
+        let (now, lifetime) = (Instant::now(), self.lifetime(stale.status, &headers));
+        let stored = StoredResponse {
             headers,
             lifetime: lifetime.unwrap_or_default(),
             since: now,
-            granted: kept.granted || not_modified.extensions().get::<Granted>().is_some(),
-            ..kept.clone()
+            has_policy_headers: stale.has_policy_headers
+                || not_modified.extensions().get::<PolicyHeadersAdded>().is_some(),
+            ..stale.clone()
         };
-        let response = answer.response(&self.asked, false, now);
-        match lifetime.and_then(|_| cache.vary(&self.resource, &self.expected, &answer.headers)) {
+        let response = stored.response(&self.request_headers, false, now);
+        match lifetime.and_then(|_| cache.update_vary(&self.resource, &self.registered, &stored.headers)) {
             Some(resource) => {
-                let key = key::answer(&self.resource, &self.asked, &resource.vary);
-                cache.keep(&self.resource, key, answer);
+                let key = key::response(&self.resource, &self.request_headers, &resource.vary);
+                cache.insert(&self.resource, key, stored);
             }
-            // It may not be kept any more.
-            None => cache.forget(&self.resource),
+            // It must not be stored any more.
+            None => cache.invalidate(&self.resource),
         }
-        response.map(Filling::plain)
+        response.map(StoringBody::plain)
     }
 }

@@ -1,16 +1,16 @@
-//! Under which names answers are kept: digests, so that no credential stays in memory as it is.
+//! Cache keys: digests, so that no credentials are stored in memory.
 
 use http::Request;
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
 use sha2::{Digest, Sha256};
 
-/// The name of something kept.
+/// The key of a cache entry.
 pub(super) type Key = [u8; 32];
 
-/// By these fields answers differ, whatever the upstream says: a client's answers are for who has its credentials.
-const ALWAYS: [HeaderName; 4] = [AUTHORIZATION, COOKIE, RANGE, IF_RANGE];
+/// Request fields that always distinguish responses: a response is only for requests with the same credentials.
+const ALWAYS_VARY: [HeaderName; 4] = [AUTHORIZATION, COOKIE, RANGE, IF_RANGE];
 
-/// The name of the resource that `request` asks for, among those of `scope`.
+/// Returns the key of the resource of `request` in `scope`.
 pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
     let mut digest = Sha256::new();
     feed(&mut digest, scope.as_bytes());
@@ -23,12 +23,12 @@ pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
     digest.finalize().into()
 }
 
-/// The name of the answer that a request for `resource` with the fields `headers` gets, which differs by the fields `vary`
-/// besides those by which all do.
-pub(super) fn answer(resource: &Key, headers: &HeaderMap, vary: &[HeaderName]) -> Key {
+/// Returns the key of the response to a request for `resource` with the fields `headers`. The fields `vary` and
+/// [`ALWAYS_VARY`] distinguish responses.
+pub(super) fn response(resource: &Key, headers: &HeaderMap, vary: &[HeaderName]) -> Key {
     let mut digest = Sha256::new();
     digest.update(resource);
-    for name in ALWAYS.iter().chain(vary) {
+    for name in ALWAYS_VARY.iter().chain(vary) {
         feed(&mut digest, name.as_str().as_bytes());
         let values = headers.get_all(name);
         digest.update((values.iter().count() as u64).to_le_bytes());
@@ -37,7 +37,7 @@ pub(super) fn answer(resource: &Key, headers: &HeaderMap, vary: &[HeaderName]) -
     digest.finalize().into()
 }
 
-/// With its length before, so that no two texts side by side look like two others.
+/// Adds `text` after its length, so that different sequences of texts have different digests.
 fn feed(digest: &mut Sha256, text: &[u8]) {
     digest.update((text.len() as u64).to_le_bytes());
     digest.update(text);
@@ -56,11 +56,11 @@ mod tests {
         }
         let vary: Vec<_> = vary.iter().copied().map(HeaderName::from_static).collect();
         let request = request.body(()).unwrap();
-        answer(&resource(&request, "route"), request.headers(), &vary)
+        response(&resource(&request, "route"), request.headers(), &vary)
     }
 
     #[test]
-    fn what_differs_is_kept_apart() {
+    fn different_requests_have_different_keys() {
         let keys = [
             key("/a", &[], &[]),
             key("/a?", &[], &[]),
@@ -80,6 +80,6 @@ mod tests {
         }
         assert_eq!(key("/a", &[("accept", "x")], &[]), keys[0]);
         let other = Request::builder().uri("/a").body(()).unwrap();
-        assert_ne!(answer(&resource(&other, "other route"), other.headers(), &[]), keys[0]);
+        assert_ne!(response(&resource(&other, "other route"), other.headers(), &[]), keys[0]);
     }
 }

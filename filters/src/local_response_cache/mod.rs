@@ -1,20 +1,22 @@
-//! Keeps answers in memory: Spring Cloud Gateway's `LocalResponseCache`.
+//! Caches responses in memory: Spring Cloud Gateway's `LocalResponseCache`.
 //!
-//! What is kept, and for whom, is Spring's: answers with 200, 206 or 301 to GET without a body, under the URI, the host,
-//! `Authorization`, cookies and whatever `Vary` names, for `time-to-live`. `max-age` of what the client gets is what is
-//! left of that, `Pragma` and `Expires` go. A client's `no-store` and `no-cache` pass by the cache; the latter may renew
-//! what is kept. What Spring leaves open, or does to the harm of users, follows RFC 9111:
+//! As in Spring, the cache stores responses with 200, 206 or 301 to GET requests without a body, for `time-to-live`. The
+//! key consists of the URI, the host, `Authorization`, cookies and the fields that `Vary` names. The client gets the
+//! remaining lifetime as `max-age`, without `Pragma` and `Expires`. Requests with `no-store` or `no-cache` bypass the
+//! cache; `no-cache` may update the stored response. Cases that Spring does not define, or handles unsafely, follow RFC
+//! 9111:
 //!
-//! - `no-store` and `private` count in any list of directives, and an answer with `Set-Cookie` is nobody else's: none of
-//!   them is kept. `no-cache`, `max-age`, `s-maxage` and `Expires` can make an answer's time shorter, not longer.
-//! - An answer whose time is over is checked with its `ETag` or `Last-Modified`, and kept on when the upstream says 304.
-//! - HEAD is answered from what GET left; a client's conditions are answered 304; `Age` says how old an answer is.
-//! - 206 is kept for the same `Range` alone.
-//! - A request that changes the resource (POST, PUT, …) and succeeds lets everything be forgotten that is kept of it.
+//! - Responses with `no-store` or `private` in any list of directives, or with `Set-Cookie`, are not stored. `no-cache`,
+//!   `max-age`, `s-maxage` and `Expires` can shorten a response's lifetime but not extend it.
+//! - A stale response is revalidated with its `ETag` or `Last-Modified`, and stored again if the upstream responds with
+//!   304.
+//! - HEAD is served from a stored GET response. Conditional requests of clients get a 304. `Age` is set.
+//! - 206 is stored for the same `Range` only.
+//! - A successful request that changes the resource (POST, PUT, …) invalidates its stored responses.
 //!
-//! The client never waits for the cache: a body is copied as it passes, and kept once it has ended. Memory is bounded,
-//! bodies on their way included. A hit costs two look-ups in memory and a SHA-256 of the key; answers that clients get
-//! from here are not marked as [local](crate::context::LocalReply): they are the upstream's.
+//! The client never waits for the cache: a body is copied as it streams, and stored after its end. Memory is limited,
+//! including bodies that are being copied. A hit costs two look-ups in memory and a SHA-256 of the key. Cached responses
+//! have no [`LocalReply`](crate::context::LocalReply), since they are the upstream's.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -45,10 +47,10 @@
 
 mod body;
 mod cache;
-mod directives;
+mod cache_control;
 mod future;
 mod key;
-mod rules;
+mod policy;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -63,28 +65,28 @@ use http_body::Body;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
-pub use self::body::Filling;
+pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
 pub use self::future::ResponseFuture;
 pub use self::stats::{CacheOutcome, CacheStats};
 
-use self::future::Then;
-use self::rules::Use;
+use self::future::OnResponse;
+use self::policy::CacheUse;
 
-/// How long answers are kept, and what becomes of them when a client wants a new one.
+/// The lifetime of cached responses, and the effect of `no-cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     time_to_live: Duration,
-    renews: bool,
+    updates_on_no_cache: bool,
 }
 
-/// Puts a [`LocalResponseCache`] before a service.
+/// Wraps services in [`LocalResponseCache`].
 #[derive(Clone, Debug)]
 pub struct LocalResponseCacheLayer {
     shared: Arc<Shared>,
 }
 
-/// Keeps answers in memory. See the [module](self).
+/// Caches responses in memory. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct LocalResponseCache<S> {
     shared: Arc<Shared>,
@@ -96,41 +98,42 @@ struct Shared {
     scope: Arc<str>,
     settings: Settings,
     cache: Arc<ResponseCache>,
-    differs_by: Box<[HeaderName]>,
+    /// Request fields that always distinguish responses.
+    vary: Box<[HeaderName]>,
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// Answers are fresh for `time_to_live` at most. Spring's default is 5 minutes.
+    /// Responses are fresh for at most `time_to_live`. Spring's default is 5 minutes.
     #[must_use]
     pub fn new(time_to_live: Duration) -> Self {
-        Self { time_to_live, renews: false }
+        Self { time_to_live, updates_on_no_cache: false }
     }
 
-    /// Whether a client's `Cache-Control: no-cache` renews what is kept, for all (Spring's `update-cache-entry`), or
-    /// passes by it (`skip-update-cache-entry`, the default).
+    /// If `updates` is true, a request with `Cache-Control: no-cache` updates the cached response (Spring's
+    /// `update-cache-entry`). Otherwise it bypasses the cache (`skip-update-cache-entry`, the default).
     #[must_use]
-    pub fn no_cache_renews(self, renews: bool) -> Self {
-        Self { renews, ..self }
+    pub fn update_on_no_cache(self, updates: bool) -> Self {
+        Self { updates_on_no_cache: updates, ..self }
     }
 }
 
 // === impl LocalResponseCacheLayer ===
 
 impl LocalResponseCacheLayer {
-    /// Keeps answers in `cache`, which others may share, apart from those of other scopes.
+    /// Creates a layer that stores responses in `cache`. Layers that share a cache must have different scopes.
     pub fn new(scope: impl Into<Arc<str>>, settings: Settings, cache: Arc<ResponseCache>) -> Self {
-        Self { shared: Arc::new(Shared { scope: scope.into(), settings, cache, differs_by: Box::default() }) }
+        Self { shared: Arc::new(Shared { scope: scope.into(), settings, cache, vary: Box::default() }) }
     }
 
-    /// Keeps answers to requests apart whose fields `names` differ, whatever the upstream's `Vary` says: for what decides
-    /// further in which upstream that is.
+    /// Stores separate responses for different values of the request fields `names`, in addition to the upstream's `Vary`:
+    /// for fields that select the upstream.
     #[must_use]
-    pub fn differing_by(self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+    pub fn vary_by(self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         let Shared { scope, settings, cache, .. } = &*self.shared;
         let (scope, settings, cache) = (Arc::clone(scope), *settings, Arc::clone(cache));
-        Self { shared: Arc::new(Shared { scope, settings, cache, differs_by: names.into_iter().collect() }) }
+        Self { shared: Arc::new(Shared { scope, settings, cache, vary: names.into_iter().collect() }) }
     }
 }
 
@@ -150,7 +153,7 @@ where
     B: Body,
     R: Body<Data = Bytes> + From<Bytes>,
 {
-    type Response = Response<Filling<R>>;
+    type Response = Response<StoringBody<R>>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, R>;
 
@@ -161,60 +164,58 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let shared = &self.shared;
         match shared.look_up(&mut request) {
-            Found::Answer(response) => ResponseFuture::answered(response.map(Filling::plain)),
-            Found::Nothing(then) => ResponseFuture::passing(self.inner.call(request), Arc::clone(shared), then),
+            Lookup::Response(response) => ResponseFuture::respond(response.map(StoringBody::plain)),
+            Lookup::Forward(on_response) => {
+                ResponseFuture::forward(self.inner.call(request), Arc::clone(shared), on_response)
+            }
         }
     }
 }
 
-/// What the cache has for a request.
-enum Found<R> {
-    Answer(Response<R>),
-    /// Nothing yet, and what becomes of the upstream's answer.
-    Nothing(Then),
+/// The result of a cache look-up.
+enum Lookup<R> {
+    Response(Response<R>),
+    /// The request is forwarded.
+    Forward(OnResponse),
 }
 
 impl Shared {
-    fn look_up<B: Body, R: From<Bytes>>(&self, request: &mut Request<B>) -> Found<R> {
+    fn look_up<B: Body, R: From<Bytes>>(&self, request: &mut Request<B>) -> Lookup<R> {
         let cache = &self.cache;
         let has_body = !request.body().is_end_stream();
-        let used = rules::use_for(request.method(), request.headers(), has_body, self.settings.renews);
-        if used == Use::Passes {
+        let cache_use =
+            policy::cache_use(request.method(), request.headers(), has_body, self.settings.updates_on_no_cache);
+        if cache_use == CacheUse::Bypass {
             cache.stats().observe(CacheOutcome::Bypass);
-            return Found::Nothing(Then::Passes);
+            return Lookup::Forward(OnResponse::Forward);
         }
         let resource = key::resource(request, &self.scope);
-        if used == Use::Changes {
+        if cache_use == CacheUse::Invalidate {
             cache.stats().observe(CacheOutcome::Bypass);
-            return Found::Nothing(Then::Changes(resource));
+            return Lookup::Forward(OnResponse::Invalidate(resource));
         }
         let is_head = request.method() == Method::HEAD;
-        let kept = cache
-            .resource(&resource)
-            .filter(|_| used == Use::Cached)
-            .and_then(|known| cache.answer(&key::answer(&resource, request.headers(), &known.vary), known.generation));
+        let stored = cache.resource(&resource).filter(|_| cache_use == CacheUse::Read).and_then(|known| {
+            cache.response(&key::response(&resource, request.headers(), &known.vary), known.generation)
+        });
         let now = Instant::now();
-        match kept {
-            Some(answer) if answer.left(now) > Duration::ZERO => {
+        match stored {
+            Some(stored) if stored.remaining_lifetime(now) > Duration::ZERO => {
                 cache.stats().observe(CacheOutcome::Hit);
-                Found::Answer(answer.response(request.headers(), is_head, now))
+                Lookup::Response(stored.response(request.headers(), is_head, now))
             }
-            // What comes of HEAD alone cannot be kept.
+            // A response to HEAD cannot be stored.
             _ if is_head => {
                 cache.stats().observe(CacheOutcome::Miss);
-                Found::Nothing(Then::Passes)
+                Lookup::Forward(OnResponse::Forward)
             }
-            kept => {
-                let asked = request.headers().clone();
-                if let Some(kept) = &kept {
-                    rules::ask_again(request.headers_mut(), &kept.headers);
+            stale => {
+                let request_headers = request.headers().clone();
+                if let Some(stale) = &stale {
+                    policy::set_conditions(request.headers_mut(), &stale.headers);
                 }
-                Found::Nothing(Then::Keeps {
-                    resource,
-                    asked,
-                    expected: cache.expect(&resource, &self.differs_by),
-                    kept,
-                })
+                let registered = cache.register(&resource, &self.vary);
+                Lookup::Forward(OnResponse::Store { resource, request_headers, registered, stale })
             }
         }
     }

@@ -1,31 +1,31 @@
-//! What is counted of a cache, for metrics.
+//! Counters of a cache, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Requests by what the cache did with them.
+/// Numbers of requests by outcome.
 #[derive(Debug, Default)]
 pub struct CacheStats {
     counts: [AtomicU64; CacheOutcome::ALL.len()],
 }
 
-/// What a cache did with a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// Answered it.
+    /// The cache responded.
     Hit,
-    /// Had no answer to it.
+    /// The cache had no response.
     Miss,
-    /// Answered it after the upstream had said that the kept answer still holds.
+    /// The cache responded after the upstream had confirmed the stored response.
     Revalidated,
-    /// Let it pass.
+    /// The request did not use the cache.
     Bypass,
 }
 
 impl CacheOutcome {
-    /// Every outcome, in the order in which they are declared.
+    /// All outcomes, in the order of declaration.
     pub const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Revalidated, Self::Bypass];
 
-    /// The word for it in metrics.
+    /// Returns the label value in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl CacheOutcome {
 }
 
 impl CacheStats {
-    /// Requests with this outcome.
+    /// Returns the number of requests with this outcome.
     #[must_use]
     pub fn count(&self, outcome: CacheOutcome) -> u64 {
         self.counts[outcome as usize].load(Relaxed)

@@ -12,9 +12,10 @@ use tower::{ServiceExt, service_fn};
 
 use super::*;
 
+mod bodies;
 mod property;
 
-/// A body in pieces, as an upstream sends them.
+/// A body of several frames.
 struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
 impl From<Bytes> for Pieces {
@@ -36,36 +37,36 @@ impl Body for Pieces {
     }
 }
 
-type Answer = Arc<dyn Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync>;
+type Respond = Arc<dyn Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync>;
 
-/// A cache before an upstream that notes what it is asked.
+/// A cache before an upstream that records the headers of its requests.
 struct Cached {
     layer: LocalResponseCacheLayer,
     cache: Arc<ResponseCache>,
-    answer: Answer,
+    respond: Respond,
     seen: Arc<Mutex<Vec<HeaderMap>>>,
 }
 
 impl Cached {
-    fn new(answer: impl Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync + 'static) -> Self {
-        Self::with(1 << 20, Settings::new(Duration::from_secs(300)), answer)
+    fn new(respond: impl Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync + 'static) -> Self {
+        Self::with(1 << 20, Settings::new(Duration::from_secs(300)), respond)
     }
 
     fn with(
         bytes: u64,
         settings: Settings,
-        answer: impl Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync + 'static,
+        respond: impl Fn(&Request<Empty<Bytes>>) -> Response<Pieces> + Send + Sync + 'static,
     ) -> Self {
         let cache = Arc::new(ResponseCache::new(bytes));
         let layer = LocalResponseCacheLayer::new("route", settings, Arc::clone(&cache));
-        Self { layer, cache, answer: Arc::new(answer), seen: Arc::default() }
+        Self { layer, cache, respond: Arc::new(respond), seen: Arc::default() }
     }
 
-    async fn begin(&self, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response<Filling<Pieces>> {
-        let (answer, seen) = (Arc::clone(&self.answer), Arc::clone(&self.seen));
+    async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response<StoringBody<Pieces>> {
+        let (respond, seen) = (Arc::clone(&self.respond), Arc::clone(&self.seen));
         let upstream = service_fn(move |request: Request<Empty<Bytes>>| {
             seen.lock().unwrap().push(request.headers().clone());
-            std::future::ready(Ok::<_, Infallible>(answer(&request)))
+            std::future::ready(Ok::<_, Infallible>(respond(&request)))
         });
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
@@ -74,17 +75,17 @@ impl Cached {
         self.layer.layer(upstream).oneshot(request.body(Empty::new()).unwrap()).await.unwrap()
     }
 
-    async fn ask(&self, method: &str, headers: &[(&str, &str)]) -> (http::response::Parts, String) {
-        let (head, body) = self.begin(method, "/a", headers).await.into_parts();
+    async fn exchange(&self, method: &str, headers: &[(&str, &str)]) -> (http::response::Parts, String) {
+        let (head, body) = self.send(method, "/a", headers).await.into_parts();
         let bytes = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         (head, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
     async fn get(&self, headers: &[(&str, &str)]) -> (http::response::Parts, String) {
-        self.ask("GET", headers).await
+        self.exchange("GET", headers).await
     }
 
-    fn asked(&self) -> usize {
+    fn upstream_requests(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 
@@ -93,7 +94,7 @@ impl Cached {
     }
 }
 
-fn answer(headers: &[(&'static str, &'static str)], body: &'static str) -> Response<Pieces> {
+fn response(headers: &[(&'static str, &'static str)], body: &'static str) -> Response<Pieces> {
     let mut response = Response::builder();
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -102,8 +103,8 @@ fn answer(headers: &[(&'static str, &'static str)], body: &'static str) -> Respo
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_kept_for_its_time_and_says_how_much_is_left() {
-    let cached = Cached::new(|_| answer(&[("pragma", "x"), ("expires", "Fri, 01 Jan 2100 00:00:00 GMT")], "body"));
+async fn a_response_is_cached_for_its_lifetime_and_states_the_rest() {
+    let cached = Cached::new(|_| response(&[("pragma", "x"), ("expires", "Fri, 01 Jan 2100 00:00:00 GMT")], "body"));
     let (first, body) = cached.get(&[]).await;
     assert_eq!((&first.headers["cache-control"], body.as_str()), (&"max-age=300".parse().unwrap(), "body"));
     assert!(!first.headers.contains_key("pragma") && !first.headers.contains_key("expires"));
@@ -112,32 +113,32 @@ async fn an_answer_is_kept_for_its_time_and_says_how_much_is_left() {
     assert_eq!((&second.headers["cache-control"], body.as_str()), (&"max-age=200".parse().unwrap(), "body"));
     assert_eq!((&second.headers["age"], &second.headers["content-length"]), (&100.into(), &4.into()));
     assert!(!second.headers.contains_key("pragma") && !second.headers.contains_key("expires"));
-    let (head, body) = cached.ask("HEAD", &[]).await;
+    let (head, body) = cached.exchange("HEAD", &[]).await;
     assert_eq!((head.headers["content-length"].clone(), body.as_str()), (4.into(), ""));
-    assert_eq!(cached.asked(), 1);
+    assert_eq!(cached.upstream_requests(), 1);
     tokio::time::advance(Duration::from_secs(200)).await;
     cached.get(&[]).await;
-    assert_eq!((cached.asked(), cached.counts()), (2, [2, 2, 0, 0]));
+    assert_eq!((cached.upstream_requests(), cached.counts()), (2, [2, 2, 0, 0]));
 }
 
 #[tokio::test]
-async fn what_names_the_upstream_keeps_answers_apart() {
+async fn fields_that_select_the_upstream_separate_responses() {
     let mut cached = Cached::new(|request| {
         let target = request.headers().get("x-target").map_or("", |target| target.to_str().unwrap());
         Response::new(Bytes::from(target.to_owned()).into())
     });
-    cached.layer = cached.layer.clone().differing_by([HeaderName::from_static("x-target")]);
+    cached.layer = cached.layer.clone().vary_by([HeaderName::from_static("x-target")]);
     for _ in [1, 2] {
         for target in ["http://a", "http://b"] {
             assert_eq!(cached.get(&[("x-target", target)]).await.1, target);
         }
         assert_eq!(cached.get(&[]).await.1, "");
     }
-    assert_eq!(cached.asked(), 3);
+    assert_eq!(cached.upstream_requests(), 3);
 }
 
 #[tokio::test]
-async fn everyone_gets_what_is_his() {
+async fn clients_get_only_their_own_responses() {
     let cached = Cached::new(|request| {
         let language = request.headers().get("accept-language").map_or("none", |value| value.to_str().unwrap());
         let body = format!("{language} {}", request.headers().get("cookie").map_or("", |v| v.to_str().unwrap()));
@@ -159,61 +160,36 @@ async fn everyone_gets_what_is_his() {
             let expected = format!("{} {}", of("accept-language").unwrap_or("none"), of("cookie").unwrap_or_default());
             assert_eq!(body, expected, "{turn} {headers:?}");
         }
-        assert_eq!(cached.asked(), 8, "turn {turn}");
+        assert_eq!(cached.upstream_requests(), 8, "turn {turn}");
     }
 }
 
 #[tokio::test]
-async fn what_may_not_be_kept_is_not() {
+async fn responses_that_must_not_be_stored_are_not() {
     for headers in [
         &[("cache-control", "no-store")][..],
         &[("cache-control", "max-age=60, private")],
         &[("vary", "*")],
         &[("set-cookie", "session=1")],
     ] {
-        let cached = Cached::new(|_| answer(headers, "body"));
+        let cached = Cached::new(|_| response(headers, "body"));
         cached.get(&[]).await;
         let (head, _) = cached.get(&[]).await;
-        assert_eq!(cached.asked(), 2, "{headers:?}");
+        assert_eq!(cached.upstream_requests(), 2, "{headers:?}");
         assert_eq!(head.headers.len(), 1, "and nothing is restated");
     }
     let local = Cached::new(|_| {
-        let mut response = answer(&[], "body");
+        let mut response = response(&[], "body");
         response.extensions_mut().insert(crate::context::LocalReply { reason: "redirect" });
         response
     });
     local.get(&[]).await;
     local.get(&[]).await;
-    assert_eq!(local.asked(), 2);
-}
-
-#[tokio::test]
-async fn bodies_that_fail_are_given_up_have_trailers_or_another_length_are_not_kept() {
-    type Body = fn() -> Vec<Result<Frame<Bytes>, &'static str>>;
-    let bodies: [Body; 3] = [
-        || vec![Ok(Frame::data("bo".into())), Err("broken")],
-        || vec![Ok(Frame::data("body".into())), Ok(Frame::trailers(HeaderMap::new()))],
-        || vec![Ok(Frame::data("bo".into()))],
-    ];
-    for (at, body) in bodies.into_iter().enumerate() {
-        let length = if at == 2 { "4" } else { "" };
-        let cached = Cached::new(move |_| {
-            Response::builder().header("content-length", length).body(Pieces(body().into())).unwrap()
-        });
-        cached.get(&[]).await;
-        cached.get(&[]).await;
-        assert_eq!(cached.asked(), 2, "{at}");
-    }
-    let cached = Cached::new(|_| answer(&[], "body"));
-    drop(cached.begin("GET", "/a", &[]).await);
-    cached.get(&[]).await;
-    assert_eq!(cached.asked(), 2, "a client that left");
-    cached.get(&[]).await;
-    assert_eq!(cached.asked(), 2);
+    assert_eq!(local.upstream_requests(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_answer_is_checked_and_kept_on() {
+async fn a_stale_response_is_revalidated_and_stored_again() {
     let cached = Cached::new(|request| {
         if request.headers().get("if-none-match").is_some_and(|tag| tag == "\"v1\"") {
             return Response::builder()
@@ -223,7 +199,7 @@ async fn an_old_answer_is_checked_and_kept_on() {
                 .body(Pieces::from(Bytes::new()))
                 .unwrap();
         }
-        answer(&[("etag", "\"v1\""), ("cache-control", "max-age=10"), ("content-type", "text/plain")], "body")
+        response(&[("etag", "\"v1\""), ("cache-control", "max-age=10"), ("content-type", "text/plain")], "body")
     });
     cached.get(&[]).await;
     tokio::time::advance(Duration::from_secs(10)).await;
@@ -238,14 +214,14 @@ async fn an_old_answer_is_checked_and_kept_on() {
     let (head, body) = cached.get(&[("if-none-match", "W/\"v1\"")]).await;
     assert_eq!((head.status.as_u16(), body.as_str()), (304, ""));
     assert!(!head.headers.contains_key("content-type") && head.headers.contains_key("etag"));
-    assert_eq!((cached.asked(), cached.counts()), (2, [1, 1, 1, 0]));
+    assert_eq!((cached.upstream_requests(), cached.counts()), (2, [1, 1, 1, 0]));
 }
 
 #[tokio::test]
-async fn a_client_may_pass_by_the_cache_and_renew_it_where_that_is_allowed() {
+async fn no_cache_bypasses_the_cache_or_updates_it() {
     for renews in [false, true] {
         let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let settings = Settings::new(Duration::from_secs(300)).no_cache_renews(renews);
+        let settings = Settings::new(Duration::from_secs(300)).update_on_no_cache(renews);
         let cached = Cached::with(1 << 20, settings, move |_| {
             let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             Response::new(Bytes::from(number.to_string()).into())
@@ -259,44 +235,44 @@ async fn a_client_may_pass_by_the_cache_and_renew_it_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn what_changes_a_resource_lets_its_answers_be_forgotten() {
+async fn a_change_of_a_resource_invalidates_its_responses() {
     let cached = Cached::new(|request| {
         let status = if request.headers().contains_key("x-fail") { 409 } else { 200 };
         Response::builder().status(status).body(Bytes::from_static(b"body").into()).unwrap()
     });
     cached.get(&[]).await;
     cached.get(&[("cookie", "a")]).await;
-    cached.ask("POST", &[("x-fail", "1")]).await;
+    cached.exchange("POST", &[("x-fail", "1")]).await;
     cached.get(&[]).await;
-    assert_eq!(cached.asked(), 3, "nothing was changed");
-    cached.ask("POST", &[]).await;
+    assert_eq!(cached.upstream_requests(), 3, "nothing was changed");
+    cached.exchange("POST", &[]).await;
     cached.get(&[]).await;
     cached.get(&[("cookie", "a")]).await;
-    assert_eq!(cached.asked(), 6);
-    // An answer that was on its way meanwhile is not kept.
-    let on_its_way = cached.begin("GET", "/b", &[]).await;
-    cached.begin("PUT", "/b", &[]).await;
+    assert_eq!(cached.upstream_requests(), 6);
+    // A response that was pending at the same time is not stored.
+    let on_its_way = cached.send("GET", "/b", &[]).await;
+    cached.send("PUT", "/b", &[]).await;
     drop(on_its_way.into_body().collect().await);
-    cached.begin("GET", "/b", &[]).await;
-    assert_eq!(cached.asked(), 9);
+    cached.send("GET", "/b", &[]).await;
+    assert_eq!(cached.upstream_requests(), 9);
 }
 
 #[tokio::test]
-async fn memory_is_bounded() {
+async fn memory_is_limited() {
     let large = || Response::new(Bytes::from(vec![b'x'; 60_000]).into());
     let cached = Cached::with(100_000, Settings::new(Duration::from_secs(300)), move |_| large());
     for n in 0..20 {
-        drop(cached.begin("GET", &format!("/{n}"), &[]).await.into_body().collect().await);
+        drop(cached.send("GET", &format!("/{n}"), &[]).await.into_body().collect().await);
         assert!(cached.cache.bytes() <= 100_000);
     }
     assert!(cached.cache.bytes() > 60_000);
-    // Of two on their way one is not gathered.
-    let (mut one, mut two) = (cached.begin("GET", "/x", &[]).await, cached.begin("GET", "/y", &[]).await);
+    // One of two pending responses is not copied.
+    let (mut one, mut two) = (cached.send("GET", "/x", &[]).await, cached.send("GET", "/y", &[]).await);
     let first = (one.body_mut().frame().await.is_some(), two.body_mut().frame().await.is_some());
-    assert_eq!((first, one.body().fills(), two.body().fills()), ((true, true), false, false));
+    assert_eq!((first, one.body().is_storing(), two.body().is_storing()), ((true, true), false, false));
     let cached = Cached::with(50_000, Settings::new(Duration::from_secs(300)), move |_| large());
     for _ in 0..2 {
-        drop(cached.begin("GET", "/a", &[]).await.into_body().collect().await);
+        drop(cached.send("GET", "/a", &[]).await.into_body().collect().await);
     }
-    assert_eq!(cached.asked(), 2, "too large");
+    assert_eq!(cached.upstream_requests(), 2, "too large");
 }

@@ -1,4 +1,4 @@
-//! Waits for the answer, then for its body.
+//! The response future: waits for the response, then collects its body.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,8 +13,8 @@ use http::{Method, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-use super::strip::strip;
-use super::{Asked, Settings};
+use super::members::remove_members;
+use super::{RequestInfo, Settings};
 use crate::context::LocalReply;
 use crate::reply::Reply;
 
@@ -24,7 +24,7 @@ pin_project! {
         #[pin]
         state: State<F, R>,
         settings: Arc<Settings>,
-        asked: Asked,
+        request_info: RequestInfo,
     }
 }
 
@@ -37,18 +37,18 @@ pin_project! {
     }
 }
 
-/// Why an answer does not pass.
+/// The reason for rejecting a response.
 enum Failure {
     TooLarge,
     Encoded,
     Partial,
-    NotJson,
-    BrokeOff,
+    InvalidJson,
+    Incomplete,
 }
 
 impl<F, R> ResponseFuture<F, R> {
-    pub(super) fn new(inner: F, settings: Arc<Settings>, asked: Asked) -> Self {
-        Self { state: State::Waiting { inner }, settings, asked }
+    pub(super) fn new(inner: F, settings: Arc<Settings>, request_info: RequestInfo) -> Self {
+        Self { state: State::Waiting { inner }, settings, request_info }
     }
 }
 
@@ -65,13 +65,13 @@ where
             let next = match this.state.as_mut().project() {
                 StateProj::Waiting { inner } => {
                     let mut response = ready!(inner.poll(cx))?;
-                    match look_into(&mut response, this.settings, this.asked) {
-                        Look::Passes => {
+                    match inspect(&mut response, this.settings, this.request_info) {
+                        Decision::Forward => {
                             this.state.set(State::Done);
                             return Poll::Ready(Ok(response));
                         }
-                        Look::Fails(failure) => Err(failure),
-                        Look::Collects => {
+                        Decision::Reject(failure) => Err(failure),
+                        Decision::Collect => {
                             let (head, body) = response.into_parts();
                             Ok(State::Collecting { head: Some(head), body, collected: BytesMut::new() })
                         }
@@ -80,8 +80,8 @@ where
                 StateProj::Collecting { head, body, collected } => {
                     match ready!(collect(body, collected, this.settings.max_bytes, cx)) {
                         Err(failure) => Err(failure),
-                        Ok(()) => match strip(collected, &this.settings.names, this.settings.recursively) {
-                            Err(_) => Err(Failure::NotJson),
+                        Ok(()) => match remove_members(collected, &this.settings.names, this.settings.recursively) {
+                            Err(_) => Err(Failure::InvalidJson),
                             Ok(text) => {
                                 let Some(mut head) = head.take() else { return Poll::Pending };
                                 head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
@@ -91,55 +91,55 @@ where
                         },
                     }
                 }
-                StateProj::Done => return Poll::Pending, // polled after it was done
+                StateProj::Done => return Poll::Pending, // polled after completion
             };
             match next {
                 Ok(state) => this.state.set(state),
                 Err(failure) => {
                     this.state.set(State::Done);
-                    return Poll::Ready(Ok(failure.response(this.asked)));
+                    return Poll::Ready(Ok(failure.response(this.request_info)));
                 }
             }
         }
     }
 }
 
-/// What becomes of an answer.
-enum Look {
-    Passes,
-    Collects,
-    Fails(Failure),
+/// The handling of a response.
+enum Decision {
+    Forward,
+    Collect,
+    Reject(Failure),
 }
 
-fn look_into<R: Body>(response: &mut Response<R>, settings: &Settings, asked: &Asked) -> Look {
+fn inspect<R: Body>(response: &mut Response<R>, settings: &Settings, request_info: &RequestInfo) -> Decision {
     if LocalReply::marks(response) || !is_json(response.headers()) {
-        return Look::Passes;
+        return Decision::Forward;
     }
     let status = response.status();
-    let has_none = asked.is_head || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
-    if has_none || response.body().is_end_stream() {
-        adapt(response.headers_mut());
-        if asked.is_head {
-            // The length is that of the upstream's body, not of the one that GET gives.
+    let has_no_body = request_info.is_head || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED;
+    if has_no_body || response.body().is_end_stream() {
+        adjust_headers(response.headers_mut());
+        if request_info.is_head {
+            // `Content-Length` is that of the upstream's body, not that of the edited one.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
-        return Look::Passes;
+        return Decision::Forward;
     }
     let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
     if codings.any(|value| !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
-        return Look::Fails(Failure::Encoded);
+        return Decision::Reject(Failure::Encoded);
     }
     if status == StatusCode::PARTIAL_CONTENT {
-        return Look::Fails(Failure::Partial);
+        return Decision::Reject(Failure::Partial);
     }
     if response.body().size_hint().lower() > settings.max_bytes as u64 {
-        return Look::Fails(Failure::TooLarge);
+        return Decision::Reject(Failure::TooLarge);
     }
-    adapt(response.headers_mut());
-    Look::Collects
+    adjust_headers(response.headers_mut());
+    Decision::Collect
 }
 
-/// `application/json`, with or without parameters.
+/// Returns true for `application/json`, with or without parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let essence = |value: &HeaderValue| {
         let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
@@ -148,8 +148,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(essence)
 }
 
-/// Takes back what the headers say of the bytes as they were.
-fn adapt(headers: &mut HeaderMap) {
+/// Removes or weakens headers that describe the original bytes.
+fn adjust_headers(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [
         HeaderName::from_static("content-digest"),
         HeaderName::from_static("repr-digest"),
@@ -176,7 +176,7 @@ fn collect<R: Body>(
 ) -> Poll<Result<(), Failure>> {
     loop {
         let Some(frame) = ready!(body.as_mut().poll_frame(cx)) else { return Poll::Ready(Ok(())) };
-        let Ok(frame) = frame else { return Poll::Ready(Err(Failure::BrokeOff)) };
+        let Ok(frame) = frame else { return Poll::Ready(Err(Failure::Incomplete)) };
         let Ok(mut data) = frame.into_data() else { continue }; // trailers
         if data.remaining() > max_bytes - collected.len() {
             return Poll::Ready(Err(Failure::TooLarge));
@@ -191,16 +191,16 @@ fn collect<R: Body>(
 }
 
 impl Failure {
-    fn response<R: From<Bytes>>(&self, asked: &Asked) -> Response<R> {
-        let (status, why) = match self {
-            Self::TooLarge => (StatusCode::INTERNAL_SERVER_ERROR, "it is larger than may be collected"),
-            Self::Encoded => (StatusCode::INTERNAL_SERVER_ERROR, "it is encoded, though `identity` was asked for"),
-            Self::Partial => (StatusCode::INTERNAL_SERVER_ERROR, "it is a part, though the whole was asked for"),
-            Self::NotJson => (StatusCode::INTERNAL_SERVER_ERROR, "it is no JSON"),
-            Self::BrokeOff => (StatusCode::BAD_GATEWAY, "it broke off"),
+    fn response<R: From<Bytes>>(&self, request_info: &RequestInfo) -> Response<R> {
+        let (status, reason) = match self {
+            Self::TooLarge => (StatusCode::INTERNAL_SERVER_ERROR, "larger than the limit"),
+            Self::Encoded => (StatusCode::INTERNAL_SERVER_ERROR, "content coding despite `Accept-Encoding: identity`"),
+            Self::Partial => (StatusCode::INTERNAL_SERVER_ERROR, "partial content without a range request"),
+            Self::InvalidJson => (StatusCode::INTERNAL_SERVER_ERROR, "invalid JSON"),
+            Self::Incomplete => (StatusCode::BAD_GATEWAY, "incomplete body"),
         };
-        tracing::warn!("an answer's attributes cannot be removed, so it does not pass: {why}");
-        // Answers to HEAD have passed already.
-        Reply::problem(status, "response-body", "about:blank", None, "").for_client(&Method::GET, &asked.accept)
+        tracing::warn!(reason, "response rejected: JSON attributes cannot be removed");
+        // Responses to HEAD are never rejected.
+        Reply::problem(status, "response-body", "about:blank", None, "").for_client(&Method::GET, &request_info.accept)
     }
 }

@@ -1,15 +1,15 @@
-//! Takes attributes out of JSON answers: Spring Cloud Gateway's `RemoveJsonAttributesResponseBody`.
+//! Removes attributes from JSON responses: Spring Cloud Gateway's `RemoveJsonAttributesResponseBody`.
 //!
-//! Only answers whose `Content-Type` is `application/json`, whatever its parameters, are looked into; as in Spring
-//! `application/problem+json` is another type. The body is collected, up to a bound, stripped and given on with its new
-//! length. An answer that cannot be stripped does not pass, since what is to be removed may be confidential: broken
-//! JSON, a body above the bound, and one in a content coding are answered 500, one that breaks off 502. Each carries
+//! The layer edits responses with `Content-Type: application/json`, with any parameters; as in Spring,
+//! `application/problem+json` is another type. It collects the body up to a limit, removes the attributes, and sets the
+//! new length. The removed attributes may be confidential, so a response that cannot be edited is replaced: by a 500 for
+//! invalid JSON, a body above the limit or a content coding, by a 502 for an incomplete body. The replacement carries
 //! [`LocalReply`] with the reason `response-body`.
 //!
-//! So that there is a whole, plain body to look into, `Range`, `If-Range` and `Accept-Encoding` are taken out of the
-//! request: a server may ignore the first two (RFC 9110 §14.2), and the upstream is asked for `identity`. What said
-//! something of the bytes as they were is removed (digests, `Accept-Ranges`) or weakened (`ETag`, RFC 9110 §8.8.1),
-//! trailers are dropped. Answers that a filter or the gateway made itself are left alone.
+//! To get a complete body without a content coding, the layer removes `Range` and `If-Range` from the request, which a
+//! server may ignore (RFC 9110 §14.2), and sets `Accept-Encoding` to `identity`. Response headers that describe the
+//! original bytes are removed (digests, `Accept-Ranges`) or weakened (`ETag`, RFC 9110 §8.8.1); trailers are dropped.
+//! Local responses of filters or of the gateway are unchanged.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -34,7 +34,7 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod future;
-mod strip;
+mod members;
 #[cfg(test)]
 mod tests;
 
@@ -49,7 +49,7 @@ use tower::{Layer, Service};
 
 pub use self::future::ResponseFuture;
 
-/// What is taken out of which answers.
+/// The attributes to remove, and the size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     names: Box<[Box<str>]>,
@@ -57,13 +57,13 @@ pub struct Settings {
     max_bytes: usize,
 }
 
-/// Puts [`RemoveJsonAttributes`] around a service.
+/// Wraps services in [`RemoveJsonAttributes`].
 #[derive(Clone, Debug)]
 pub struct RemoveJsonAttributesLayer {
     settings: Arc<Settings>,
 }
 
-/// Takes attributes out of JSON answers. See the [module](self).
+/// Removes attributes from JSON responses. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct RemoveJsonAttributes<S> {
     settings: Arc<Settings>,
@@ -73,8 +73,8 @@ pub struct RemoveJsonAttributes<S> {
 // === impl Settings ===
 
 impl Settings {
-    /// Removes the attributes called `names` from the object that an answer is, or with `recursively` from every object
-    /// within it. Bodies of up to `max_bytes` bytes are looked into.
+    /// Removes the attributes `names` from the top-level object, or from all nested objects if `recursively` is true.
+    /// `max_bytes` limits the size of bodies.
     pub fn new(names: impl IntoIterator<Item = impl Into<Box<str>>>, recursively: bool, max_bytes: usize) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), recursively, max_bytes }
     }
@@ -83,7 +83,7 @@ impl Settings {
 // === impl RemoveJsonAttributesLayer ===
 
 impl RemoveJsonAttributesLayer {
-    /// Removes what `settings` say.
+    /// Creates a layer that removes attributes as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }
@@ -114,24 +114,24 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let asked = Asked { is_head: request.method() == Method::HEAD, accept: accept(request.headers()) };
+        let request_info = RequestInfo { is_head: request.method() == Method::HEAD, accept: accept(request.headers()) };
         let headers = request.headers_mut();
         headers.remove(RANGE);
         headers.remove(IF_RANGE);
-        // A full map goes without: an answer that is encoded nevertheless does not pass.
+        // A full map does not get the header. A response with a content coding is rejected anyway.
         let _ = headers.try_insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        ResponseFuture::new(self.inner.call(request), Arc::clone(&self.settings), asked)
+        ResponseFuture::new(self.inner.call(request), Arc::clone(&self.settings), request_info)
     }
 }
 
-/// What an answer in place of the upstream's needs to know of the request.
+/// Values of the request that a replacement response depends on.
 #[derive(Debug)]
-struct Asked {
+struct RequestInfo {
     is_head: bool,
     accept: HeaderMap,
 }
 
-/// The `Accept` fields alone: they say in which shape the client wants to be told of a failure.
+/// Returns the `Accept` fields, which decide the format of an error response.
 fn accept(headers: &HeaderMap) -> HeaderMap {
     let name = http::header::ACCEPT;
     headers.get_all(&name).iter().map(|value| (name.clone(), value.clone())).collect()

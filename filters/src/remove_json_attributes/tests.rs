@@ -8,9 +8,9 @@ use tower::{ServiceExt, service_fn};
 use super::*;
 use crate::context::LocalReply;
 
-type Answer = Response<Full<Bytes>>;
+type TestResponse = Response<Full<Bytes>>;
 
-fn answer(headers: &[(&str, &str)], body: &'static str) -> Answer {
+fn response(headers: &[(&str, &str)], body: &'static str) -> TestResponse {
     let mut builder = Response::builder();
     for (name, value) in headers {
         builder = builder.header(*name, *value);
@@ -18,12 +18,12 @@ fn answer(headers: &[(&str, &str)], body: &'static str) -> Answer {
     builder.body(Full::from(body)).unwrap()
 }
 
-async fn through(answer: Answer, method: Method) -> (http::response::Parts, String) {
+async fn send(response: TestResponse, method: Method) -> (http::response::Parts, String) {
     let upstream = service_fn(move |request: Request<()>| {
         assert_eq!(request.headers()["accept-encoding"], "identity");
         assert!(!request.headers().contains_key("range"));
-        let answer = answer.clone();
-        async move { Ok::<_, Infallible>(answer) }
+        let response = response.clone();
+        async move { Ok::<_, Infallible>(response) }
     });
     let layer = RemoveJsonAttributesLayer::new(Settings::new(["a"], false, 20));
     let request = Request::builder().method(method).header("range", "bytes=1-").header("accept-encoding", "gzip");
@@ -36,7 +36,7 @@ async fn through(answer: Answer, method: Method) -> (http::response::Parts, Stri
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn the_head_fits_the_new_body() {
+async fn headers_describe_the_new_body() {
     let headers = [
         ("content-type", "Application/JSON ; charset=utf-8"),
         ("content-length", "16"),
@@ -45,7 +45,7 @@ async fn the_head_fits_the_new_body() {
         ("content-digest", "sha-256=:x:"),
         ("x-other", "stays"),
     ];
-    let (head, body) = through(answer(&headers, r#"{"a": 1, "b": 2}"#), Method::GET).await;
+    let (head, body) = send(response(&headers, r#"{"a": 1, "b": 2}"#), Method::GET).await;
     assert_eq!(body, r#"{"b":2}"#);
     assert_eq!(head.headers["content-length"], "7");
     assert_eq!(head.headers["etag"], "W/\"x\"");
@@ -54,43 +54,43 @@ async fn the_head_fits_the_new_body() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_passes_as_it_is() {
+async fn other_content_types_are_unchanged() {
     for content_type in ["text/html", "application/problem+json", "application/jsonx", ""] {
-        let (head, body) = through(answer(&[("content-type", content_type)], "{\"a\": 1"), Method::GET).await;
+        let (head, body) = send(response(&[("content-type", content_type)], "{\"a\": 1"), Method::GET).await;
         assert_eq!((head.status.as_u16(), body.as_str()), (200, "{\"a\": 1"), "{content_type}");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_stripped_does_not_pass() {
+async fn responses_that_cannot_be_edited_are_rejected() {
     let partial = {
-        let mut partial = answer(&[JSON], "{\"a\":1}");
+        let mut partial = response(&[JSON], "{\"a\":1}");
         *partial.status_mut() = http::StatusCode::PARTIAL_CONTENT;
         partial
     };
-    for answer in [
-        answer(&[JSON], "{\"a\":"),
-        answer(&[JSON, ("content-encoding", "gzip")], "{\"a\":1}"),
-        answer(&[JSON], "{\"a\":1,\"b\":\"12345678\"}"),
+    for response in [
+        response(&[JSON], "{\"a\":"),
+        response(&[JSON, ("content-encoding", "gzip")], "{\"a\":1}"),
+        response(&[JSON], "{\"a\":1,\"b\":\"12345678\"}"),
         partial,
     ] {
-        let (head, body) = through(answer, Method::GET).await;
+        let (head, body) = send(response, Method::GET).await;
         assert_eq!((head.status.as_u16(), body.as_str()), (500, "Internal Server Error\n"));
         assert_eq!(head.extensions.get::<LocalReply>().unwrap().reason, "response-body");
     }
 }
 
 #[tokio::test]
-async fn an_answer_to_head_has_no_length_that_get_would_not_have() {
-    let (head, _) = through(answer(&[JSON, ("content-length", "16"), ("etag", "W/\"x\"")], ""), Method::HEAD).await;
+async fn a_response_to_head_has_no_content_length() {
+    let (head, _) = send(response(&[JSON, ("content-length", "16"), ("etag", "W/\"x\"")], ""), Method::HEAD).await;
     assert_eq!(head.status, 200);
     assert!(!head.headers.contains_key("content-length"));
     assert_eq!(head.headers["etag"], "W/\"x\"");
 }
 
 #[tokio::test]
-async fn answers_of_the_gateway_are_left_alone() {
-    let mut local = answer(&[JSON], "{\"a\":1}");
+async fn local_responses_are_unchanged() {
+    let mut local = response(&[JSON], "{\"a\":1}");
     local.extensions_mut().insert(LocalReply { reason: "rate-limited" });
-    assert_eq!(through(local, Method::GET).await.1, "{\"a\":1}");
+    assert_eq!(send(local, Method::GET).await.1, "{\"a\":1}");
 }

@@ -1,49 +1,46 @@
-//! Which headers of an answer that is dropped are forgotten, and which stay.
+//! The headers of a discarded response: those to drop, and those to keep.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{HeaderMap, HeaderName, Request, Response};
 use parking_lot::Mutex;
-use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
 use crate::fault::Fault;
+use crate::response_future::{MapResponse, ResponseMapper};
 
-/// What filters added to answers that were dropped; in the extensions of the request that is run again. Whoever takes it
-/// adds it to the answer.
+/// Headers that filters added to discarded responses: an extension of the next attempt's request. The first layer that
+/// takes them adds them to the response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Carried(Arc<Mutex<HeaderMap>>);
+pub(crate) struct CarriedHeaders(Arc<Mutex<HeaderMap>>);
 
-/// The names of the fields that an answer came with, before any filter saw it; a response extension.
+/// The names of the header fields that the upstream sent: an extension of the response.
 #[derive(Clone, Debug)]
 struct ReceivedNames(Arc<[HeaderName]>);
 
-/// Puts a [`Received`] around a service.
+/// Wraps services in [`ReceivedHeaders`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReceivedLayer;
+pub struct ReceivedHeadersLayer;
 
-/// Notes which headers the inner service's answers come with, and gives them those that earlier attempts left. Stand it
-/// innermost in a stack with a [`Retry`](crate::retry) or a [`CircuitBreaker`](crate::circuit_breaker): without it nothing
-/// of an answer that they drop stays.
+/// Marks which headers the inner service sent, and adds those carried from earlier attempts. This layer belongs innermost
+/// in a stack with `Retry` or `CircuitBreaker`: without it, all headers of a discarded response are discarded.
 #[derive(Clone, Debug)]
-pub struct Received<S>(S);
+pub struct ReceivedHeaders<S>(S);
 
-pin_project! {
-    /// Resolves to the inner service's response.
-    pub struct ResponseFuture<F> {
-        #[pin]
-        inner: F,
-        carried: Option<Carried>,
-    }
+/// Resolves to the inner service's response, marked.
+pub type ResponseFuture<F> = MapResponse<F, MarkReceived>;
+
+/// Marks the received headers and adds carried ones.
+#[derive(Debug)]
+pub struct MarkReceived {
+    carried: Option<CarriedHeaders>,
 }
 
-/// What filters added to `response`, which is about to be dropped: nothing where they made it themselves, or nobody noted
-/// what it came with.
-pub(crate) fn left_over<R>(response: &mut Response<R>) -> HeaderMap {
+/// Takes the headers that filters added to `response`, which is about to be discarded. Returns none for a local response,
+/// and for one without a mark of received headers.
+pub(crate) fn take_added_headers<R>(response: &mut Response<R>) -> HeaderMap {
     let extensions = response.extensions_mut();
     let fault = extensions.get::<Fault>().is_some();
     let is_local = extensions.get::<LocalReply>().is_some();
@@ -56,28 +53,28 @@ pub(crate) fn left_over<R>(response: &mut Response<R>) -> HeaderMap {
         None if fault => &[],
         None => return HeaderMap::new(),
     };
-    let mut left = std::mem::take(response.headers_mut());
+    let mut added = std::mem::take(response.headers_mut());
     for name in names {
-        left.remove(name);
+        added.remove(name);
     }
-    left
+    added
 }
 
-/// Notes that `response` came with the headers that it has now.
+/// Marks all current headers of `response` as received.
 pub(crate) fn mark_received<R>(response: &mut Response<R>) {
     let names = response.headers().keys().cloned().collect();
     response.extensions_mut().insert(ReceivedNames(names));
 }
 
-// === impl Carried ===
+// === impl CarriedHeaders ===
 
-impl Carried {
-    pub(crate) fn new(left: HeaderMap) -> Self {
-        Self(Arc::new(Mutex::new(left)))
+impl CarriedHeaders {
+    pub(crate) fn new(headers: HeaderMap) -> Self {
+        Self(Arc::new(Mutex::new(headers)))
     }
 
-    /// Puts what nobody took yet before the headers of `response`, whose values come after.
-    pub(crate) fn unload<R>(&self, response: &mut Response<R>) {
+    /// Puts the carried headers before those of `response`. A second call adds nothing.
+    pub(crate) fn prepend_to<R>(&self, response: &mut Response<R>) {
         let carried = std::mem::take(&mut *self.0.lock());
         if carried.is_empty() {
             return;
@@ -86,25 +83,25 @@ impl Carried {
         let mut last = None;
         for (name, value) in own {
             last = name.or(last);
-            // A map that is full goes without.
+            // A full map does not get the header.
             let _ = last.as_ref().map(|name| response.headers_mut().try_append(name, value));
         }
     }
 }
 
-// === impl ReceivedLayer ===
+// === impl ReceivedHeadersLayer ===
 
-impl<S> Layer<S> for ReceivedLayer {
-    type Service = Received<S>;
+impl<S> Layer<S> for ReceivedHeadersLayer {
+    type Service = ReceivedHeaders<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Received(inner)
+        ReceivedHeaders(inner)
     }
 }
 
-// === impl Received ===
+// === impl ReceivedHeaders ===
 
-impl<S, B, R> Service<Request<B>> for Received<S>
+impl<S, B, R> Service<Request<B>> for ReceivedHeaders<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
 {
@@ -117,27 +114,19 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let carried = request.extensions_mut().remove::<Carried>();
-        ResponseFuture { inner: self.0.call(request), carried }
+        let carried = request.extensions_mut().remove::<CarriedHeaders>();
+        MapResponse::new(self.0.call(request), MarkReceived { carried })
     }
 }
 
-// === impl ResponseFuture ===
+// === impl MarkReceived ===
 
-impl<F, R, E> Future for ResponseFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut response = ready!(this.inner.poll(cx))?;
-        mark_received(&mut response);
-        if let Some(carried) = this.carried.take() {
-            carried.unload(&mut response);
+impl ResponseMapper for MarkReceived {
+    fn apply<R>(self, response: &mut Response<R>) {
+        mark_received(response);
+        if let Some(carried) = self.carried {
+            carried.prepend_to(response);
         }
-        Poll::Ready(Ok(response))
     }
 }
 
@@ -158,30 +147,30 @@ mod tests {
     }
 
     #[test]
-    fn what_the_upstream_said_is_forgotten_and_what_filters_added_stays() {
-        let mut dropped = response(&[("x-up", "1"), ("x-both", "1")]);
-        mark_received(&mut dropped);
-        dropped.headers_mut().append("x-both", HeaderValue::from_static("2"));
-        dropped.headers_mut().append("x-own", HeaderValue::from_static("3"));
-        let left = left_over(&mut dropped);
-        assert_eq!(left.len(), 1, "{left:?}");
-        let mut answer = response(&[("x-own", "4"), ("x-own", "5"), ("x-up", "6")]);
-        let carried = Carried::new(left);
-        carried.unload(&mut answer);
-        carried.unload(&mut answer);
-        assert_eq!(answer.headers().get_all("x-own").iter().collect::<Vec<_>>(), ["3", "4", "5"]);
-        assert_eq!(answer.headers()["x-up"], "6");
+    fn headers_of_the_upstream_are_dropped_and_those_of_filters_are_kept() {
+        let mut discarded = response(&[("x-up", "1"), ("x-both", "1")]);
+        mark_received(&mut discarded);
+        discarded.headers_mut().append("x-both", HeaderValue::from_static("2"));
+        discarded.headers_mut().append("x-own", HeaderValue::from_static("3"));
+        let added = take_added_headers(&mut discarded);
+        assert_eq!(added.len(), 1, "{added:?}");
+        let mut next = response(&[("x-own", "4"), ("x-own", "5"), ("x-up", "6")]);
+        let carried = CarriedHeaders::new(added);
+        carried.prepend_to(&mut next);
+        carried.prepend_to(&mut next);
+        assert_eq!(next.headers().get_all("x-own").iter().collect::<Vec<_>>(), ["3", "4", "5"]);
+        assert_eq!(next.headers()["x-up"], "6");
     }
 
     #[test]
-    fn of_an_answer_that_filters_made_nothing_stays_and_of_a_fault_everything() {
+    fn a_local_response_keeps_no_headers_and_a_fault_keeps_all() {
         let mut denial = response(&[("x-own", "1")]);
         denial.extensions_mut().insert(LocalReply { reason: "rate-limited" });
-        assert!(left_over(&mut denial).is_empty());
+        assert!(take_added_headers(&mut denial).is_empty());
         let mut fault = response(&[("x-own", "1")]);
         fault.extensions_mut().insert(LocalReply { reason: "upstream-broken" });
         fault.extensions_mut().insert(Fault::ConnectionClosed);
-        assert_eq!(left_over(&mut fault)["x-own"], "1");
-        assert!(left_over(&mut response(&[("x-up", "1")])).is_empty(), "nobody knows whose it is");
+        assert_eq!(take_added_headers(&mut fault)["x-own"], "1");
+        assert!(take_added_headers(&mut response(&[("x-up", "1")])).is_empty(), "the origin of the header is unknown");
     }
 }

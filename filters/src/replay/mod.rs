@@ -1,16 +1,21 @@
-//! What it takes to run a request more than once: its body again, and the headers that filters added meanwhile.
+//! Support for running a request more than once: replaying its body, and keeping headers that filters added.
 //!
-//! [`record`] hands a body on as it comes and remembers its first bytes, up to a bound. While it stays within the bound
-//! [`Recording::replay`] gives it out again from its beginning: first what was read already, then what still comes. What
-//! is larger streams as though nobody recorded it, and is sent once. Costs a copy of the remembered bytes for each turn,
-//! and nothing for a request without a body.
+//! [`record`] forwards a body and records its first bytes, up to a limit. Within the limit [`Recording::replay`] returns
+//! the body from its beginning: first the recorded bytes, then the rest as it arrives. A larger body streams without a
+//! recording and is sent once. Costs a copy of the recorded bytes for each attempt, and nothing for a request without a
+//! body.
 //!
-//! `Carried` and [`ReceivedLayer`] keep apart what an upstream said in an answer that is dropped, which is forgotten, and
-//! what filters added to it, which stays, as in Spring Cloud Gateway.
+//! `CarriedHeaders` and [`ReceivedHeadersLayer`] separate the headers of a discarded response: those of the upstream are
+//! dropped, and those that filters added are kept, as in Spring Cloud Gateway.
 
 mod body;
+mod error;
 mod headers;
+mod reader;
+#[cfg(test)]
+mod tests;
 
-pub use self::body::{Recording, ReplayBody, ReplayError, record};
-pub(crate) use self::headers::{Carried, left_over, mark_received};
-pub use self::headers::{Received, ReceivedLayer, ResponseFuture};
+pub use self::body::{Recording, ReplayBody, record};
+pub use self::error::ReplayError;
+pub(crate) use self::headers::{CarriedHeaders, mark_received, take_added_headers};
+pub use self::headers::{ReceivedHeaders, ReceivedHeadersLayer, ResponseFuture};

@@ -1,4 +1,4 @@
-//! The way of one request through its attempts.
+//! The future of a request and its attempts.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use tower::Service;
 use tower::retry::budget::Budget as _;
 
 use super::{Event, Policy};
-use crate::replay::{Carried, Recording, ReplayBody, left_over};
+use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 
 pin_project! {
-    /// Resolves to the answer of the last attempt.
+    /// Resolves to the response of the last attempt.
     pub struct ResponseFuture<S, B>
     where
         S: Service<Request<ReplayBody<B>>>,
     {
         #[pin]
         state: State<S::Future>,
-        again: Option<Box<Again<S, B>>>,
+        next_attempt: Option<Box<NextAttempt<S, B>>>,
     }
 }
 
@@ -34,22 +34,23 @@ pin_project! {
     #[project = StateProj]
     enum State<F> {
         Calling { #[pin] inner: F },
-        Pausing { pause: Option<Pin<Box<Sleep>>> },
+        Waiting { delay: Option<Pin<Box<Sleep>>> },
     }
 }
 
-/// What it takes to run the request once more.
-pub(super) struct Again<S, B> {
+/// State for further attempts.
+pub(super) struct NextAttempt<S, B> {
     service: S,
     head: Parts,
     recording: Recording<B>,
     policy: Arc<Policy>,
     retries: u32,
-    pause: Duration,
+    /// The delay before the current attempt.
+    delay: Duration,
     started: Instant,
-    /// The body of the attempt to come.
+    /// The body of the next attempt.
     body: Option<ReplayBody<B>>,
-    carried: Option<Carried>,
+    carried: Option<CarriedHeaders>,
 }
 
 // === impl ResponseFuture ===
@@ -58,8 +59,8 @@ impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<ReplayBody<B>>>,
 {
-    pub(super) fn new(inner: S::Future, again: Option<Box<Again<S, B>>>) -> Self {
-        Self { state: State::Calling { inner }, again }
+    pub(super) fn new(inner: S::Future, next_attempt: Option<Box<NextAttempt<S, B>>>) -> Self {
+        Self { state: State::Calling { inner }, next_attempt }
     }
 }
 
@@ -73,36 +74,36 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
-            let next = match this.state.as_mut().project() {
+            let state = match this.state.as_mut().project() {
                 StateProj::Calling { inner } => {
                     let mut response = ready!(inner.poll(cx))?;
-                    let Some(again) = this.again.as_mut() else { return Poll::Ready(Ok(response)) };
-                    let Some(pause) = again.after(&mut response) else {
-                        if let Some(carried) = again.carried.take() {
-                            carried.unload(&mut response);
+                    let Some(next) = this.next_attempt.as_mut() else { return Poll::Ready(Ok(response)) };
+                    let Some(delay) = next.prepare(&mut response) else {
+                        if let Some(carried) = next.carried.take() {
+                            carried.prepend_to(&mut response);
                         }
                         return Poll::Ready(Ok(response));
                     };
-                    State::Pausing { pause: (!pause.is_zero()).then(|| Box::pin(sleep(pause))) }
+                    State::Waiting { delay: (!delay.is_zero()).then(|| Box::pin(sleep(delay))) }
                 }
-                StateProj::Pausing { pause } => {
-                    if let Some(pause) = pause {
-                        ready!(pause.as_mut().poll(cx));
+                StateProj::Waiting { delay } => {
+                    if let Some(delay) = delay {
+                        ready!(delay.as_mut().poll(cx));
                     }
-                    let Some(again) = this.again.as_mut() else { return Poll::Pending };
-                    ready!(again.service.poll_ready(cx))?;
-                    let Some(request) = again.request() else { return Poll::Pending };
-                    State::Calling { inner: again.service.call(request) }
+                    let Some(next) = this.next_attempt.as_mut() else { return Poll::Pending };
+                    ready!(next.service.poll_ready(cx))?;
+                    let Some(request) = next.request() else { return Poll::Pending };
+                    State::Calling { inner: next.service.call(request) }
                 }
             };
-            this.state.set(next);
+            this.state.set(state);
         }
     }
 }
 
-// === impl Again ===
+// === impl NextAttempt ===
 
-impl<S, B: Body<Data = Bytes>> Again<S, B> {
+impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
     pub(super) fn new(service: S, head: Parts, recording: Recording<B>, policy: Arc<Policy>) -> Self {
         Self {
             service,
@@ -110,45 +111,45 @@ impl<S, B: Body<Data = Bytes>> Again<S, B> {
             recording,
             policy,
             retries: 0,
-            pause: Duration::ZERO,
+            delay: Duration::ZERO,
             started: Instant::now(),
             body: None,
             carried: None,
         }
     }
 
-    /// The pause before the next attempt, or `None` when `response` is the answer. Otherwise takes from `response` what
-    /// stays of it.
-    fn after<R>(&mut self, response: &mut Response<R>) -> Option<Duration> {
+    /// Prepares the next attempt and returns the delay before it; `None` if `response` is final. Takes the headers that
+    /// filters added to a discarded `response`.
+    fn prepare<R>(&mut self, response: &mut Response<R>) -> Option<Duration> {
         let policy = &self.policy;
-        if !policy.settings.repeats(response) {
+        if !policy.settings.should_retry(response) {
             return None;
         }
-        let left = self.retries < policy.settings.retries;
-        let pause = left.then(|| policy.pause(self.retries + 1, self.pause, self.started)).flatten();
-        let Some((pause, body)) = pause.zip(self.recording.replay()) else {
-            policy.tell(Event::GaveUp);
+        let has_retries = self.retries < policy.settings.retries;
+        let delay = has_retries.then(|| policy.delay(self.retries + 1, self.delay, self.started)).flatten();
+        let Some((delay, body)) = delay.zip(self.recording.replay()) else {
+            policy.notify(Event::LimitReached);
             return None;
         };
         if policy.budget.as_ref().is_some_and(|budget| !budget.withdraw()) {
-            policy.tell(Event::OverBudget);
+            policy.notify(Event::BudgetExhausted);
             return None;
         }
-        policy.tell(Event::Retried);
-        tracing::debug!(status = response.status().as_u16(), ?pause, "a request is sent again");
+        policy.notify(Event::Retried);
+        tracing::debug!(status = response.status().as_u16(), ?delay, "retrying request");
         self.retries += 1;
-        self.pause = pause;
+        self.delay = delay;
         self.body = Some(body);
-        // What the attempt before could not hand over comes before what it left itself.
+        // Headers that the previous attempt did not take precede those that filters added to its response.
         let mut unclaimed = Response::new(());
-        *unclaimed.headers_mut() = left_over(response);
+        *unclaimed.headers_mut() = take_added_headers(response);
         if let Some(carried) = self.carried.take() {
-            carried.unload(&mut unclaimed);
+            carried.prepend_to(&mut unclaimed);
         }
-        let carried = Carried::new(std::mem::take(unclaimed.headers_mut()));
+        let carried = CarriedHeaders::new(std::mem::take(unclaimed.headers_mut()));
         self.head.extensions.insert(carried.clone());
         self.carried = Some(carried);
-        Some(pause)
+        Some(delay)
     }
 
     fn request(&mut self) -> Option<Request<ReplayBody<B>>> {

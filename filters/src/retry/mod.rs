@@ -1,21 +1,21 @@
-//! Repeats requests that failed: Spring Cloud Gateway's `Retry`.
+//! Retries failed requests: Spring Cloud Gateway's `Retry`.
 //!
-//! A request whose method is listed is run again, through everything inside this layer, when its answer's status or series
-//! is listed or when there is none for a [`Fault`] that is listed, up to [`Settings::retries`] times. What filters inside
-//! decide, they decide again: a limiter takes tokens each time.
+//! A request with a listed method is sent again through all layers inside this one if its response has a listed status or
+//! series, or stands for a listed [`Fault`]. There are at most [`Settings::retries`] retries. Inner filters run for each
+//! attempt: a limiter takes tokens each time.
 //!
 //! | | |
 //! |---|---|
-//! | the body | remembered up to [`Settings::max_body_bytes`]; a larger one streams, and its request is run once |
-//! | upgrades | run once |
-//! | dropped answers | the upstream's headers are forgotten, those of filters stay ([`Received`](crate::replay::Received)) |
-//! | answers of filters | repeated by status like others if 4xx; a 5xx of theirs would be the same again |
-//! | `Retry-After` | not waited for: the last answer's reaches the client |
-//! | outages | a [`Budget`] bounds what retries add to the load of an upstream that fails |
-//! | where it went | [`Attempts`] in the request's extensions, so that the next attempt can go elsewhere |
+//! | the body | recorded up to [`Settings::max_body_bytes`]; a larger one streams, and its request is sent once |
+//! | upgrades | sent once |
+//! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)) |
+//! | local responses | retried by status if 4xx; a local 5xx would not change |
+//! | `Retry-After` | ignored; the client gets the one of the last response |
+//! | outages | a [`Budget`] limits the load that retries add to a failing upstream |
+//! | endpoints | [`Attempts`] in the request's extensions, so that the next attempt can use another endpoint |
 //!
-//! Refuses nothing: when retries are used up, the last answer is the answer. Costs a copy of the request's head for
-//! requests that may be repeated, nothing for others.
+//! Rejects no request: after the last retry, the client gets the last response. Costs a copy of the request's head for
+//! requests that may be retried, and nothing for others.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU16, Ordering};
@@ -36,7 +36,7 @@
 //!     Ok::<_, std::convert::Infallible>(response)
 //! });
 //! let response = RetryLayer::new(Settings::default()).layer(upstream).oneshot(Request::new(Full::default())).await?;
-//! assert_eq!(response.status(), StatusCode::OK); // the second answer
+//! assert_eq!(response.status(), StatusCode::OK); // the second response
 //! # Ok(())
 //! # }
 //! ```
@@ -62,55 +62,54 @@ use crate::context::{Attempts, LocalReply, UpgradeRequested};
 use crate::fault::{Fault, FaultSet};
 use crate::replay::{ReplayBody, record};
 
-/// What is repeated, and how often. The defaults are Spring Cloud Gateway's.
+/// Conditions and limits of retries. The defaults are Spring Cloud Gateway's.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Attempts after the first (`retries`).
+    /// Maximum number of attempts after the first (`retries`).
     pub retries: u32,
-    /// Statuses that are repeated (`statuses`).
+    /// Retried statuses (`statuses`).
     pub statuses: Vec<StatusCode>,
-    /// First digits of statuses that are repeated (`series`): 5 for `SERVER_ERROR`. A status that nobody has registered
-    /// belongs to no series.
+    /// First digits of retried statuses (`series`): 5 for `SERVER_ERROR`. An unregistered status belongs to no series.
     pub series: Vec<u8>,
-    /// Methods that are repeated (`methods`).
+    /// Retried methods (`methods`).
     pub methods: Vec<Method>,
-    /// Why there may be no answer (`exceptions`).
+    /// Retried faults (`exceptions`).
     pub faults: FaultSet,
-    /// The pauses in between; `None`: none.
+    /// Delays between attempts; `None` retries immediately.
     pub backoff: Option<Backoff>,
-    /// No retry begins later than this after the request did (`timeout`).
+    /// Time after the start of the request within which a retry may start (`timeout`).
     pub timeout: Option<Duration>,
-    /// Bytes of a body that are remembered.
+    /// Maximum size of a recorded body in bytes.
     pub max_body_bytes: usize,
-    /// What retries may add to the load; `None`: any number.
+    /// Limit of the load that retries add; `None` is unlimited.
     pub budget: Option<Budget>,
 }
 
-/// How many retries there may be: a share of the requests of the last ten seconds, and so many in any case.
+/// Limit of retries: a percentage of the requests of the last ten seconds, plus a minimum rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     percent: f32,
     min_per_second: u32,
 }
 
-/// What became of an answer that is worth a retry.
+/// The outcome of a response that should be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The request was run again.
+    /// The request is sent again.
     Retried,
-    /// It was not: the budget is spent.
-    OverBudget,
-    /// It was not: no attempt, time or recorded body is left.
-    GaveUp,
+    /// The request is not retried because the budget is exhausted.
+    BudgetExhausted,
+    /// The request is not retried because of the limit of attempts, time or body size.
+    LimitReached,
 }
 
-/// Puts a [`Retry`] around a service. All services of one layer share a budget.
+/// Wraps services in [`Retry`]. All services of one layer share a budget.
 #[derive(Clone)]
 pub struct RetryLayer {
     policy: Arc<Policy>,
 }
 
-/// Repeats requests that failed. See the [module](self).
+/// Retries failed requests. See the [module](self).
 #[derive(Clone)]
 pub struct Retry<S> {
     policy: Arc<Policy>,
@@ -124,10 +123,10 @@ struct Policy {
     on_event: Option<OnEvent>,
 }
 
-/// Called with each event.
+/// A hook that is called with each event.
 pub type OnEvent = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// How long a request counts for the budget.
+/// Time for which a request counts for the budget.
 const BUDGET_WINDOW: Duration = Duration::from_secs(10);
 
 // === impl Settings ===
@@ -150,8 +149,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether `response` is worth another attempt.
-    fn repeats<R>(&self, response: &Response<R>) -> bool {
+    /// Returns true if `response` should be retried.
+    fn should_retry<R>(&self, response: &Response<R>) -> bool {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             return false;
@@ -166,7 +165,7 @@ impl Settings {
     }
 }
 
-/// Spring's `HttpStatus.Series`, which only the constants of `HttpStatus` have.
+/// Returns true if `status` is in a series of Spring's `HttpStatus.Series`. Only constants of `HttpStatus` have one.
 fn is_in_series(status: StatusCode, digit: u8) -> bool {
     let is_known = status.canonical_reason().is_some() || status.as_u16() == 509;
     is_known && status.as_u16() / 100 == u16::from(digit)
@@ -175,19 +174,19 @@ fn is_in_series(status: StatusCode, digit: u8) -> bool {
 // === impl Budget ===
 
 impl Budget {
-    /// A fifth of the requests, and ten a second in any case: enough that a failing connection here and there is never
-    /// seen, and too little to hold an upstream down that fails.
+    /// 20 % of the requests plus ten retries a second. This hides single connection failures from clients, and does not
+    /// overload a failing upstream.
     pub const DEFAULT: Self = Self { percent: 20.0, min_per_second: 10 };
 
-    /// Retries as many as `percent` of the requests, from 0 to 100,000, and `min_per_second` besides; `None` where these
-    /// are beyond counting.
+    /// Allows retries for `percent` of the requests (0 to 100,000) plus `min_per_second` (at most 1,000,000). `None` if a
+    /// value is out of range.
     #[must_use]
     pub fn new(percent: f32, min_per_second: u32) -> Option<Self> {
         ((0.0..=100_000.0).contains(&percent) && min_per_second <= 1_000_000)
             .then_some(Self { percent, min_per_second })
     }
 
-    fn open(self) -> TpsBudget {
+    fn start(self) -> TpsBudget {
         TpsBudget::new(BUDGET_WINDOW, self.min_per_second, self.percent / 100.0)
     }
 }
@@ -195,14 +194,14 @@ impl Budget {
 // === impl RetryLayer ===
 
 impl RetryLayer {
-    /// Repeats requests as `settings` say.
+    /// Creates a layer that retries requests as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let budget = settings.budget.map(|budget| Arc::new(budget.open()));
+        let budget = settings.budget.map(|budget| Arc::new(budget.start()));
         Self { policy: Arc::new(Policy { settings, budget, on_event: None }) }
     }
 
-    /// Calls `hook` with each event: for metrics.
+    /// Calls `hook` with each event, for metrics.
     #[must_use]
     pub fn on_event(mut self, hook: OnEvent) -> Self {
         Arc::make_mut(&mut self.policy).on_event = Some(hook);
@@ -234,7 +233,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if !self.policy.may_repeat(&request) {
+        if !self.policy.may_retry(&request) {
             return ResponseFuture::new(self.inner.call(request.map(ReplayBody::direct)), None);
         }
         if let Some(budget) = &self.policy.budget {
@@ -246,34 +245,35 @@ where
             return ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), None);
         };
         head.extensions.get_or_insert_default::<Attempts>();
-        let again = future::Again::new(self.inner.clone(), head.clone(), recording, Arc::clone(&self.policy));
-        ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), Some(Box::new(again)))
+        let next_attempt =
+            future::NextAttempt::new(self.inner.clone(), head.clone(), recording, Arc::clone(&self.policy));
+        ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), Some(Box::new(next_attempt)))
     }
 }
 
 // === impl Policy ===
 
 impl Policy {
-    fn may_repeat<B>(&self, request: &Request<B>) -> bool {
-        let leaves_http =
+    fn may_retry<B>(&self, request: &Request<B>) -> bool {
+        let is_upgrade =
             request.headers().contains_key(UPGRADE) || request.extensions().get::<UpgradeRequested>().is_some();
-        !leaves_http && self.settings.methods.contains(request.method())
+        !is_upgrade && self.settings.methods.contains(request.method())
     }
 
-    fn tell(&self, event: Event) {
+    fn notify(&self, event: Event) {
         if let Some(hook) = &self.on_event {
             hook(event);
         }
     }
 
-    /// The pause before retry `number`, from 1; `None` when it would begin too late.
-    fn pause(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
-        let pause = match &self.settings.backoff {
-            Some(backoff) => backoff.pause(number, previous, fastrand::f64()),
+    /// Returns the delay before retry `number`, from 1; `None` if the retry would start after the timeout.
+    fn delay(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
+        let delay = match &self.settings.backoff {
+            Some(backoff) => backoff.delay(number, previous, fastrand::f64()),
             None => Duration::ZERO,
         };
-        let in_time = |timeout| started.elapsed().saturating_add(pause) <= timeout;
-        self.settings.timeout.is_none_or(in_time).then_some(pause)
+        let in_time = |timeout| started.elapsed().saturating_add(delay) <= timeout;
+        self.settings.timeout.is_none_or(in_time).then_some(delay)
     }
 }
 

@@ -9,26 +9,26 @@ use http_body_util::{BodyExt, Full};
 use tower::{ServiceExt, service_fn};
 
 use super::*;
-use crate::replay::ReceivedLayer;
+use crate::replay::ReceivedHeadersLayer;
 
-/// What an upstream does: an answer, or a fault.
+/// A step of an upstream: a response, or a fault.
 #[derive(Clone, Copy)]
-enum Does {
-    Answers(u16),
+enum Step {
+    Responds(u16),
     Fails(Fault),
-    Refuses(u16),
+    Rejects(u16),
 }
-use Does::*;
+use Step::*;
 
-struct Ran {
+struct Outcome {
     status: u16,
     bodies: Vec<String>,
     headers: http::HeaderMap,
     events: Vec<Event>,
 }
 
-/// Runs `request` against an upstream that does `script`, its last step from then on.
-async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static [Does]) -> Ran {
+/// Sends `request` to an upstream that runs `script` and repeats its last step.
+async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static [Step]) -> Outcome {
     let (attempts, bodies, events) =
         (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&bodies);
@@ -40,8 +40,8 @@ async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static
             seen.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
             let mut response = Response::new(());
             let status = match script[attempt.min(script.len() - 1)] {
-                Answers(status) => status,
-                Refuses(status) => {
+                Responds(status) => status,
+                Rejects(status) => {
                     response.extensions_mut().insert(LocalReply { reason: "test" });
                     status
                 }
@@ -57,17 +57,18 @@ async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static
         }
     });
     let tokens = Arc::new(AtomicUsize::new(9));
-    // A limiter: adds what is left to each answer.
-    let limited = tower::util::MapResponse::new(ReceivedLayer.layer(upstream), move |mut response: Response<()>| {
-        response.headers_mut().append("x-left", HeaderValue::from(tokens.fetch_sub(1, Relaxed)));
-        response
-    });
+    // Like a limiter, adds the remaining tokens to each response.
+    let limited =
+        tower::util::MapResponse::new(ReceivedHeadersLayer.layer(upstream), move |mut response: Response<()>| {
+            response.headers_mut().append("x-left", HeaderValue::from(tokens.fetch_sub(1, Relaxed)));
+            response
+        });
     let noted = Arc::clone(&events);
     let layer = RetryLayer::new(settings).on_event(Arc::new(move |event| noted.lock().unwrap().push(event)));
     let response = layer.layer(limited).oneshot(request).await.unwrap();
     let bodies = std::mem::take(&mut *bodies.lock().unwrap());
     let events = std::mem::take(&mut *events.lock().unwrap());
-    Ran { status: response.status().as_u16(), bodies, headers: response.headers().clone(), events }
+    Outcome { status: response.status().as_u16(), bodies, headers: response.headers().clone(), events }
 }
 
 fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
@@ -75,95 +76,95 @@ fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
 }
 
 #[tokio::test]
-async fn what_is_repeated_and_what_is_not() {
+async fn only_listed_methods_statuses_and_faults_are_retried() {
     let settings = Settings::default;
     let only = |status| Settings { statuses: vec![status], series: Vec::new(), ..settings() };
     let client_errors = Settings { series: vec![4], ..settings() };
     let too_many = StatusCode::TOO_MANY_REQUESTS;
     let posts = Settings { methods: vec![Method::POST], ..settings() };
     let connects = Settings { faults: FaultSet::of_class("ConnectException"), ..settings() };
-    for (what, settings, method, script, status, attempts) in [
-        ("a good answer", settings(), Method::GET, &[Answers(200)][..], 200, 1),
-        ("the retries are used up", settings(), Method::GET, &[Answers(503)], 503, 4),
-        ("the second is good", settings(), Method::GET, &[Answers(500), Answers(200)], 200, 2),
-        ("another method", settings(), Method::POST, &[Answers(503)], 503, 1),
-        ("its method", posts.clone(), Method::POST, &[Answers(503), Answers(201)], 201, 2),
-        ("GET is no longer one", posts, Method::GET, &[Answers(503)], 503, 1),
+    for (case, settings, method, script, status, attempts) in [
+        ("a success", settings(), Method::GET, &[Responds(200)][..], 200, 1),
+        ("no retries left", settings(), Method::GET, &[Responds(503)], 503, 4),
+        ("the second attempt succeeds", settings(), Method::GET, &[Responds(500), Responds(200)], 200, 2),
+        ("another method", settings(), Method::POST, &[Responds(503)], 503, 1),
+        ("a listed method", posts.clone(), Method::POST, &[Responds(503), Responds(201)], 201, 2),
+        ("GET is not listed", posts, Method::GET, &[Responds(503)], 503, 1),
         (
             "statuses do not remove the series",
             Settings { series: vec![5], ..only(too_many) },
             Method::GET,
-            &[Answers(502), Answers(429), Answers(200)],
+            &[Responds(502), Responds(429), Responds(200)],
             200,
             3,
         ),
-        ("only a status", only(too_many), Method::GET, &[Answers(429), Answers(503)], 503, 2),
-        ("an unregistered status is of no series", settings(), Method::GET, &[Answers(599)], 599, 1),
-        ("Spring knows 509", settings(), Method::GET, &[Answers(509), Answers(200)], 200, 2),
-        ("480 is no client error", client_errors.clone(), Method::GET, &[Answers(480)], 480, 1),
-        ("a limiter's 429 is of its series", client_errors, Method::GET, &[Refuses(429), Answers(200)], 200, 2),
-        ("a limiter's 429 is no 5xx", settings(), Method::GET, &[Refuses(429)], 429, 1),
-        ("a filter's 500 stays one", settings(), Method::GET, &[Refuses(500)], 500, 1),
-        ("a broken connection", settings(), Method::GET, &[Fails(Fault::ConnectionClosed), Answers(200)], 200, 2),
-        ("a response timeout", settings(), Method::GET, &[Fails(Fault::ResponseTimeout), Answers(200)], 200, 2),
-        ("faults are no series", connects.clone(), Method::GET, &[Fails(Fault::ConnectionClosed)], 502, 1),
-        ("a fault that is listed", connects, Method::GET, &[Fails(Fault::Unreachable), Answers(200)], 200, 2),
+        ("only a status", only(too_many), Method::GET, &[Responds(429), Responds(503)], 503, 2),
+        ("an unregistered status belongs to no series", settings(), Method::GET, &[Responds(599)], 599, 1),
+        ("Spring knows 509", settings(), Method::GET, &[Responds(509), Responds(200)], 200, 2),
+        ("480 is not registered", client_errors.clone(), Method::GET, &[Responds(480)], 480, 1),
+        ("a local 429 belongs to its series", client_errors, Method::GET, &[Rejects(429), Responds(200)], 200, 2),
+        ("a local 429 is not a 5xx", settings(), Method::GET, &[Rejects(429)], 429, 1),
+        ("a local 500 is not retried", settings(), Method::GET, &[Rejects(500)], 500, 1),
+        ("a broken connection", settings(), Method::GET, &[Fails(Fault::ConnectionClosed), Responds(200)], 200, 2),
+        ("a response timeout", settings(), Method::GET, &[Fails(Fault::ResponseTimeout), Responds(200)], 200, 2),
+        ("faults belong to no series", connects.clone(), Method::GET, &[Fails(Fault::ConnectionClosed)], 502, 1),
+        ("a listed fault", connects, Method::GET, &[Fails(Fault::Unreachable), Responds(200)], 200, 2),
         ("an open breaker", settings(), Method::GET, &[Fails(Fault::CircuitOpen)], 502, 1),
-        ("switching protocols", Settings { series: vec![1, 5], ..settings() }, Method::GET, &[Answers(101)], 101, 1),
+        ("switching protocols", Settings { series: vec![1, 5], ..settings() }, Method::GET, &[Responds(101)], 101, 1),
     ] {
         let ran = run(settings, request(method, ""), script).await;
-        assert_eq!((ran.status, ran.bodies.len()), (status, attempts), "{what}");
+        assert_eq!((ran.status, ran.bodies.len()), (status, attempts), "{case}");
     }
 }
 
 #[tokio::test]
-async fn bodies_are_sent_again_within_their_bound_and_once_beyond_it() {
+async fn bodies_up_to_the_limit_are_replayed_and_larger_ones_are_sent_once() {
     let settings = Settings { methods: vec![Method::PUT], max_body_bytes: 5, ..Settings::default() };
-    let ran = run(settings.clone(), request(Method::PUT, "hello"), &[Answers(503), Answers(200)]).await;
+    let ran = run(settings.clone(), request(Method::PUT, "hello"), &[Responds(503), Responds(200)]).await;
     assert_eq!((ran.status, ran.bodies), (200, vec!["hello".to_owned(), "hello".to_owned()]));
-    let ran = run(settings, request(Method::PUT, "hello!"), &[Answers(503), Answers(200)]).await;
+    let ran = run(settings, request(Method::PUT, "hello!"), &[Responds(503), Responds(200)]).await;
     assert_eq!((ran.status, ran.bodies), (503, vec!["hello!".to_owned()]));
 }
 
 #[tokio::test]
-async fn the_upstreams_headers_of_dropped_answers_vanish_and_those_of_filters_repeat() {
+async fn discarded_responses_lose_upstream_headers_and_keep_those_of_filters() {
     let ran = run(
         Settings::default(),
         request(Method::GET, ""),
-        &[Answers(503), Fails(Fault::ConnectionClosed), Answers(200)],
+        &[Responds(503), Fails(Fault::ConnectionClosed), Responds(200)],
     )
     .await;
     assert_eq!(ran.headers.get_all("x-left").iter().collect::<Vec<_>>(), ["9", "8", "7"]);
     assert_eq!(ran.headers.get_all("x-up").iter().collect::<Vec<_>>(), ["2"]);
-    let ran = run(Settings::default(), request(Method::GET, ""), &[Answers(503)]).await;
+    let ran = run(Settings::default(), request(Method::GET, ""), &[Responds(503)]).await;
     assert_eq!(ran.headers.get_all("x-left").iter().count(), 4);
 }
 
 #[tokio::test]
-async fn upgrades_are_run_once() {
+async fn upgrades_are_sent_once() {
     let upgrade = Request::builder().header("upgrade", "websocket").body(Full::default()).unwrap();
-    assert_eq!(run(Settings::default(), upgrade, &[Answers(503)]).await.bodies.len(), 1);
+    assert_eq!(run(Settings::default(), upgrade, &[Responds(503)]).await.bodies.len(), 1);
     let mut marked = request(Method::GET, "");
     marked.extensions_mut().insert(UpgradeRequested);
-    assert_eq!(run(Settings::default(), marked, &[Answers(503)]).await.bodies.len(), 1);
+    assert_eq!(run(Settings::default(), marked, &[Responds(503)]).await.bodies.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_are_waited_for_and_no_retry_begins_after_the_timeout() {
+async fn retries_are_delayed_and_none_starts_after_the_timeout() {
     let backoff = Backoff { first: Duration::from_millis(100), ..Backoff::default() };
     let settings = Settings { backoff: Some(backoff), ..Settings::default() };
     let started = Instant::now();
-    let ran = run(settings.clone(), request(Method::GET, ""), &[Answers(503)]).await;
+    let ran = run(settings.clone(), request(Method::GET, ""), &[Responds(503)]).await;
     assert_eq!((ran.bodies.len(), started.elapsed()), (4, Duration::from_millis(700)));
     let settings = Settings { timeout: Some(Duration::from_millis(350)), ..settings };
     let started = Instant::now();
-    let ran = run(settings, request(Method::GET, ""), &[Answers(503)]).await;
+    let ran = run(settings, request(Method::GET, ""), &[Responds(503)]).await;
     assert_eq!((ran.bodies.len(), started.elapsed()), (3, Duration::from_millis(300)), "100 + 200, and not 400 more");
-    assert_eq!(ran.events, [Event::Retried, Event::Retried, Event::GaveUp]);
+    assert_eq!(ran.events, [Event::Retried, Event::Retried, Event::LimitReached]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_not_multiplied_beyond_the_budget() {
+async fn the_budget_limits_retries_in_an_outage() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let upstream = service_fn(move |_: Request<ReplayBody<Full<Bytes>>>| {
@@ -177,14 +178,14 @@ async fn an_outage_is_not_multiplied_beyond_the_budget() {
     for _ in 0..1_000 {
         layer.layer(upstream.clone()).oneshot(request(Method::GET, "")).await.unwrap();
     }
-    // A fifth of 1,000 requests, and one a second for ten seconds.
+    // 20 % of 1,000 requests, and one a second for ten seconds.
     assert_eq!(calls.load(Relaxed), 1_000 + 200 + 10);
     assert_eq!(Budget::new(-1.0, 1), None);
     assert_eq!(Budget::new(f32::NAN, 1), None);
 }
 
 #[tokio::test]
-async fn every_attempt_knows_where_the_ones_before_went() {
+async fn each_attempt_knows_the_endpoints_of_earlier_ones() {
     let known = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&known);
     let upstream = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {

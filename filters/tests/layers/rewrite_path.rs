@@ -100,12 +100,12 @@ fn invalid_expressions_and_replacements_are_rejected() {
         ("/a(", "/x", "unclosed group"),
         ("/(a)", "/$2", "no group 2"),
         ("/(a)", "/${name}", "no group `name`"),
-        ("/(?<name>a)", "/${name", "needs a `}`"),
-        ("/(?<name>a)", "/${", "needs a `}`"),
+        ("/(?<name>a)", "/${name", "is not closed: add `}`"),
+        ("/(?<name>a)", "/${", "is not closed: add `}`"),
         ("/a", "/$", "must be followed by a group"),
         ("/a", "/$x", "must be followed by a group"),
-        ("/a", "/\\", "escapes nothing"),
-        ("/a", "/b#c", "holds `#`"),
+        ("/a", "/\\", "nothing follows"),
+        ("/a", "/b#c", "contains `#`"),
     ] {
         match Edit::rewrite_path(regexp, replacement) {
             Ok(edit) => panic!("{regexp} -> {replacement} was accepted: {edit:?}"),

@@ -14,7 +14,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use thiserror::Error;
 use tollgate_filters::concurrency_limiter::Leased;
-use tollgate_filters::local_response_cache::Filling;
+use tollgate_filters::local_response_cache::StoringBody;
 use tollgate_filters::replay::{ReplayBody, ReplayError};
 use tollgate_filters::request_counter::Counted;
 use tollgate_filters::request_rate_limiter::Metered;
@@ -44,7 +44,7 @@ enum Kind {
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
     Leased(Box<Leased<Body>>),
-    Filling(Box<Filling<Body>>),
+    Filling(Box<StoringBody<Body>>),
     Metered(Box<Metered<Body>>),
     Replayed(Box<ReplayBody<Body>>),
     Upstream(Box<UpstreamBody>),
@@ -180,9 +180,9 @@ impl From<Leased<Body>> for Body {
     }
 }
 
-impl From<Filling<Body>> for Body {
-    fn from(filling: Filling<Body>) -> Self {
-        if filling.fills() { Kind::Filling(Box::new(filling)).into() } else { filling.into_inner() }
+impl From<StoringBody<Body>> for Body {
+    fn from(filling: StoringBody<Body>) -> Self {
+        if filling.is_storing() { Kind::Filling(Box::new(filling)).into() } else { filling.into_inner() }
     }
 }
 

@@ -262,7 +262,7 @@ fn settings(
     }
     let renews = matches!(raw.request.no_cache_strategy, Some(RawNoCacheStrategy::UpdateCacheEntry));
     let time_to_live = time.map_or(DEFAULT_TIME_TO_LIVE, |time| time.value.0);
-    local_response_cache::Settings::new(time_to_live).no_cache_renews(renews)
+    local_response_cache::Settings::new(time_to_live).update_on_no_cache(renews)
 }
 
 fn above_zero(size: Option<&Spanned<Size>>, default: u64, diagnostics: &mut Diagnostics) -> u64 {

@@ -104,7 +104,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
         required: required.unwrap_or(false) || sources.is_empty(),
         sources,
         supported,
-        detects: detect_supported.unwrap_or(true),
+        detect_supported: detect_supported.unwrap_or(true),
     }
 }
 

@@ -90,7 +90,7 @@ fn the_base_path_stands_before_every_pattern() {
         assert!(said.contains("1:12: error: `") && said.contains("is no base path"), "{base}: {said}");
     }
     let said = complaint("base-path: /api\n", "['Path=/a/{b']");
-    assert!(said.contains("path pattern `/a/{b` cannot be used: `{` at character 4"), "{said}");
+    assert!(said.contains("invalid path pattern `/a/{b`: `{` at character 4"), "{said}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn versions_of_an_api_are_checked() {
     assert_eq!(shown(used, "['Version=1.3']"), "Version: 1.3");
     for (before, predicates, expected) in [
         ("", "['Version=1.3']", "1:45: error: `Version` never matches: nothing says where"),
-        (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
+        (used, "['Version=new']", "error: `new` is not a version: write one such as 1.3, or 1.1+"),
         ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is no version"),
         ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is no version"),
         ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a header's name"),

@@ -22,8 +22,8 @@ struct Member {
 impl Groups {
     /// Notes the groups that a route at `at` belongs to.
     pub(crate) fn add(&mut self, route: &str, predicates: &[Predicate], at: Span) {
-        for (group, weight) in predicates.iter().filter_map(Predicate::weighted) {
-            let others = predicates.iter().filter(|predicate| predicate.weighted().is_none());
+        for (group, weight) in predicates.iter().filter_map(Predicate::as_weight) {
+            let others = predicates.iter().filter(|predicate| predicate.as_weight().is_none());
             let mut others: Vec<String> = others.map(ToString::to_string).collect();
             others.sort_unstable();
             let member = Member { route: route.to_owned(), weight, at, others };

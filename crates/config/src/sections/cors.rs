@@ -104,7 +104,7 @@ fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<
         let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
         let place = lists.into_iter().find_map(named).unwrap_or(at);
         let help = diagnostics.error(place, message);
-        if matches!(error, PolicyError::CredentialsForEveryone | PolicyError::PrivateNetworkForEveryone) {
+        if matches!(error, PolicyError::CredentialsForAnyOrigin | PolicyError::PrivateNetworkForAnyOrigin) {
             help.help("`allowed-origin-patterns: [\"*\"]` in its place names each origin that asks");
         }
     };
@@ -193,7 +193,7 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
 
 /// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
 fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
-    let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
+    let patterns = route.predicates.iter().flat_map(Predicate::nested_path_patterns);
     let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
         diagnostics

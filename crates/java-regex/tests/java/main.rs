@@ -1,4 +1,4 @@
-//! Java's expressions against what Java itself answered, and against a model that tries every way a match may take.
+//! Replacements compared with recorded results of Java, and with a model that tries every possible match.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use tollgate_java_regex::{Charset, JavaRegex, Replacement};
 
 use model::{Node, model_replace_all, node};
 
-/// What becomes of `text`; nothing where Java would fail on the replacement.
+/// Replaces all matches in `text`; `None` if Java would fail on the replacement.
 fn replaced(expression: &str, replacement: &str, text: &str) -> Option<String> {
     let regex = JavaRegex::new(expression, Charset::Bytes).unwrap_or_else(|error| panic!("{expression}: {error}"));
     let replacement = Replacement::parse(replacement, &regex).ok()?;
@@ -19,7 +19,7 @@ fn replaced(expression: &str, replacement: &str, text: &str) -> Option<String> {
 }
 
 #[test]
-fn texts_are_replaced_as_java_replaced_them() {
+fn replacements_equal_the_recorded_results_of_java() {
     let table = include_str!("data/replace_all.tsv");
     let mut cases = 0;
     for line in table.lines().filter(|line| !line.starts_with('#')) {
@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn texts_are_replaced_as_by_the_model(
+    fn replacements_equal_those_of_the_model(
         mut root in node(),
         replacement in "(x|1|\\$[0-3]|\\$\\{(g1|g2|no)\\}|\\$1[0-2]|\\\\[$x]|\\$|\\\\){0,3}",
         texts in prop::collection::vec("[ab/1.]{0,7}", 4),
@@ -53,7 +53,7 @@ proptest! {
 }
 
 #[test]
-fn the_model_knows_what_java_answered() {
+fn the_model_agrees_with_java() {
     let a = || Node::Char('a');
     let mut root = Node::Seq(vec![Node::Group(0, true, Box::new(Node::Alt(vec![a(), Node::Char('b')]))), a()]);
     assert_eq!((root.number(), root.to_string().as_str()), (1, "(?<g1>a|b)a"));

@@ -1,11 +1,11 @@
-//! A slow matcher written from the documentation of `java.util.regex`: it tries, in Java's order, every way that a
-//! match may take, and remembers what the groups held.
+//! A slow reference matcher, written from the documentation of `java.util.regex`. It tries all possible matches in
+//! Java's order and records the groups.
 
 use std::fmt;
 
 use proptest::prelude::*;
 
-/// An expression of the subset that is generated. What is repeated is never empty.
+/// An expression of the generated subset. Repeated parts never match the empty text.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Char(char),
@@ -16,20 +16,20 @@ pub(crate) enum Node {
     End,
     Seq(Vec<Node>),
     Alt(Vec<Node>),
-    /// Its number, and whether it is called `g` and the number.
+    /// Number, true if named `g` and the number, and content.
     Group(usize, bool, Box<Node>),
-    /// From how often to how often, and whether rather less.
+    /// Content, minimum, maximum, and true if reluctant.
     Repeat(Box<Node>, usize, Option<usize>, bool),
-    /// Whether what follows looks like this, or not.
+    /// True for a positive look-ahead, and its content.
     Ahead(bool, Box<Node>),
-    /// What the group numbered so held.
+    /// A reference to the group of this number.
     Back(usize),
 }
 
 type Groups = Vec<Option<(usize, usize)>>;
 type Then<'t> = &'t mut dyn FnMut(usize, &mut Groups) -> bool;
 
-/// Expressions; their groups are not numbered yet.
+/// Generates expressions. Their groups are not numbered yet.
 pub(crate) fn node() -> impl Strategy<Value = Node> {
     let leaf = prop_oneof![
         6 => prop::sample::select(vec!['a', 'b', '/', '1']).prop_map(Node::Char),
@@ -50,7 +50,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// What Java makes of `text`; nothing where it fails on the replacement.
+/// Replaces all matches as Java does; `None` if Java fails on the replacement.
 pub(crate) fn model_replace_all(root: &Node, groups: usize, replacement: &str, text: &str) -> Option<String> {
     let text: Vec<char> = text.chars().collect();
     let pieces = pieces(replacement, groups, root)?;
@@ -74,7 +74,7 @@ pub(crate) fn model_replace_all(root: &Node, groups: usize, replacement: &str, t
     Some(out)
 }
 
-/// A replacement as characters and numbers of groups.
+/// Parses a replacement into characters and group numbers.
 fn pieces(replacement: &str, groups: usize, root: &Node) -> Option<Vec<Result<char, usize>>> {
     let (mut pieces, mut rest) = (Vec::new(), replacement);
     while let Some(char) = rest.chars().next() {
@@ -90,7 +90,7 @@ fn pieces(replacement: &str, groups: usize, root: &Node) -> Option<Vec<Result<ch
                 rest = behind;
             }
             '$' => {
-                // Java reads digit by digit: one more counts as long as there is such a group.
+                // Java reads digit by digit: one more belongs to the number as long as such a group exists.
                 let is_group = |length: &usize| rest[..*length].parse::<usize>().is_ok_and(|group| group <= groups);
                 let digits = rest.chars().take_while(char::is_ascii_digit).count();
                 let length = (1..=digits).take_while(is_group).last()?;
@@ -104,7 +104,7 @@ fn pieces(replacement: &str, groups: usize, root: &Node) -> Option<Vec<Result<ch
 }
 
 impl Node {
-    /// Numbers the groups from left to right, and leaves out what refers to groups that are not closed before it.
+    /// Numbers the groups from left to right, and removes references to groups that are not closed before them.
     pub(crate) fn number(&mut self) -> usize {
         let (mut groups, mut closed) = (0, Vec::new());
         self.number_from(&mut groups, &mut closed);
@@ -126,7 +126,7 @@ impl Node {
         }
     }
 
-    /// Whether the group numbered `group` has a name.
+    /// Returns true if the group numbered `group` has a name.
     fn names(&self, group: usize) -> bool {
         match self {
             Self::Group(number, named, inner) => (*number == group && *named) || inner.names(group),
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// Whether it always takes a character: what repeats nothing may leave other groups in other engines.
+    /// Returns true if a match has at least one character: repeated empty matches set other groups in other engines.
     fn is_repeatable(&self) -> bool {
         match self {
             Self::Char(_) | Self::Class(..) | Self::Dot => true,
@@ -148,7 +148,7 @@ impl Node {
         }
     }
 
-    /// The first match in Java's order that begins at `start`.
+    /// Returns the first match in Java's order that starts at `start`.
     fn matched(&self, text: &[char], start: usize, groups: usize) -> Option<(usize, usize, Groups)> {
         let mut found = None;
         self.run(text, start, &mut vec![None; groups + 1], &mut |end, groups| {
@@ -203,7 +203,7 @@ impl Node {
         next.is_some_and(|next| then(next, groups))
     }
 
-    /// Leaves in `groups` what a look ahead captured, and returns what was there.
+    /// Stores the groups of a look-ahead in `groups` and returns the former ones.
     fn matched_groups(&self, text: &[char], at: usize, groups: &mut Groups) -> Groups {
         let before = groups.clone();
         let mut after = before.clone();

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::pattern_error::PatternError;
-use super::request::{Variables, set_variable};
-use super::segment::{Dialect, Part, Segment, Text, cut, parse, walk};
+use crate::pattern_error::PatternError;
+use crate::request::{Variables, set_variable};
+use crate::segment::{PatternKind, PatternPart, SegmentPattern, SegmentText, match_segments, parse, split_segment};
 
-const DIALECT: Dialect = Dialect { separator: '/', is_path: true };
+const SEPARATOR: char = PatternKind::Path.separator();
 
 /// A pattern for request paths, case-sensitive, matched segment by segment.
 ///
@@ -14,57 +14,59 @@ const DIALECT: Dialect = Dialect { separator: '/', is_path: true };
 /// | --- | --- |
 /// | `?`, `*` | one character, any number of them, within one segment |
 /// | `**` | any number of segments: `/api/**` matches `/api`, `/api/` and `/api/a/b`, not `/apix` |
-/// | `{name}` | one segment, not empty, and keeps it |
-/// | `{name:regex}` | the same if the expression matches the whole of it |
-/// | `{*name}` | like `**`, and keeps what it matched with the slash before it |
+/// | `{name}` | one segment that is not empty; captures it |
+/// | `{name:regex}` | the same if the expression matches the whole segment |
+/// | `{*name}` | like `**`; captures the matched segments with the slash before them |
 ///
-/// Other text stands for itself; `v{major}-*.json` mixes them. A segment is compared after its matrix parameters
-/// (`;a=b`) are taken off and its escapes are decoded, so a pattern is written decoded: `/a b`, not `/a%20b`. An
-/// encoded slash (`%2F`) is a character of its segment. A last `*` also matches an empty segment, as in Spring: `/a/*`
-/// matches `/a/`. Unlike Spring's, `**` and `{*name}` may stand anywhere; each then takes as few segments as it can.
+/// Other text matches itself, and a segment may mix them: `v{major}-*.json`. Before a segment is compared, its matrix
+/// parameters (`;a=b`) are removed and its escapes are decoded. So a pattern is written decoded: `/a b`, not `/a%20b`.
+/// An encoded slash (`%2F`) is a character of its segment. A final `*` also matches an empty segment, as in Spring:
+/// `/a/*` matches `/a/`. Unlike in Spring, `**` and `{*name}` may be anywhere; each takes as few segments as possible.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     text: Box<str>,
-    parts: Box<[Part]>,
+    parts: Box<[PatternPart]>,
 }
 
 // === impl PathPattern ===
 
 impl PathPattern {
-    /// Parses a pattern. A `/` at the start is added when it is missing, as Spring does.
+    /// Parses a pattern. A missing `/` at the start is added, as in Spring.
     ///
     /// # Errors
-    /// See [`PatternError`]. A segment that no path in normal form has is one of them: the route would never match.
+    /// See [`PatternError`]. A segment that no normalized path contains is an error: the route would never match.
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
         if pattern.is_empty() {
             return Err(PatternError::Empty);
         }
         let start = usize::from(pattern.starts_with('/'));
-        let parts = parse(pattern, start, DIALECT)?;
+        let parts = parse(pattern, start, PatternKind::Path)?;
         Ok(Self { text: pattern.into(), parts: parts.into() })
     }
 
-    /// Whether `path`, in normal form, matches. With `trailing_slash` a `/` at the end of the path may be ignored.
+    /// Returns true if the normalized `path` matches. If `trailing_slash` is true, a `/` at the end of the path may be
+    /// ignored.
     ///
-    /// Allocates nothing, unless a segment with escapes meets a regular expression.
+    /// Does not allocate, unless a segment with escapes is matched with a regular expression.
     #[must_use]
     pub fn matches(&self, path: &str, trailing_slash: bool) -> bool {
-        forms(path, trailing_slash).any(|segments| walk(&self.parts, Some(segments), '/', segment_matches, |_, _| {}))
+        let matches = |rest| match_segments(&self.parts, Some(rest), SEPARATOR, segment_matches, |_, _| {});
+        alternatives(path, trailing_slash).any(matches)
     }
 
-    /// Adds the variables of a `path` that matches to `out`, percent-encoded as they stand in it, and nothing for one
-    /// that does not: put into another path, `%2F` and `%3F` must not become a slash and a query.
+    /// Adds the variables of `path` to `out` if it matches. Values stay percent-encoded: in another path, `%2F` and
+    /// `%3F` must not become a slash and a query.
     ///
-    /// The value of `{*name}` starts with `/`, or is empty when no segment is left.
-    pub fn captures(&self, path: &str, trailing_slash: bool, out: &mut Variables) {
-        // Where each part starts; the walk never gets past a last `**`, so that one ends where the path does.
+    /// The value of `{*name}` starts with `/`, or is empty if no segment is left.
+    pub fn capture(&self, path: &str, trailing_slash: bool, out: &mut Variables) {
+        // The start of each part. The search stops at a final `**`, which therefore ends at the end of the path.
         let mut starts = vec![None; self.parts.len() + 1];
-        for segments in forms(path, trailing_slash) {
-            let record = |part: usize, left| starts.get_mut(part).map_or((), |start| *start = left);
-            if walk(&self.parts, Some(segments), '/', segment_matches, record) {
+        for segments in alternatives(path, trailing_slash) {
+            let record = |part: usize, remaining| starts.get_mut(part).map_or((), |start| *start = remaining);
+            if match_segments(&self.parts, Some(segments), SEPARATOR, segment_matches, record) {
                 for (part, start) in self.parts.iter().zip(starts.windows(2)) {
                     if let &[from, to] = start {
-                        capture(part, from, to, out);
+                        capture_part(part, from, to, out);
                     }
                 }
                 return;
@@ -72,17 +74,16 @@ impl PathPattern {
         }
     }
 
-    /// The names of its variables.
+    /// Returns the names of the variables.
     pub(super) fn variable_names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().flat_map(Part::variables).map(|name| &**name)
+        self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
     }
 
-    /// What the first segments of every matching path must be, as far as the pattern fixes how many there are: a text, or
-    /// anything.
-    pub(super) fn start(&self) -> impl Iterator<Item = Option<&str>> {
+    /// Returns the leading segments that all matching paths share, up to the first `**`; `None` is any segment.
+    pub(super) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
         self.parts.iter().map_while(|part| match part {
-            Part::One(segment) => Some(segment.literal()),
-            Part::Any(_) => None,
+            PatternPart::Segment(segment) => Some(segment.literal()),
+            PatternPart::AnySegments(_) => None,
         })
     }
 }
@@ -93,41 +94,41 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// The segments of a path: what follows its first `/`, and without the last `/` when that may be ignored. What does not
-/// start with `/` (the `*` of OPTIONS) has none and matches nothing.
-fn forms(path: &str, trailing_slash: bool) -> impl Iterator<Item = &str> {
+/// Returns the path after its first `/`, and the same without a final `/` if `trailing_slash` is true. A target that
+/// does not start with `/`, such as the `*` of OPTIONS, matches nothing.
+fn alternatives(path: &str, trailing_slash: bool) -> impl Iterator<Item = &str> {
     let segments = path.strip_prefix('/');
     let without_slash = segments.and_then(|segments| segments.strip_suffix('/')).filter(|_| trailing_slash);
     segments.into_iter().chain(without_slash)
 }
 
-fn segment_matches(segment: &Segment, text: &str, is_last: bool) -> bool {
-    segment.matches(Text::of_path(text), is_last)
+fn segment_matches(segment: &SegmentPattern, text: &str, is_last: bool) -> bool {
+    segment.matches(SegmentText::of_path(text), is_last)
 }
 
-/// Adds the variable of one part, which took the text between `from` and `to`.
-fn capture(part: &Part, from: Option<&str>, to: Option<&str>, out: &mut Variables) {
+/// Adds the variables of one part, which matched the text from `start` to `end`; both are suffixes of the path.
+fn capture_part(part: &PatternPart, start: Option<&str>, end: Option<&str>, out: &mut Variables) {
     match part {
-        Part::One(segment) => {
-            if let Some(from) = from {
-                segment.capture(Text::of_path(cut(from, '/').0), out);
+        PatternPart::Segment(segment) => {
+            if let Some(start) = start {
+                segment.capture(SegmentText::of_path(split_segment(start, SEPARATOR).0), out);
             }
         }
-        Part::Any(Some(name)) => {
+        PatternPart::AnySegments(Some(name)) => {
             let mut value = String::new();
-            let mut left = from;
-            // Both are ends of one text, so their lengths tell them apart.
-            while left.map(str::len) != to.map(str::len)
-                && let Some(here) = left
+            let mut remaining = start;
+            // Suffixes of one text are equal if their lengths are.
+            while remaining.map(str::len) != end.map(str::len)
+                && let Some(text) = remaining
             {
-                let (first, rest) = cut(here, '/');
-                value.push('/');
-                value.push_str(Text::of_path(first).encoded());
-                left = rest;
+                let (first, rest) = split_segment(text, SEPARATOR);
+                value.push(SEPARATOR);
+                value.push_str(SegmentText::of_path(first).encoded());
+                remaining = rest;
             }
             set_variable(out, name, value);
         }
-        Part::Any(None) => {}
+        PatternPart::AnySegments(None) => {}
     }
 }
 

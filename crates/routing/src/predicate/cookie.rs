@@ -1,18 +1,58 @@
 //! `Cookie`: the pairs of the `Cookie` field (RFC 6265, section 4.2).
 
-use http::{HeaderMap, header};
+use std::fmt;
 
-use super::header::text;
-use super::regexp::Regexp;
+use http::header;
 
-/// Whether a cookie of this name has a value that matches. Quotes around a value are no part of it.
-pub(super) fn matches(headers: &HeaderMap, name: &str, regexp: &Regexp) -> bool {
-    // HTTP/2 may send one field a cookie (RFC 9113, section 8.2.3).
-    headers.get_all(header::COOKIE).iter().any(|field| {
-        text(field).split(';').filter_map(|pair| pair.split_once('=')).any(|(key, value)| {
-            let value = value.trim();
-            let inside = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            key.trim() == name && regexp.matches(inside.unwrap_or(value))
+use super::Predicate;
+use super::condition::{Condition, header_text, quoted_list};
+use super::error::PredicateError;
+use super::value_regex::ValueRegex;
+use crate::request::RequestView;
+
+#[derive(Clone, Debug)]
+struct Cookie {
+    name: Box<str>,
+    regexp: ValueRegex,
+}
+
+impl Predicate {
+    /// `Cookie`: a cookie of this name, case-sensitive, has a value that matches the whole of `regexp`. Quotes around a
+    /// value are removed.
+    ///
+    /// # Errors
+    /// Returns an error for an empty name, or for an invalid expression.
+    pub fn cookie(name: &str, regexp: &str) -> Result<Self, PredicateError> {
+        if name.is_empty() {
+            return Err(PredicateError::NoValues { kind: "cookie name" });
+        }
+        Ok(Self::other(Cookie { name: name.into(), regexp: ValueRegex::parse(regexp)? }))
+    }
+}
+
+impl Condition for Cookie {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        // HTTP/2 may split cookies over several fields (RFC 9113, section 8.2.3).
+        request.headers.get_all(header::COOKIE).iter().any(|field| {
+            header_text(field).split(';').filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
+                let value = value.trim();
+                let inside = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                name.trim() == &*self.name && self.regexp.matches(inside.unwrap_or(value))
+            })
         })
-    })
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        let cookies: Vec<_> = request.headers.get_all(header::COOKIE).iter().map(header_text).collect();
+        match cookies.is_empty() {
+            true => "`Cookie` is missing".to_owned(),
+            false => format!("`Cookie` is {}", quoted_list(&cookies)),
+        }
+    }
+}
+
+impl fmt::Display for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cookie: name={} regexp={}", self.name, self.regexp)
+    }
 }

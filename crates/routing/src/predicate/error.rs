@@ -1,80 +1,80 @@
-//! What can be wrong with a predicate.
+//! Errors in predicates.
 
 use thiserror::Error;
 use tollgate_java_regex::RegexError;
 
-use super::super::pattern_error::PatternError;
+use crate::pattern_error::PatternError;
 
-/// A predicate that cannot be built from what was written.
+/// An invalid argument of a predicate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PredicateError {
-    /// Nothing to compare with.
-    #[error("no {what} is given: name at least one")]
+    /// An empty list or name.
+    #[error("no {kind} given: write at least one")]
     NoValues {
-        /// What is missing.
-        what: &'static str,
+        /// The kind of value that is missing.
+        kind: &'static str,
     },
-    /// A broken path pattern.
-    #[error("path pattern `{pattern}` cannot be used")]
+    /// An invalid path pattern.
+    #[error("invalid path pattern `{pattern}`")]
     Path {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         source: PatternError,
     },
-    /// A broken host pattern.
-    #[error("host pattern `{pattern}` cannot be used")]
+    /// An invalid host pattern.
+    #[error("invalid host pattern `{pattern}`")]
     Host {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         source: PatternError,
     },
-    /// A broken regular expression.
-    #[error("regular expression `{regexp}` cannot be used")]
+    /// An invalid regular expression.
+    #[error("invalid regular expression `{regexp}`")]
     Regexp {
         /// The expression.
         regexp: String,
-        /// What is wrong with it.
+        /// The reason.
         source: RegexError,
     },
-    /// A method that is no token.
-    #[error("`{method}` is no HTTP method: write one such as GET")]
+    /// A method that is not a token.
+    #[error("`{method}` is not an HTTP method: write one such as GET")]
     Method {
-        /// What was written.
+        /// The configured text.
         method: String,
     },
-    /// A field name that is no token.
-    #[error("`{name}` is no header name: write one such as X-Request-Id")]
+    /// A field name that is not a token.
+    #[error("`{name}` is not a header name: write one such as X-Request-Id")]
     HeaderName {
-        /// What was written.
+        /// The configured text.
         name: String,
     },
-    /// A time that cannot be read.
-    #[error("`{text}` is no date-time: write one such as 2027-01-20T17:42:47-07:00, or milliseconds since 1970")]
+    /// An invalid time.
+    #[error("`{text}` is not a date-time: write one such as 2027-01-20T17:42:47-07:00, or milliseconds since 1970")]
     Datetime {
-        /// What was written.
+        /// The configured text.
         text: String,
     },
     /// `Between` with its times in the wrong order.
-    #[error("`{from}` is not before `{to}`: exchange them")]
+    #[error("`{from}` is not before `{to}`: swap them")]
     Order {
         /// The first time.
         from: String,
-        /// The second.
+        /// The second time.
         to: String,
     },
-    /// A network that cannot be read.
-    #[error("`{source_text}` is no network: write an IP address or a CIDR block such as 10.0.0.0/8")]
+    /// An invalid network.
+    #[error("`{source_text}` is not a network: write an IP address or a CIDR block such as 10.0.0.0/8")]
     Network {
-        /// What was written.
+        /// The configured text.
         source_text: String,
     },
-    /// A version that cannot be read.
-    #[error("`{text}` is no version: write one such as 1.3, or 1.1+ for that and later ones")]
+    /// An invalid version.
+    #[error("`{text}` is not a version: write one such as 1.3, or 1.1+ for that version and later ones")]
     Version {
-        /// What was written.
+        /// The configured text.
         text: String,
     },
 }

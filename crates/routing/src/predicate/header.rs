@@ -1,29 +1,62 @@
-//! `Header`: the values of a field, split as lists.
+//! `Header`: the values of a header field, split as lists.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderName;
 
-use super::regexp::Regexp;
+use super::Predicate;
+use super::condition::{Condition, OrNull, header_text, observe_values};
+use super::error::PredicateError;
+use super::value_regex::ValueRegex;
+use crate::request::RequestView;
 
-/// Whether one element of the field's values matches; without an expression, whether there is one that is not empty.
-pub(super) fn matches(headers: &HeaderMap, name: &HeaderName, regexp: Option<&Regexp>) -> bool {
-    headers.get_all(name).iter().any(|value| {
-        let text = text(value);
-        Elements(Some(&text)).any(|element| regexp.is_none_or(|regexp| regexp.matches(&unquoted(element))))
-    })
+#[derive(Clone, Debug)]
+struct Header {
+    name: HeaderName,
+    /// The name as configured, for display.
+    configured_name: Box<str>,
+    regexp: Option<ValueRegex>,
 }
 
-/// The value as text; bytes that are not ASCII are ISO 8859-1, as Java servers read them.
-pub(super) fn text(value: &HeaderValue) -> Cow<'_, str> {
-    match value.to_str() {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(value.as_bytes().iter().map(|&byte| char::from(byte)).collect()),
+impl Predicate {
+    /// `Header`: a value of the field matches the whole of `regexp`. Without `regexp` some value is not empty.
+    ///
+    /// Values are the elements of a comma-separated list (RFC 9110, section 5.6.1).
+    ///
+    /// # Errors
+    /// Returns an error for an invalid field name, or for an invalid expression.
+    pub fn header(name: &str, regexp: Option<&str>) -> Result<Self, PredicateError> {
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| PredicateError::HeaderName { name: name.to_owned() })?;
+        let regexp = ValueRegex::parse_optional(regexp)?;
+        Ok(Self::other(Header { name: parsed, configured_name: name.into(), regexp }))
     }
 }
 
-/// The elements of a list that are not empty, without the white space around them (RFC 9110, section 5.6.1). A comma
-/// within a quoted string does not split.
+impl Condition for Header {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        request.headers.get_all(&self.name).iter().any(|value| {
+            let text = header_text(value);
+            Elements(Some(&text))
+                .any(|element| self.regexp.as_ref().is_none_or(|regexp| regexp.matches(&unquote(element))))
+        })
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        let values: Vec<_> = request.headers.get_all(&self.name).iter().map(header_text).collect();
+        observe_values("header", &self.configured_name, &values)
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Header: {} regexp={}", self.configured_name, OrNull(&self.regexp))
+    }
+}
+
+/// Iterator over the elements of a list that are not empty, without the white space around them (RFC 9110, section
+/// 5.6.1). A comma in a quoted string does not split.
 struct Elements<'a>(Option<&'a str>);
 
 impl<'a> Iterator for Elements<'a> {
@@ -32,7 +65,7 @@ impl<'a> Iterator for Elements<'a> {
     fn next(&mut self) -> Option<&'a str> {
         loop {
             let list = self.0?;
-            let (element, rest) = match comma(list) {
+            let (element, rest) = match find_comma(list) {
                 Some(at) => (list.get(..at).unwrap_or_default(), list.get(at + 1..)),
                 None => (list, None),
             };
@@ -45,8 +78,8 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The first comma outside of quoted strings. A string that is never closed is none.
-fn comma(list: &str) -> Option<usize> {
+/// Returns the position of the first comma outside of quoted strings. An unclosed quote is an ordinary character.
+fn find_comma(list: &str) -> Option<usize> {
     let mut is_quoted = false;
     let mut is_escaped = false;
     let outside = list.bytes().position(|byte| {
@@ -62,17 +95,17 @@ fn comma(list: &str) -> Option<usize> {
     if outside.is_none() && is_quoted { list.find(',') } else { outside }
 }
 
-/// What a quoted string says (RFC 9110, section 5.6.4); anything else as it is.
-fn unquoted(element: &str) -> Cow<'_, str> {
+/// Returns the content of a quoted string (RFC 9110, section 5.6.4). Other text is returned as it is.
+fn unquote(element: &str) -> Cow<'_, str> {
     let inside = element.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inside {
         Some(inside) if inside.contains('\\') => {
             let mut is_escaped = false;
-            let kept = inside.chars().filter(|&char| {
+            let unescaped = inside.chars().filter(|&char| {
                 is_escaped = char == '\\' && !is_escaped;
                 !is_escaped
             });
-            Cow::Owned(kept.collect())
+            Cow::Owned(unescaped.collect())
         }
         Some(inside) => Cow::Borrowed(inside),
         None => Cow::Borrowed(element),

@@ -1,190 +1,225 @@
-//! The conditions of a route: Spring Cloud Gateway's route predicate factories.
+//! Route predicates: Spring Cloud Gateway's route predicate factories.
+//!
+//! Each file holds one [`Condition`] and its constructor. A new predicate is a file, a line below, and a row in the
+//! configuration's table of predicates. Predicates that the route table inspects, or that most routes have, are
+//! variants of [`Kind`]: matching them needs no dynamic dispatch. Their constructors are in `build`.
 
-mod address;
 mod build;
+mod cloud_foundry;
+mod condition;
 mod cookie;
-mod error;
-mod explain;
-mod forwarded;
+mod datetime;
+pub(crate) mod error;
 mod header;
+mod host;
+mod method;
+mod networks;
+mod path;
 mod query;
-mod regexp;
-mod show;
-mod time;
-mod version;
-mod weight;
+mod remote_addr;
+mod value_regex;
+pub(crate) mod version;
+pub(crate) mod weight;
+mod x_forwarded_remote_addr;
 
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 
-use http::{HeaderName, Method};
-
-use self::address::Networks;
-pub use self::error::PredicateError;
-use self::forwarded::Forwarded;
-use self::regexp::Regexp;
-pub use self::show::AllOf;
-use self::time::Moment;
-use self::version::Wanted;
-pub use self::version::{ApiVersions, Version, VersionSource};
+use self::condition::Condition;
+use self::host::Host;
+use self::method::Method;
+use self::path::Path;
 use self::weight::Weight;
-pub(super) use self::weight::share_out;
-use super::host::{HostPattern, without_port};
-use super::path::PathPattern;
-use super::request::{RequestView, Variables};
+use crate::host::HostPattern;
+use crate::path::PathPattern;
+use crate::request::{RequestView, Variables};
 
-/// One condition on a request. It shows as Spring Cloud Gateway's routes endpoint shows it:
+/// A condition on a request. It is displayed as in Spring Cloud Gateway's routes endpoint:
 /// `Paths: [/orders/**], match trailing slash: false`.
 #[derive(Clone, Debug)]
 pub struct Predicate(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Path { patterns: Box<[PathPattern]>, match_trailing_slash: bool },
-    Method(Box<[Method]>),
-    Host { patterns: Box<[HostPattern]>, include_port: bool },
-    Header { name: HeaderName, written: Box<str>, regexp: Option<Regexp> },
-    Query { param: Box<str>, regexp: Option<Regexp> },
-    Cookie { name: Box<str>, regexp: Regexp },
-    After(Moment),
-    Before(Moment),
-    Between(Moment, Moment),
-    RemoteAddr(Networks),
-    XForwardedRemoteAddr(Forwarded),
+    Path(Path),
+    Host(Host),
+    Method(Method),
     Weight(Weight),
-    Version { wanted: Wanted, versions: Arc<ApiVersions> },
-    CloudFoundryRouteService,
     Any(Box<[Predicate]>),
     All(Box<[Predicate]>),
     Not(Box<Predicate>),
+    Other(Arc<dyn Condition>),
 }
 
-/// The headers that a request to a Cloud Foundry route service carries.
-const CLOUD_FOUNDRY_HEADERS: [&str; 3] = ["x-cf-forwarded-url", "x-cf-proxy-signature", "x-cf-proxy-metadata"];
+/// A predicate that combines others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Combination<'p> {
+    /// At least one must hold.
+    Any(&'p [Predicate]),
+    /// All must hold.
+    All(&'p [Predicate]),
+}
 
-// === impl Predicate: what it answers ===
+/// Predicates that must all hold, displayed as in Spring Cloud Gateway: `((A && B) && C)`.
+#[derive(Clone, Copy, Debug)]
+pub struct AllOf<'a>(pub &'a [Predicate]);
+
+// === impl Predicate ===
 
 impl Predicate {
-    /// Whether the condition holds.
+    /// Creates a predicate of a condition that is not a variant of [`Kind`].
+    fn other(condition: impl Condition + 'static) -> Self {
+        Self(Kind::Other(Arc::new(condition)))
+    }
+
+    /// Returns true if the condition holds.
     #[must_use]
     pub fn matches(&self, request: &RequestView<'_>) -> bool {
         match &self.0 {
-            Kind::Path { patterns, match_trailing_slash } => {
-                patterns.iter().any(|pattern| pattern.matches(request.path, *match_trailing_slash))
-            }
-            Kind::Method(methods) => methods.contains(request.method),
-            Kind::Host { patterns, include_port } => {
-                host(request, *include_port).is_some_and(|host| patterns.iter().any(|pattern| pattern.matches(host)))
-            }
-            Kind::Header { name, regexp, .. } => header::matches(request.headers, name, regexp.as_ref()),
-            Kind::Query { param, regexp } => query::matches(request.query.unwrap_or_default(), param, regexp.as_ref()),
-            Kind::Cookie { name, regexp } => cookie::matches(request.headers, name, regexp),
-            Kind::After(from) => (request.now_ms)() > from.epoch_ms(),
-            Kind::Before(to) => (request.now_ms)() < to.epoch_ms(),
-            Kind::Between(from, to) => {
-                let now = (request.now_ms)();
-                from.epoch_ms() < now && now < to.epoch_ms()
-            }
-            Kind::RemoteAddr(networks) => networks.contain(request.peer),
-            Kind::XForwardedRemoteAddr(forwarded) => forwarded.matches(request.headers, request.peer),
-            Kind::Weight(weight) => weight.is_drawn(request.chance),
-            Kind::Version { wanted, versions } => wanted.matches(versions, request),
+            Kind::Path(path) => path.matches(request),
+            Kind::Host(host) => host.matches(request),
+            Kind::Method(method) => method.matches(request),
+            Kind::Weight(weight) => weight.matches(request),
             Kind::Any(predicates) => predicates.iter().any(|predicate| predicate.matches(request)),
             Kind::All(predicates) => predicates.iter().all(|predicate| predicate.matches(request)),
             Kind::Not(predicate) => !predicate.matches(request),
-            Kind::CloudFoundryRouteService => {
-                CLOUD_FOUNDRY_HEADERS.iter().all(|name| request.headers.contains_key(*name))
-            }
+            Kind::Other(condition) => condition.matches(request),
         }
     }
 
-    /// Adds the variables that this predicate takes from a request it matches: those of `Path` and `Host`, of the first
-    /// of several alternatives that matches.
-    pub fn variables(&self, request: &RequestView<'_>, out: &mut Variables) {
+    /// Describes the values of `request` that this predicate reads: ``the path is `/a` ``, ``header `X-Id` is missing``.
+    ///
+    /// The text contains values of the request, so show it only to the sender of the request and to operators.
+    #[must_use]
+    pub fn observe(&self, request: &RequestView<'_>) -> String {
         match &self.0 {
-            Kind::Path { patterns, match_trailing_slash } => {
-                let first = patterns.iter().find(|pattern| pattern.matches(request.path, *match_trailing_slash));
-                if let Some(pattern) = first {
-                    pattern.captures(request.path, *match_trailing_slash, out);
-                }
+            Kind::Path(path) => path.observe(request),
+            Kind::Host(host) => host.observe(request),
+            Kind::Method(method) => method.observe(request),
+            Kind::Weight(weight) => weight.observe(request),
+            Kind::Any(predicates) | Kind::All(predicates) => {
+                let observed: Vec<String> = predicates.iter().map(|predicate| predicate.observe(request)).collect();
+                observed.join("; ")
             }
-            Kind::Host { patterns, include_port } => {
-                let Some(host) = host(request, *include_port) else { return };
-                if let Some(pattern) = patterns.iter().find(|pattern| pattern.matches(host)) {
-                    pattern.captures(host, out);
-                }
-            }
+            Kind::Not(predicate) => predicate.observe(request),
+            Kind::Other(condition) => condition.observe(request),
+        }
+    }
+
+    /// Adds the variables of this predicate, which must hold: those of `Path` and `Host`. Of several alternatives, the
+    /// first that matches sets the variables.
+    pub fn capture_variables(&self, request: &RequestView<'_>, out: &mut Variables) {
+        match &self.0 {
+            Kind::Path(path) => path.capture_variables(request, out),
+            Kind::Host(host) => host.capture_variables(request, out),
             Kind::Any(predicates) => {
                 if let Some(first) = predicates.iter().find(|predicate| predicate.matches(request)) {
-                    first.variables(request, out);
+                    first.capture_variables(request, out);
                 }
             }
-            Kind::All(predicates) => predicates.iter().for_each(|predicate| predicate.variables(request, out)),
-            _ => {}
+            Kind::All(predicates) => predicates.iter().for_each(|predicate| predicate.capture_variables(request, out)),
+            Kind::Method(_) | Kind::Weight(_) | Kind::Not(_) | Kind::Other(_) => {}
         }
     }
 
-    /// The names of the variables that [`variables`](Self::variables) may add: each pattern has its own.
+    /// Returns the names of the variables that [`capture_variables`](Self::capture_variables) may set.
     #[must_use]
     pub fn variable_names(&self) -> Vec<&str> {
         match &self.0 {
-            Kind::Path { patterns, .. } => patterns.iter().flat_map(PathPattern::variable_names).collect(),
-            Kind::Host { patterns, .. } => patterns.iter().flat_map(HostPattern::variable_names).collect(),
+            Kind::Path(path) => path.patterns().iter().flat_map(PathPattern::variable_names).collect(),
+            Kind::Host(host) => host.patterns().iter().flat_map(HostPattern::variable_names).collect(),
             Kind::Any(predicates) | Kind::All(predicates) => {
                 predicates.iter().flat_map(Predicate::variable_names).collect()
             }
-            _ => Vec::new(),
+            Kind::Method(_) | Kind::Weight(_) | Kind::Not(_) | Kind::Other(_) => Vec::new(),
         }
     }
 
-    /// The patterns of a `Path` predicate.
+    /// Returns the patterns of a `Path` predicate.
     #[must_use]
     pub fn path_patterns(&self) -> Option<&[PathPattern]> {
-        match &self.0 {
-            Kind::Path { patterns, .. } => Some(patterns),
-            _ => None,
-        }
+        if let Kind::Path(path) = &self.0 { Some(path.patterns()) } else { None }
     }
 
-    /// The group and weight of a `Weight` predicate.
+    /// Returns the path patterns of this predicate and of the predicates in it, except negated ones.
     #[must_use]
-    pub fn weighted(&self) -> Option<(&str, u32)> {
+    pub fn nested_path_patterns(&self) -> Vec<&PathPattern> {
         match &self.0 {
-            Kind::Weight(weight) => Some((weight.group(), weight.weight())),
-            _ => None,
-        }
-    }
-
-    /// The path patterns of this predicate and of those within it, but for what is negated.
-    #[must_use]
-    pub fn paths_within(&self) -> Vec<&PathPattern> {
-        match &self.0 {
-            Kind::Any(predicates) | Kind::All(predicates) => predicates.iter().flat_map(Self::paths_within).collect(),
+            Kind::Any(predicates) | Kind::All(predicates) => {
+                predicates.iter().flat_map(Self::nested_path_patterns).collect()
+            }
             _ => self.path_patterns().unwrap_or_default().iter().collect(),
         }
     }
 
-    /// The patterns of a `Host` predicate.
-    pub(super) fn host_patterns(&self) -> Option<&[HostPattern]> {
+    /// Returns the group and the weight of a `Weight` predicate.
+    #[must_use]
+    pub fn as_weight(&self) -> Option<(&str, u32)> {
+        if let Kind::Weight(weight) = &self.0 { Some((weight.group(), weight.weight())) } else { None }
+    }
+
+    /// Returns the patterns of a `Host` predicate.
+    pub(crate) fn host_patterns(&self) -> Option<&[HostPattern]> {
+        if let Kind::Host(host) = &self.0 { Some(host.patterns()) } else { None }
+    }
+
+    /// Returns the members of an `any` or `all` predicate.
+    pub(crate) fn combination(&self) -> Option<Combination<'_>> {
         match &self.0 {
-            Kind::Host { patterns, .. } => Some(patterns),
+            Kind::Any(predicates) => Some(Combination::Any(predicates)),
+            Kind::All(predicates) => Some(Combination::All(predicates)),
             _ => None,
         }
     }
 
-    /// The predicates of which one must hold, and whether it is all of them that must.
-    pub(super) fn members(&self) -> Option<(&[Predicate], bool)> {
+    /// Returns all `Weight` predicates in `predicates`, nested ones included.
+    pub(crate) fn weights_mut(predicates: &mut [Self]) -> Vec<&mut Weight> {
+        let weights = predicates.iter_mut().map(|predicate| match &mut predicate.0 {
+            Kind::Weight(weight) => vec![weight],
+            Kind::Any(inner) | Kind::All(inner) => Self::weights_mut(inner),
+            Kind::Not(inner) => Self::weights_mut(std::slice::from_mut(inner)),
+            Kind::Path(_) | Kind::Host(_) | Kind::Method(_) | Kind::Other(_) => Vec::new(),
+        });
+        weights.flatten().collect()
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Any(predicates) => Some((predicates, false)),
-            Kind::All(predicates) => Some((predicates, true)),
-            _ => None,
+            Kind::Path(path) => path.fmt(f),
+            Kind::Host(host) => host.fmt(f),
+            Kind::Method(method) => method.fmt(f),
+            Kind::Weight(weight) => weight.fmt(f),
+            Kind::Any(predicates) => write_joined(f, predicates, "||"),
+            Kind::All(predicates) => write_joined(f, predicates, "&&"),
+            Kind::Not(predicate) => write!(f, "!{predicate}"),
+            Kind::Other(condition) => condition.fmt(f),
         }
     }
 }
 
-/// The request's host as a `Host` predicate sees it.
-fn host<'r>(request: &RequestView<'r>, include_port: bool) -> Option<&'r str> {
-    request.host().map(|host| if include_port { host } else { without_port(host) })
+// === impl AllOf ===
+
+impl fmt::Display for AllOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_joined(f, self.0, "&&")
+    }
+}
+
+/// Writes `((A op B) op C)`.
+fn write_joined(f: &mut fmt::Formatter<'_>, predicates: &[Predicate], operator: &str) -> fmt::Result {
+    for _ in 1..predicates.len() {
+        f.write_str("(")?;
+    }
+    for (index, predicate) in predicates.iter().enumerate() {
+        match index {
+            0 => write!(f, "{predicate}")?,
+            _ => write!(f, " {operator} {predicate})")?,
+        }
+    }
+    Ok(())
 }

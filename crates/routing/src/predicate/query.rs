@@ -1,30 +1,66 @@
 //! `Query`: the parameters of the query.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use super::super::normal::hex;
-use super::regexp::Regexp;
+use super::Predicate;
+use super::condition::{Condition, OrNull, observe_values};
+use super::error::PredicateError;
+use super::value_regex::ValueRegex;
+use crate::normalize::hex;
+use crate::request::RequestView;
 
-/// Whether a value of `param` matches; without an expression, whether the parameter is there.
-pub(super) fn matches(query: &str, param: &str, regexp: Option<&Regexp>) -> bool {
-    values(query, param).any(|value| regexp.is_none_or(|regexp| value.is_some_and(|value| regexp.matches(&value))))
+#[derive(Clone, Debug)]
+struct Query {
+    param: Box<str>,
+    regexp: Option<ValueRegex>,
 }
 
-/// The first value of `param`.
-pub(super) fn first<'q>(query: &'q str, param: &str) -> Option<Cow<'q, str>> {
-    values(query, param).next().flatten()
+impl Predicate {
+    /// `Query`: a value of the parameter matches the whole of `regexp`. Without `regexp` the parameter is present.
+    ///
+    /// Names and values are decoded, `+` to a space. A parameter without `=` has no value, so no expression matches it.
+    ///
+    /// # Errors
+    /// Returns an error for an empty name, or for an invalid expression.
+    pub fn query(param: &str, regexp: Option<&str>) -> Result<Self, PredicateError> {
+        if param.is_empty() {
+            return Err(PredicateError::NoValues { kind: "parameter name" });
+        }
+        Ok(Self::other(Query { param: param.into(), regexp: ValueRegex::parse_optional(regexp)? }))
+    }
 }
 
-/// The values of `param`, decoded; one without `=` has none.
-pub(super) fn values<'q>(query: &'q str, param: &str) -> impl Iterator<Item = Option<Cow<'q, str>>> {
-    query.split('&').filter_map(move |pair| {
+impl Condition for Query {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        query_values(request, &self.param).any(|value| match &self.regexp {
+            Some(regexp) => value.is_some_and(|value| regexp.matches(&value)),
+            None => true,
+        })
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        let values: Vec<_> = query_values(request, &self.param).map(Option::unwrap_or_default).collect();
+        observe_values("parameter", &self.param, &values)
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Query: param={} regexp={}", self.param, OrNull(&self.regexp))
+    }
+}
+
+/// Returns the decoded values of `param`; `None` for a parameter without `=`.
+pub(super) fn query_values<'r>(request: &RequestView<'r>, param: &str) -> impl Iterator<Item = Option<Cow<'r, str>>> {
+    request.query.unwrap_or_default().split('&').filter_map(move |pair| {
         let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
-        (!name.is_empty() && decoded(name) == param).then(|| value.map(decoded))
+        (!name.is_empty() && decode(name) == param).then(|| value.map(decode))
     })
 }
 
-/// A name or value as `application/x-www-form-urlencoded` means it. A `%` that starts no escape stands for itself.
-fn decoded(text: &str) -> Cow<'_, str> {
+/// Decodes a name or value in `application/x-www-form-urlencoded`. A `%` that starts no escape is kept.
+fn decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }

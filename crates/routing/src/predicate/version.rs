@@ -1,21 +1,24 @@
-//! `Version`: the version of an API that a request asks for, as Spring Framework 7's `DefaultApiVersionStrategy` and
-//! `SemanticApiVersionParser` find and read it.
+//! `Version`: the API version that a request names, as Spring Framework 7's `DefaultApiVersionStrategy` and
+//! `SemanticApiVersionParser` find and parse it.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 
-use super::header::text;
-use super::query;
-use crate::RequestView;
+use super::Predicate;
+use super::condition::{Condition, header_text};
+use super::error::PredicateError;
+use super::query::query_values;
+use crate::request::RequestView;
 
-/// A version: major, minor and patch. `1`, `1.0` and `1.0.0` are the same.
+/// An API version: major, minor and patch. `1`, `1.0` and `1.0.0` are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
 
-/// Where a request says which version it wants.
+/// The part of a request that names its API version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionSource {
     /// The first value of a header.
@@ -33,40 +36,90 @@ pub enum VersionSource {
     },
 }
 
-/// How requests say which version they want, and which there are.
+/// Rules to find a request's API version, and the supported versions.
 #[derive(Clone, Debug, Default)]
 pub struct ApiVersions {
-    /// Where it is looked for; the first place that has something counts.
+    /// Sources in order; the first that has a value counts.
     pub sources: Vec<VersionSource>,
-    /// The version of a request that does not say.
+    /// The version of a request that names none.
     pub default: Option<Version>,
-    /// Whether a request must say: without a version none of the routes that ask for one takes it.
+    /// Requires a version: without one, no route with a `Version` predicate matches.
     pub required: bool,
-    /// The versions that there are, besides those that routes name; none: any.
+    /// Supported versions, besides those that routes name. If the list is empty, all versions are supported.
     pub supported: Vec<Version>,
-    /// Whether what a route names is supported without being listed.
-    pub detects: bool,
+    /// Treats the version that a route names as supported.
+    pub detect_supported: bool,
 }
 
-/// What a request asks for.
+/// The version that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Nothing,
-    Version(Version),
-    Unreadable(String),
+enum RequestedVersion {
+    None,
+    Valid(Version),
+    Invalid(String),
 }
 
-/// What a route takes: one version, or one and all later ones.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+/// The version that a route requires: exactly one, or one and all later ones.
+#[derive(Clone, Debug)]
+struct VersionRequirement {
     version: Version,
     or_later: bool,
+    versions: Arc<ApiVersions>,
+}
+
+impl Predicate {
+    /// `Version`: the request names the version `requirement` (`1.3`, which is `1.3.0`) or, with a `+` at the end, that
+    /// version or a later one. `versions` says how to find the version.
+    ///
+    /// A request without a version matches unless `versions` requires one. An invalid or unsupported version does not
+    /// match.
+    ///
+    /// # Errors
+    /// Returns an error if `requirement` is not a version.
+    pub fn version(requirement: &str, versions: Arc<ApiVersions>) -> Result<Self, PredicateError> {
+        let (version, or_later) = match requirement.strip_suffix('+') {
+            Some(version) => (version, true),
+            None => (requirement, false),
+        };
+        let version =
+            Version::parse(version).ok_or_else(|| PredicateError::Version { text: requirement.to_owned() })?;
+        Ok(Self::other(VersionRequirement { version, or_later, versions }))
+    }
+}
+
+// === impl VersionRequirement ===
+
+impl Condition for VersionRequirement {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        match self.versions.requested(request) {
+            RequestedVersion::None => !self.versions.required,
+            RequestedVersion::Invalid(_) => false,
+            RequestedVersion::Valid(version) => {
+                let fits = if self.or_later { version >= self.version } else { version == self.version };
+                fits && self.versions.supports(version, self.version)
+            }
+        }
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        match self.versions.requested(request) {
+            RequestedVersion::None => "the request names no version".to_owned(),
+            RequestedVersion::Valid(version) => format!("the request names version {version}"),
+            RequestedVersion::Invalid(text) => format!("`{text}` is not a version"),
+        }
+    }
+}
+
+impl fmt::Display for VersionRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version: {}{}", self.version, if self.or_later { "+" } else { "" })
+    }
 }
 
 // === impl Version ===
 
 impl Version {
-    /// Reads `1`, `1.2` or `1.2.3`; what stands before the first digit, as in `v1.2`, is passed over.
+    /// Parses `1`, `1.2` or `1.2.3`. Text before the first digit is ignored, as in `v1.2`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.get(text.find(|char: char| char.is_ascii_digit())?..)?;
@@ -94,30 +147,31 @@ impl fmt::Display for Version {
 // === impl ApiVersions ===
 
 impl ApiVersions {
-    pub(super) fn asked(&self, request: &RequestView<'_>) -> Asked {
-        let said = self.sources.iter().find_map(|source| source.look(request));
-        match (said, self.default) {
+    fn requested(&self, request: &RequestView<'_>) -> RequestedVersion {
+        let text = self.sources.iter().find_map(|source| source.read(request));
+        match (text, self.default) {
             (Some(text), _) => match Version::parse(&text) {
-                Some(version) => Asked::Version(version),
-                None => Asked::Unreadable(text.into_owned()),
+                Some(version) => RequestedVersion::Valid(version),
+                None => RequestedVersion::Invalid(text.into_owned()),
             },
-            (None, Some(default)) => Asked::Version(default),
-            (None, None) => Asked::Nothing,
+            (None, Some(default)) => RequestedVersion::Valid(default),
+            (None, None) => RequestedVersion::None,
         }
     }
 
-    fn supports(&self, version: Version, named: Version) -> bool {
-        self.supported.is_empty() || self.supported.contains(&version) || (self.detects && version == named)
+    fn supports(&self, version: Version, named_by_route: Version) -> bool {
+        let is_detected = self.detect_supported && version == named_by_route;
+        self.supported.is_empty() || self.supported.contains(&version) || is_detected
     }
 }
 
 // === impl VersionSource ===
 
 impl VersionSource {
-    fn look<'r>(&self, request: &RequestView<'r>) -> Option<Cow<'r, str>> {
+    fn read<'r>(&self, request: &RequestView<'r>) -> Option<Cow<'r, str>> {
         match self {
-            Self::Header(name) => request.headers.get(name).map(text),
-            Self::Query(param) => query::first(request.query.unwrap_or_default(), param),
+            Self::Header(name) => request.headers.get(name).map(header_text),
+            Self::Query(param) => query_values(request, param).next().flatten(),
             Self::PathSegment(index) => request
                 .path
                 .strip_prefix('/')?
@@ -130,12 +184,12 @@ impl VersionSource {
     }
 }
 
-/// The parameter of the first media type compatible with `wanted` that has it: those of `Accept`, then `Content-Type`.
-fn media_type_parameter<'r>(headers: &'r HeaderMap, wanted: &str, parameter: &str) -> Option<Cow<'r, str>> {
+/// Returns the parameter of the first compatible media type that has it, in `Accept`, then in `Content-Type`.
+fn media_type_parameter<'r>(headers: &'r HeaderMap, expected: &str, parameter: &str) -> Option<Cow<'r, str>> {
     headers.get_all(ACCEPT).iter().chain(headers.get(CONTENT_TYPE)).find_map(|line| {
         line.to_str().ok()?.split(',').find_map(|media_type| {
             let mut parts = media_type.split(';').map(str::trim);
-            let is_compatible = parts.next().is_some_and(|media_type| compatible(media_type, wanted));
+            let is_compatible = parts.next().is_some_and(|media_type| is_compatible(media_type, expected));
             parts.filter(|_| is_compatible).find_map(|part| {
                 let (name, value) = part.split_once('=')?;
                 name.trim().eq_ignore_ascii_case(parameter).then(|| Cow::Borrowed(value.trim().trim_matches('"')))
@@ -144,40 +198,11 @@ fn media_type_parameter<'r>(headers: &'r HeaderMap, wanted: &str, parameter: &st
     })
 }
 
-/// Whether two media types, either with `*`, can mean the same.
-fn compatible(one: &str, other: &str) -> bool {
+/// Returns true if two media types, each with or without `*`, overlap.
+fn is_compatible(one: &str, other: &str) -> bool {
     let (Some((type1, subtype1)), Some((type2, subtype2))) = (one.split_once('/'), other.split_once('/')) else {
         return false;
     };
-    let same = |a: &str, b: &str| a == "*" || b == "*" || a.eq_ignore_ascii_case(b);
-    same(type1, type2) && same(subtype1, subtype2)
-}
-
-// === impl Wanted ===
-
-impl Wanted {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (version, or_later) = match text.strip_suffix('+') {
-            Some(version) => (version, true),
-            None => (text, false),
-        };
-        Version::parse(version).map(|version| Self { version, or_later })
-    }
-
-    pub(super) fn matches(self, versions: &ApiVersions, request: &RequestView<'_>) -> bool {
-        match versions.asked(request) {
-            Asked::Nothing => !versions.required,
-            Asked::Unreadable(_) => false,
-            Asked::Version(asked) => {
-                let fits = if self.or_later { asked >= self.version } else { asked == self.version };
-                fits && versions.supports(asked, self.version)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.version, if self.or_later { "+" } else { "" })
-    }
+    let overlap = |a: &str, b: &str| a == "*" || b == "*" || a.eq_ignore_ascii_case(b);
+    overlap(type1, type2) && overlap(subtype1, subtype2)
 }

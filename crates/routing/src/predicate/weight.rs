@@ -1,26 +1,28 @@
-//! `Weight`: one route of a group is drawn for each request.
+//! `Weight`: each request selects one route of a group.
 //!
-//! A request brings one random number. Every group makes its own draw of it, and a route's share of the group is a range
-//! of what can be drawn, so exactly one route of a group is drawn and nothing has to be remembered about a request.
+//! A request has one random number, from which each group derives its own draw. Each route of a group owns a range of
+//! the possible draws, so every request selects exactly one route of a group, and nothing is stored per request.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 
-use super::{Kind, Predicate};
+use super::condition::Condition;
+use crate::request::RequestView;
 
 #[derive(Clone, Debug)]
-pub(super) struct Weight {
+pub(crate) struct Weight {
     group: Box<str>,
     weight: u32,
     share: Share,
 }
 
-/// What part of a group's draws is a route's.
+/// A route's share of its group's draws.
 #[derive(Clone, Debug, Default)]
 struct Share {
-    /// Tells the draws of one group from another's.
+    /// Makes the draws of groups independent of each other.
     salt: u64,
-    /// The weights of the group together.
+    /// Sum of the group's weights.
     total: u64,
     range: Range<u64>,
 }
@@ -29,8 +31,8 @@ struct Share {
 
 impl Weight {
     pub(super) fn new(group: &str, weight: u32) -> Self {
-        let weights = u64::from(weight);
-        Self { group: group.into(), weight, share: Share { salt: 0, total: weights, range: 0..weights } }
+        let total = u64::from(weight);
+        Self { group: group.into(), weight, share: Share { salt: 0, total, range: 0..total } }
     }
 
     pub(super) fn group(&self) -> &str {
@@ -41,62 +43,66 @@ impl Weight {
         self.weight
     }
 
-    /// Whether the route is drawn by a request with this random number.
-    pub(super) fn is_drawn(&self, chance: u64) -> bool {
-        self.share.range.contains(&self.drawn(chance))
-    }
-
-    /// What is drawn, below the group's weights together, and 0 where they are 0.
-    pub(super) fn drawn(&self, chance: u64) -> u64 {
-        let drawn = u128::from(mixed(chance ^ self.share.salt)) * u128::from(self.share.total);
-        u64::try_from(drawn >> 64).unwrap_or(0)
-    }
-
-    /// What belongs to the route of all that can be drawn.
-    pub(super) fn share(&self) -> (Range<u64>, u64) {
-        (self.share.range.clone(), self.share.total)
+    /// Returns the group's draw for a request, less than the sum of the group's weights; 0 if that sum is 0.
+    fn draw(&self, random: u64) -> u64 {
+        let scaled = u128::from(mix(random ^ self.share.salt)) * u128::from(self.share.total);
+        u64::try_from(scaled >> 64).unwrap_or(0)
     }
 }
 
-/// SplitMix64's finaliser (Steele, Lea and Flood, 2014): every bit of the number changes half of the result's.
-fn mixed(number: u64) -> u64 {
+impl Condition for Weight {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        self.share.range.contains(&self.draw(request.random))
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        let Share { total, range, .. } = &self.share;
+        if range.is_empty() {
+            return "the route's weight is 0".to_owned();
+        }
+        let draw = self.draw(request.random);
+        let (group, last, first_own, last_own) = (&self.group, total - 1, range.start, range.end - 1);
+        format!("group `{group}` drew {draw} of 0 to {last}, the route has {first_own} to {last_own}")
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Weight: {} {}", self.group, self.weight)
+    }
+}
+
+/// SplitMix64's finalizer (Steele, Lea and Flood, 2014): each bit of the input changes half of the result's bits.
+fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)
 }
 
-/// What one group comes to.
 #[derive(Default)]
 struct Group {
     salt: u64,
     total: u64,
-    /// By route; the last weight of a route in a group counts, as in Spring.
+    /// Weights by route. If a route has several for the group, the last one counts, as in Spring.
     weights: HashMap<usize, u32>,
     ranges: HashMap<usize, Range<u64>>,
 }
 
-/// Divides what each group can draw between its routes, in their order.
-pub(crate) fn share_out<'p>(routes: impl Iterator<Item = &'p mut [Predicate]>) {
-    let mut routes: Vec<(usize, Vec<&mut Weight>)> = routes
-        .map(|predicates| {
-            let mut found = Vec::new();
-            predicates.iter_mut().for_each(|predicate| weights(predicate, &mut found));
-            found
-        })
-        .enumerate()
-        .filter(|(_, found)| !found.is_empty())
-        .collect();
+/// Divides the draws of each group between its routes, in their order. Each item has the weights of one route.
+pub(crate) fn assign_shares<'p>(routes: impl Iterator<Item = Vec<&'p mut Weight>>) {
+    let mut routes: Vec<(usize, Vec<&mut Weight>)> =
+        routes.enumerate().filter(|(_, weights)| !weights.is_empty()).collect();
     let mut groups: HashMap<Box<str>, Group> = HashMap::new();
-    for (route, found) in &routes {
-        for weight in found {
-            // The golden ratio's multiples differ in half of their bits.
+    for (route, weights) in &routes {
+        for weight in weights {
+            // Multiples of the golden ratio differ in half of their bits.
             let salt = (groups.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let group = groups.entry(weight.group.clone()).or_insert_with(|| Group { salt, ..Group::default() });
             group.weights.insert(*route, weight.weight);
         }
     }
-    for (route, found) in &mut routes {
-        for weight in found {
+    for (route, weights) in &mut routes {
+        for weight in weights {
             let Some(group) = groups.get_mut(&weight.group) else { continue };
             let own = group.weights.get(route).copied().map_or(0, u64::from);
             let range = group.ranges.entry(*route).or_insert_with(|| {
@@ -107,16 +113,7 @@ pub(crate) fn share_out<'p>(routes: impl Iterator<Item = &'p mut [Predicate]>) {
             weight.share = Share { salt: group.salt, total: 0, range: range.clone() };
         }
     }
-    for weight in routes.iter_mut().flat_map(|(_, found)| found) {
+    for weight in routes.iter_mut().flat_map(|(_, weights)| weights) {
         weight.share.total = groups.get(&weight.group).map_or(0, |group| group.total);
-    }
-}
-
-fn weights<'p>(predicate: &'p mut Predicate, into: &mut Vec<&'p mut Weight>) {
-    match &mut predicate.0 {
-        Kind::Weight(weight) => into.push(weight),
-        Kind::Any(inner) | Kind::All(inner) => inner.iter_mut().for_each(|predicate| weights(predicate, into)),
-        Kind::Not(inner) => weights(inner, into),
-        _ => {}
     }
 }

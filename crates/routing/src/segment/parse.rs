@@ -1,54 +1,65 @@
-//! From the text of a pattern to its parts.
+//! Parsing of path and host patterns.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use tollgate_java_regex::{Charset, JavaRegex, RegexError, quote};
 
-use super::super::pattern_error::PatternError;
-use super::{Part, Segment, Token, group_name};
+use super::matcher::PatternPart;
+use super::pattern::{GlobToken, SegmentPattern, group_name};
+use crate::pattern_error::PatternError;
 
-/// What is particular to path patterns or to host patterns.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dialect {
-    /// What stands between two segments.
-    pub(crate) separator: char,
-    /// Whether `{*name}` takes several segments, and segments that no path in normal form has are refused.
-    pub(crate) is_path: bool,
+/// The two kinds of patterns. Only path patterns have `{*name}` and reject segments that no normalized path contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PatternKind {
+    Path,
+    Host,
 }
 
-/// A piece of one segment, variables included.
+/// A piece of one segment.
 enum Piece {
-    Token(Token),
+    Glob(GlobToken),
     Variable { name: Arc<str>, regex: Option<String> },
 }
 
 struct Parser<'p> {
     pattern: &'p str,
-    dialect: Dialect,
+    kind: PatternKind,
     names: Vec<Arc<str>>,
 }
 
-/// Parses `pattern` from byte `start` on.
-pub(crate) fn parse(pattern: &str, start: usize, dialect: Dialect) -> Result<Vec<Part>, PatternError> {
-    let mut parser = Parser { pattern, dialect, names: Vec::new() };
+/// Parses `pattern`, starting at byte `start`.
+pub(crate) fn parse(pattern: &str, start: usize, kind: PatternKind) -> Result<Vec<PatternPart>, PatternError> {
+    let mut parser = Parser { pattern, kind, names: Vec::new() };
     parser.split(start)?.into_iter().map(|segment| parser.part(segment)).collect()
+}
+
+// === impl PatternKind ===
+
+impl PatternKind {
+    /// Returns the character between two segments.
+    pub(crate) const fn separator(self) -> char {
+        match self {
+            Self::Path => '/',
+            Self::Host => '.',
+        }
+    }
 }
 
 // === impl Parser ===
 
 impl Parser<'_> {
-    /// The byte ranges of the segments. A separator inside braces belongs to a regular expression.
+    /// Returns the byte ranges of the segments. A separator inside braces belongs to a regular expression.
     fn split(&self, start: usize) -> Result<Vec<Range<usize>>, PatternError> {
         let mut segments = Vec::new();
         let mut from = start;
         let mut at = start;
         while let Some(char) = self.char_at(at) {
-            if char == self.dialect.separator {
+            if char == self.kind.separator() {
                 segments.push(from..at);
                 from = at + char.len_utf8();
             } else if char == '{' {
-                at = self.closing(at)?;
+                at = self.closing_brace(at)?;
             } else if char == '}' {
                 return Err(PatternError::NotOpened { at: self.column(at) });
             }
@@ -58,21 +69,22 @@ impl Parser<'_> {
         Ok(segments)
     }
 
-    fn part(&mut self, range: Range<usize>) -> Result<Part, PatternError> {
+    fn part(&mut self, range: Range<usize>) -> Result<PatternPart, PatternError> {
         let text = self.text(range.clone());
         if text == "**" {
-            return Ok(Part::Any(None));
+            return Ok(PatternPart::AnySegments(None));
         }
         let is_unreachable = matches!(text, "." | "..") || (text.is_empty() && range.end < self.pattern.len());
-        if self.dialect.is_path && is_unreachable {
+        if self.kind == PatternKind::Path && is_unreachable {
             return Err(PatternError::Unreachable { at: self.column(range.start) });
         }
-        if self.dialect.is_path && text.starts_with("{*") && self.closing(range.start)? + 1 == range.end {
+        if self.kind == PatternKind::Path && text.starts_with("{*") && self.closing_brace(range.start)? + 1 == range.end
+        {
             let name = range.start + 2..range.end - 1;
-            return Ok(Part::Any(Some(self.name(name)?)));
+            return Ok(PatternPart::AnySegments(Some(self.name(name)?)));
         }
         let pieces = self.pieces(range)?;
-        self.segment(pieces).map(Part::One)
+        self.segment(pieces).map(PatternPart::Segment)
     }
 
     fn pieces(&mut self, range: Range<usize>) -> Result<Vec<Piece>, PatternError> {
@@ -82,13 +94,13 @@ impl Parser<'_> {
         while at < range.end {
             let Some(char) = self.char_at(at) else { break };
             let piece = match char {
-                '?' => Piece::Token(Token::One),
-                '*' => Piece::Token(Token::Many),
+                '?' => Piece::Glob(GlobToken::AnyChar),
+                '*' => Piece::Glob(GlobToken::AnyChars),
                 '{' => {
                     if matches!(pieces.last(), Some(Piece::Variable { .. })) && literal.is_empty() {
                         return Err(PatternError::Adjacent { at: self.column(at) });
                     }
-                    let end = self.closing(at)?;
+                    let end = self.closing_brace(at)?;
                     let piece = self.variable(at + 1..end)?;
                     at = end;
                     piece
@@ -107,7 +119,7 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    /// What stands between two braces.
+    /// Parses the text between two braces.
     fn variable(&mut self, range: Range<usize>) -> Result<Piece, PatternError> {
         let text = self.text(range.clone());
         if text.starts_with('*') {
@@ -121,11 +133,12 @@ impl Parser<'_> {
         if regex.is_empty() {
             return Err(PatternError::NoRegex { at: self.column(regex_start) });
         }
-        // Alone, so that the message speaks of what was written and not of what is built around it.
+        // Compiled alone first, so that an error message quotes the user's expression and no generated one.
         let alone = JavaRegex::full_match(regex, Charset::Unicode).map_err(invalid)?;
-        if alone.backtracks() && alone.groups() > 1 {
-            // Among the groups of the segment, `\1` would be another one. Spring has no groups here at all.
-            let message = "look-around and the like cannot stand beside groups here: write `(?:…)` for `(…)`";
+        if alone.backtracks() && alone.group_count() > 1 {
+            // `\1` would refer to a generated group of the segment. Spring allows no groups here at all.
+            let message = "look-around, back-references and possessive quantifiers cannot be combined with groups \
+                           here: write `(?:…)` for `(…)`";
             return Err(invalid(RegexError::Invalid(message.to_owned())));
         }
         let regex = Some(regex.to_owned());
@@ -135,8 +148,8 @@ impl Parser<'_> {
 
     fn name(&mut self, range: Range<usize>) -> Result<Arc<str>, PatternError> {
         let text = self.text(range.clone());
-        let starts_well = text.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '$'));
-        if !starts_well || !text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '$' | '-')) {
+        let has_valid_start = text.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '$'));
+        if !has_valid_start || !text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '$' | '-')) {
             return Err(PatternError::Name { at: self.column(range.start), name: text.to_owned() });
         }
         let name: Arc<str> = text.into();
@@ -147,14 +160,14 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn segment(&self, mut pieces: Vec<Piece>) -> Result<Segment, PatternError> {
+    fn segment(&self, mut pieces: Vec<Piece>) -> Result<SegmentPattern, PatternError> {
         let has_variable = pieces.iter().any(|piece| matches!(piece, Piece::Variable { .. }));
         if pieces.len() <= 1 {
             match pieces.pop() {
-                None => return Ok(Segment::Empty),
-                Some(Piece::Token(Token::Literal(text))) => return Ok(Segment::Literal(text)),
-                Some(Piece::Token(Token::Many)) => return Ok(Segment::Any),
-                Some(Piece::Variable { name, regex: None }) => return Ok(Segment::Variable(name)),
+                None => return Ok(SegmentPattern::Empty),
+                Some(Piece::Glob(GlobToken::Literal(text))) => return Ok(SegmentPattern::Literal(text)),
+                Some(Piece::Glob(GlobToken::AnyChars)) => return Ok(SegmentPattern::AnyText),
+                Some(Piece::Variable { name, regex: None }) => return Ok(SegmentPattern::Variable(name)),
                 Some(other) => pieces.push(other),
             }
         }
@@ -162,21 +175,21 @@ impl Parser<'_> {
             return self.regex(pieces);
         }
         let tokens = pieces.into_iter().filter_map(|piece| match piece {
-            Piece::Token(token) => Some(token),
+            Piece::Glob(token) => Some(token),
             Piece::Variable { .. } => None,
         });
-        Ok(Segment::Glob(tokens.collect()))
+        Ok(SegmentPattern::Glob(tokens.collect()))
     }
 
-    /// One expression for a segment in which variables stand beside other text.
-    fn regex(&self, pieces: Vec<Piece>) -> Result<Segment, PatternError> {
+    /// Builds one expression for a segment that mixes variables and other text.
+    fn regex(&self, pieces: Vec<Piece>) -> Result<SegmentPattern, PatternError> {
         let mut names = Vec::new();
         let mut expression = String::new();
         for piece in pieces {
             match piece {
-                Piece::Token(Token::Literal(text)) => expression.push_str(&quote(&text)),
-                Piece::Token(Token::One) => expression.push_str("(?s:.)"),
-                Piece::Token(Token::Many) => expression.push_str("(?s:.*)"),
+                Piece::Glob(GlobToken::Literal(text)) => expression.push_str(&quote(&text)),
+                Piece::Glob(GlobToken::AnyChar) => expression.push_str("(?s:.)"),
+                Piece::Glob(GlobToken::AnyChars) => expression.push_str("(?s:.*)"),
                 Piece::Variable { name, regex } => {
                     let regex = regex.as_deref().unwrap_or("(?s:.*)");
                     expression.push_str(&format!("(?<{}>{regex})", group_name(names.len())));
@@ -186,11 +199,12 @@ impl Parser<'_> {
         }
         let regex = JavaRegex::full_match(&expression, Charset::Unicode)
             .map_err(|source| PatternError::Regex { at: 1, source })?;
-        Ok(Segment::Regex { regex, names: names.into() })
+        Ok(SegmentPattern::Regex { regex, names: names.into() })
     }
 
-    /// The place of the brace that closes the one at `open`. Braces of a regular expression nest; `\` escapes one.
-    fn closing(&self, open: usize) -> Result<usize, PatternError> {
+    /// Returns the position of the brace that closes the one at `open`. Braces of a regular expression nest; `\` escapes
+    /// one.
+    fn closing_brace(&self, open: usize) -> Result<usize, PatternError> {
         let mut depth = 0_usize;
         let mut is_escaped = false;
         for (offset, char) in self.pattern.get(open..).unwrap_or_default().char_indices() {
@@ -214,7 +228,7 @@ impl Parser<'_> {
         self.pattern.get(at..)?.chars().next()
     }
 
-    /// Characters count from 1, as editors count them.
+    /// Converts a byte offset to a character position from 1.
     fn column(&self, at: usize) -> usize {
         self.pattern.get(..at).unwrap_or_default().chars().count() + 1
     }
@@ -222,6 +236,6 @@ impl Parser<'_> {
 
 fn push_literal(literal: &mut String, pieces: &mut Vec<Piece>) {
     if !literal.is_empty() {
-        pieces.push(Piece::Token(Token::Literal(std::mem::take(literal).into())));
+        pieces.push(Piece::Glob(GlobToken::Literal(std::mem::take(literal).into())));
     }
 }

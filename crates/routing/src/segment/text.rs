@@ -1,46 +1,46 @@
-//! The text of one segment, read without being copied.
+//! The text of one segment, decoded without being copied.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::super::normal::{hex, is_unreserved};
+use crate::normalize::{hex, is_unreserved};
 
-/// One segment of a path, or one label of a host, as it stands in the request.
+/// One segment of a request path, or one label of a host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'a> {
+pub(crate) struct SegmentText<'a> {
     /// As received, matrix parameters included.
-    whole: &'a str,
+    raw: &'a str,
     /// Without the matrix parameters.
     value: &'a str,
-    /// Whether `value` holds percent-escapes.
+    /// True if `value` contains percent-escapes.
     is_encoded: bool,
 }
 
-/// The decoded bytes of a [`Text`].
+/// Iterator over the decoded bytes of a [`SegmentText`].
 #[derive(Clone)]
-pub(super) struct Bytes<'a> {
+pub(super) struct DecodedBytes<'a> {
     rest: &'a [u8],
     is_encoded: bool,
 }
 
-// === impl Text ===
+// === impl SegmentText ===
 
-impl<'a> Text<'a> {
-    /// A segment of a path: what follows its first `;` is left out, and escapes are decoded.
-    pub(crate) fn of_path(whole: &'a str) -> Self {
-        // Both are one pass each over a short text; most hold neither.
-        let value = whole.bytes().position(|byte| byte == b';').map_or(whole, |at| &whole[..at]);
-        Self { whole, value, is_encoded: value.bytes().any(|byte| byte == b'%') }
+impl<'a> SegmentText<'a> {
+    /// Creates the text of a path segment: text from the first `;` on is ignored, and escapes are decoded.
+    pub(crate) fn of_path(raw: &'a str) -> Self {
+        // Each is one pass over a short text; most segments contain neither.
+        let value = raw.bytes().position(|byte| byte == b';').map_or(raw, |at| &raw[..at]);
+        Self { raw, value, is_encoded: value.bytes().any(|byte| byte == b'%') }
     }
 
-    /// A label of a host: nothing is decoded.
-    pub(crate) fn of_host(whole: &'a str) -> Self {
-        Self { whole, value: whole, is_encoded: false }
+    /// Creates the text of a host label, which is not decoded.
+    pub(crate) fn of_host(raw: &'a str) -> Self {
+        Self { raw, value: raw, is_encoded: false }
     }
 
-    /// Whether nothing at all was received, not even matrix parameters.
-    pub(super) fn is_blank(self) -> bool {
-        self.whole.is_empty()
+    /// Returns true if the segment is empty and has no matrix parameters either.
+    pub(super) fn raw_is_empty(self) -> bool {
+        self.raw.is_empty()
     }
 
     pub(super) fn is_empty(self) -> bool {
@@ -56,16 +56,16 @@ impl<'a> Text<'a> {
         }
     }
 
-    pub(super) fn bytes(self) -> Bytes<'a> {
-        Bytes { rest: self.value.as_bytes(), is_encoded: self.is_encoded }
+    pub(super) fn bytes(self) -> DecodedBytes<'a> {
+        DecodedBytes { rest: self.value.as_bytes(), is_encoded: self.is_encoded }
     }
 
-    /// The text without matrix parameters, its escapes as they stand in the path.
+    /// Returns the text without matrix parameters, its escapes as in the path.
     pub(crate) fn encoded(self) -> &'a str {
         self.value
     }
 
-    /// `part` of the decoded text, with escapes as the path would have them: an encoded slash is one again.
+    /// Encodes `part` of the decoded text as the path would: a decoded slash becomes `%2F` again.
     pub(super) fn encode(self, part: &str) -> String {
         if !self.is_encoded {
             return part.to_owned();
@@ -81,7 +81,7 @@ impl<'a> Text<'a> {
         out
     }
 
-    /// The decoded text. Bytes that are no UTF-8 become U+FFFD, as in Java.
+    /// Returns the decoded text. Bytes that are not UTF-8 become U+FFFD, as in Java.
     pub(crate) fn decoded(self) -> Cow<'a, str> {
         if !self.is_encoded {
             return Cow::Borrowed(self.value);
@@ -93,14 +93,14 @@ impl<'a> Text<'a> {
     }
 }
 
-// === impl Bytes ===
+// === impl DecodedBytes ===
 
-impl Bytes<'_> {
+impl DecodedBytes<'_> {
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Steps over one character; `false` at the end.
+    /// Skips one character; returns false at the end.
     pub(super) fn skip_char(&mut self) -> bool {
         let any = self.next().is_some();
         let mut ahead = self.clone();
@@ -110,7 +110,7 @@ impl Bytes<'_> {
         any
     }
 
-    /// Steps over `literal`, or not at all.
+    /// Skips `literal` if the text starts with it; returns false otherwise.
     pub(super) fn skip_literal(&mut self, literal: &str) -> bool {
         let mut ahead = self.clone();
         let skipped = literal.bytes().all(|byte| ahead.next() == Some(byte));
@@ -121,7 +121,7 @@ impl Bytes<'_> {
     }
 }
 
-impl Iterator for Bytes<'_> {
+impl Iterator for DecodedBytes<'_> {
     type Item = u8;
 
     fn next(&mut self) -> Option<u8> {

@@ -1,54 +1,56 @@
-//! Which routes a request could belong to, by the first segments of its path and the last labels of its host.
+//! An index of routes by the first segments of their paths and the last labels of their hosts.
 
 use std::collections::HashMap;
 
-use super::super::host;
-use super::super::predicate::Predicate;
-use super::super::request::RequestView;
-use super::super::segment::{Text, cut};
-use super::keys::{Start, endings, starts};
+use super::prefixes::{MAX_LABELS, PathPrefix, host_suffixes, path_prefixes};
+use crate::host::suffixes;
+use crate::predicate::Predicate;
+use crate::request::RequestView;
+use crate::segment::{SegmentText, split_segment};
 
-/// How many leading segments routes are told apart by: more than any table of routes has, and a bound for the walk.
+/// Number of leading path segments that the index distinguishes; it bounds the depth of a look-up.
 const MAX_DEPTH: usize = 16;
-/// A route of more pairs of starts and endings is looked up by its paths alone, so that no list of patterns can make the
-/// index grow with the square of its length.
+/// Maximum number of pairs of a prefix and a suffix for one route. A route with more is indexed by its paths only, so
+/// that the index does not grow with the square of the number of patterns.
 const MAX_PAIRS: usize = 1024;
-/// Lists that are merged without an allocation.
-const USUAL_LISTS: usize = 8;
+/// Number of route lists that are merged without an allocation.
+const INLINE_LISTS: usize = 8;
 
-/// A tree over the segments that path patterns start with, and at each node a map of the labels that host patterns end
-/// in. A route stands where the fixed start of each of its patterns ends; one without a `Path` predicate stands at the
-/// root. The routes along a path's ways down, whose hosts may end as the request's does, are therefore all that could
-/// match.
+/// A tree over the leading segments of path patterns, with a map from host suffixes to routes in each node.
+///
+/// A route is stored at the end of each of its path prefixes; a route without a `Path` predicate is stored at the root.
+/// A look-up visits every node on the request's path and collects the routes with a fitting host suffix. All routes that
+/// can match are among them.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
 }
 
-/// Seeded anew in every process. What is looked up comes from clients, what is in it does not, so no client can make it
-/// slow, and a fast hash will do.
+/// A map with a fast hash, seeded once per process. Clients choose the keys that are looked up but not the stored keys,
+/// so they cannot cause collisions.
 type Map<V> = HashMap<Box<str>, V, foldhash::fast::RandomState>;
 
-/// Places of routes in the table, in ascending order.
+/// Positions of routes in the table, in ascending order.
 type Routes = Vec<usize>;
 
 #[derive(Debug, Default)]
 struct Node {
-    /// Whose hosts nothing is known of.
+    /// Routes for any host.
     routes: Routes,
+    /// Routes by host suffix.
     hosts: Map<Routes>,
     children: Map<Node>,
-    /// Where any segment leads.
-    any: Option<Box<Node>>,
+    /// The child for any segment.
+    wildcard: Option<Box<Node>>,
 }
 
-/// A few lists of routes, merged into one ascending order without repetition.
+/// Iterator that merges lists of routes into ascending order without duplicates.
 #[derive(Default)]
 pub(super) struct Candidates<'i> {
-    usual: [&'i [usize]; USUAL_LISTS],
+    inline: [&'i [usize]; INLINE_LISTS],
     used: usize,
-    /// What the other lists hold, in descending order once all are there: the next one stands last.
-    more: Vec<usize>,
+    /// The routes of all further lists, in descending order: the next one is last.
+    overflow: Vec<usize>,
 }
 
 // === impl Index ===
@@ -57,21 +59,21 @@ impl Index {
     pub(super) fn new<'p>(routes: impl Iterator<Item = &'p [Predicate]>) -> Self {
         let mut index = Self::default();
         for (route, predicates) in routes.enumerate() {
-            let starts = starts(predicates).unwrap_or_else(|| vec![Start::new()]);
-            let endings = endings(predicates).filter(|endings| endings.len() * starts.len() <= MAX_PAIRS);
-            for start in &starts {
-                let start = start.get(..MAX_DEPTH).unwrap_or(start);
-                index.root.descend(start).add(endings.as_deref(), route);
+            let prefixes = path_prefixes(predicates).unwrap_or_else(|| vec![PathPrefix::new()]);
+            let suffixes = host_suffixes(predicates).filter(|suffixes| suffixes.len() * prefixes.len() <= MAX_PAIRS);
+            for prefix in &prefixes {
+                let prefix = prefix.get(..MAX_DEPTH).unwrap_or(prefix);
+                index.root.descend(prefix).add(suffixes.as_deref(), route);
             }
         }
         index
     }
 
-    /// Every route that could match, in order, and few others.
+    /// Returns all routes that can match, in order, and few others.
     pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
         let mut candidates = Candidates::default();
-        self.root.gather(request.path.strip_prefix('/'), request.host(), &mut candidates);
-        candidates.more.sort_unstable_by(|one, other| other.cmp(one));
+        self.root.collect(request.path.strip_prefix('/'), request.host(), &mut candidates);
+        candidates.overflow.sort_unstable_by(|one, other| other.cmp(one));
         candidates
     }
 }
@@ -79,49 +81,49 @@ impl Index {
 // === impl Node ===
 
 impl Node {
-    fn descend(&mut self, start: &[Option<&str>]) -> &mut Self {
-        let Some((first, rest)) = start.split_first() else { return self };
+    fn descend(&mut self, prefix: &[Option<&str>]) -> &mut Self {
+        let Some((first, rest)) = prefix.split_first() else { return self };
         let child = match first {
             Some(text) => self.children.entry((*text).into()).or_default(),
-            None => self.any.get_or_insert_default(),
+            None => self.wildcard.get_or_insert_default(),
         };
         child.descend(rest)
     }
 
-    fn add(&mut self, endings: Option<&[String]>, route: usize) {
+    fn add(&mut self, suffixes: Option<&[String]>, route: usize) {
         let add = |routes: &mut Routes| {
             if routes.last() != Some(&route) {
                 routes.push(route);
             }
         };
-        match endings {
+        match suffixes {
             None => add(&mut self.routes),
-            Some(endings) => {
-                endings.iter().for_each(|ending| add(self.hosts.entry(ending.as_str().into()).or_default()));
+            Some(suffixes) => {
+                suffixes.iter().for_each(|suffix| add(self.hosts.entry(suffix.as_str().into()).or_default()));
             }
         }
     }
 
-    /// Goes every way that the segments left over allow, [`MAX_DEPTH`] steps at most.
-    fn gather<'i>(&'i self, left: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
+    /// Adds the routes of this node and of all nodes below it that `remaining` leads to, at most [`MAX_DEPTH`] deep.
+    fn collect<'i>(&'i self, remaining: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
         candidates.push(&self.routes);
         if !self.hosts.is_empty()
             && let Some(host) = host
         {
-            let known = host::endings(host).take(super::keys::MAX_LABELS).filter_map(|ending| self.hosts.get(ending));
+            let known = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.hosts.get(suffix));
             known.for_each(|routes| candidates.push(routes));
         }
-        let Some(left) = left else { return };
-        if self.children.is_empty() && self.any.is_none() {
+        let Some(remaining) = remaining else { return };
+        if self.children.is_empty() && self.wildcard.is_none() {
             return;
         }
-        let (segment, rest) = cut(left, '/');
-        // As a pattern sees it: without matrix parameters, decoded.
-        if let Some(child) = self.children.get(&*Text::of_path(segment).decoded()) {
-            child.gather(rest, host, candidates);
+        let (segment, rest) = split_segment(remaining, '/');
+        // Patterns are matched without matrix parameters and decoded.
+        if let Some(child) = self.children.get(&*SegmentText::of_path(segment).decoded()) {
+            child.collect(rest, host, candidates);
         }
-        if let Some(any) = &self.any {
-            any.gather(rest, host, candidates);
+        if let Some(wildcard) = &self.wildcard {
+            wildcard.collect(rest, host, candidates);
         }
     }
 }
@@ -133,12 +135,12 @@ impl<'i> Candidates<'i> {
         if list.is_empty() {
             return;
         }
-        match self.usual.get_mut(self.used) {
+        match self.inline.get_mut(self.used) {
             Some(slot) => {
                 *slot = list;
                 self.used += 1;
             }
-            None => self.more.extend_from_slice(list),
+            None => self.overflow.extend_from_slice(list),
         }
     }
 }
@@ -147,14 +149,14 @@ impl Iterator for Candidates<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let usual = self.usual.get_mut(..self.used)?;
-        let next = usual.iter().filter_map(|list| list.first()).chain(self.more.last()).min().copied()?;
-        for list in usual {
+        let inline = self.inline.get_mut(..self.used)?;
+        let next = inline.iter().filter_map(|list| list.first()).chain(self.overflow.last()).min().copied()?;
+        for list in inline {
             if list.first() == Some(&next) {
                 *list = list.get(1..).unwrap_or_default();
             }
         }
-        while self.more.pop_if(|last| *last == next).is_some() {}
+        while self.overflow.pop_if(|last| *last == next).is_some() {}
         Some(next)
     }
 }

@@ -20,14 +20,14 @@ fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
         path,
         query: None,
         headers,
-        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        remote_addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
         now_ms: || 0,
-        chance: 0,
+        random: 0,
     }
 }
 
 #[test]
-fn the_first_route_that_matches_takes_the_request() {
+fn the_first_matching_route_takes_the_request() {
     let table = RouteTable::new(vec![
         (vec![path(&["/a/b"]), Predicate::method(&["POST".into()]).unwrap()], "post"),
         (vec![path(&["/a/**"])], "prefix"),
@@ -43,7 +43,7 @@ fn the_first_route_that_matches_takes_the_request() {
 }
 
 #[test]
-fn no_route_is_no_route() {
+fn without_a_matching_route_nothing_is_found() {
     let headers = HeaderMap::new();
     let table = RouteTable::new(vec![(vec![path(&["/a"])], ())]);
     assert!(table.find(&request("/b", &headers)).is_none());
@@ -51,7 +51,7 @@ fn no_route_is_no_route() {
 }
 
 #[test]
-fn an_encoded_or_parametrised_first_segment_finds_its_route() {
+fn a_first_segment_with_escapes_or_parameters_finds_its_route() {
     let headers = HeaderMap::new();
     let table = RouteTable::new(vec![(vec![path(&["/a b/c"])], 0), (vec![path(&["/x/**"])], 1)]);
     assert_eq!(table.find(&request("/a%20b/c", &headers)).unwrap().index, 0);
@@ -60,7 +60,7 @@ fn an_encoded_or_parametrised_first_segment_finds_its_route() {
 }
 
 #[test]
-fn variables_of_later_predicates_replace_those_of_earlier_ones() {
+fn variables_of_later_predicates_replace_earlier_ones() {
     let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("b.org"))]);
     let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()]).unwrap();
     let table = RouteTable::new(vec![(vec![path(&["/none", "/{tenant}/{id}"]), host], ())]);
@@ -83,7 +83,7 @@ fn pattern() -> impl Strategy<Value = String> {
     })
 }
 
-/// Predicates that the index knows something of, and what is made of them.
+/// Predicates that the index uses, and combinations of them.
 fn predicate() -> impl Strategy<Value = Predicate> {
     let path = (prop::collection::vec(pattern(), 1..4), any::<bool>())
         .prop_map(|(patterns, slash)| Predicate::path(&patterns, slash).unwrap());
@@ -114,7 +114,7 @@ fn request_path() -> impl Strategy<Value = String> {
 const HOSTS: [&str; 12] = ["x", "x.y", "y", "y:80", "x.y:80", "a.x.y:80", ".y", "y.", "x.z", "[::1]:80", "x.y.", "..y"];
 
 #[test]
-fn what_starts_with_anything_is_told_apart_by_what_follows() {
+fn routes_behind_a_variable_segment_are_distinguished_by_later_segments() {
     let headers = HeaderMap::new();
     let table = RouteTable::new(vec![
         (vec![path(&["/{tenant}/a/**"])], 0),
@@ -126,7 +126,7 @@ fn what_starts_with_anything_is_told_apart_by_what_follows() {
 }
 
 #[test]
-fn routes_that_differ_in_depth_host_or_behind_a_variable_are_not_all_asked() {
+fn the_index_narrows_by_depth_by_host_and_behind_a_variable() {
     let host = |pattern: String| Predicate::host(&[pattern]).unwrap();
     let below = |pattern: String| Predicate::path(&[pattern], false).unwrap();
     let either = |index: usize| {
@@ -156,7 +156,7 @@ fn routes_that_differ_in_depth_host_or_behind_a_variable_are_not_all_asked() {
 }
 
 #[test]
-fn more_lists_than_usual_are_merged_in_order() {
+fn more_lists_than_fit_inline_are_merged_in_order() {
     let headers = HeaderMap::new();
     let deep = |depth: usize| format!("/{}**", "a/".repeat(depth));
     let routes = (1..20).rev().map(|depth| (vec![path(&[&deep(depth)])], depth)).collect();
@@ -169,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
 
     #[test]
-    fn the_index_finds_what_a_scan_of_all_routes_finds(
+    fn the_index_finds_the_same_route_as_a_scan(
         routes in prop::collection::vec(prop::collection::vec(predicate(), 0..3), 0..12),
         paths in prop::collection::vec(request_path(), 1..12),
         host in prop::option::of(prop::sample::select(HOSTS.to_vec())),

@@ -11,12 +11,12 @@ fn pattern(text: &str) -> PathPattern {
 
 fn captured(text: &str, path: &str, trailing_slash: bool) -> Vec<(String, String)> {
     let mut variables = Variables::new();
-    pattern(text).captures(path, trailing_slash, &mut variables);
+    pattern(text).capture(path, trailing_slash, &mut variables);
     variables.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
 #[test]
-fn paths_that_match() {
+fn patterns_match_these_paths() {
     for (text, path) in [
         ("/", "/"),
         ("/a", "/a"),
@@ -59,7 +59,7 @@ fn paths_that_match() {
 }
 
 #[test]
-fn paths_that_do_not_match() {
+fn patterns_do_not_match_these_paths() {
     for (text, path) in [
         ("/", "/a"),
         ("/a", "/A"),
@@ -90,7 +90,7 @@ fn paths_that_do_not_match() {
 }
 
 #[test]
-fn a_trailing_slash_may_be_ignored_when_asked() {
+fn a_trailing_slash_is_ignored_only_if_requested() {
     for (text, path) in [("/red/{s}", "/red/1/"), ("/a", "/a/"), ("/a/*", "/a/b/"), ("/", "/"), ("/a/", "/a/")] {
         assert!(pattern(text).matches(path, true), "{text} {path}");
     }
@@ -125,7 +125,7 @@ fn variables_keep_their_escapes_and_lose_matrix_parameters() {
 }
 
 #[test]
-fn a_broken_pattern_says_where() {
+fn an_invalid_pattern_reports_its_position() {
     let name = |at, name: &str| PatternError::Name { at, name: name.into() };
     for (text, expected) in [
         ("", PatternError::Empty),
@@ -153,6 +153,6 @@ fn a_broken_pattern_says_where() {
 }
 
 #[test]
-fn a_pattern_shows_as_it_was_written() {
+fn a_pattern_is_displayed_as_written() {
     assert_eq!(pattern("a/{v}").to_string(), "a/{v}");
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use http::HeaderName;
 
-use super::super::{ApiVersions, Version, VersionSource};
 use super::{Predicate, PredicateError, Request};
+use crate::{ApiVersions, Version, VersionSource};
 
 fn from(source: VersionSource) -> ApiVersions {
     ApiVersions { sources: vec![source], ..ApiVersions::default() }
@@ -13,12 +13,12 @@ fn from_header() -> ApiVersions {
     from(VersionSource::Header(HeaderName::from_static("x-version")))
 }
 
-fn asks(version: &'static str) -> Request {
+fn request(version: &'static str) -> Request {
     Request::get().header("x-version", version.as_bytes())
 }
 
-fn meets(wanted: &str, versions: ApiVersions, request: &Request) -> bool {
-    request.meets(&Predicate::version(wanted, Arc::new(versions)))
+fn meets(required: &str, versions: ApiVersions, request: &Request) -> bool {
+    request.meets(&Predicate::version(required, Arc::new(versions)))
 }
 
 fn version(text: &str) -> Version {
@@ -26,8 +26,8 @@ fn version(text: &str) -> Version {
 }
 
 #[test]
-fn versions_are_numbers_and_not_texts() {
-    for (wanted, asked, expected) in [
+fn versions_are_compared_as_numbers() {
+    for (required, requested, expected) in [
         ("1.3", "1.3", true),
         ("1.3", "1.3.0", true),
         ("1", "v1.0.0", true),
@@ -45,7 +45,7 @@ fn versions_are_numbers_and_not_texts() {
         ("1.3", "", false),
         ("1.3", "99999999999", false),
     ] {
-        assert_eq!(meets(wanted, from_header(), &asks(asked)), expected, "{wanted} {asked}");
+        assert_eq!(meets(required, from_header(), &request(requested)), expected, "{required} {requested}");
     }
     for text in ["", "x", "1.x", "1..2", "1.2.3.4", "+", "1++"] {
         let expected = PredicateError::Version { text: text.to_owned() };
@@ -54,41 +54,52 @@ fn versions_are_numbers_and_not_texts() {
 }
 
 #[test]
-fn a_request_without_a_version_matches_or_has_the_default() {
+fn a_request_without_a_version_matches_or_uses_the_default() {
     assert!(meets("1.3", from_header(), &Request::get()));
     let required = ApiVersions { required: true, ..from_header() };
     assert!(!meets("1.3", required, &Request::get()));
     let default = || ApiVersions { default: Some(version("1.2")), ..from_header() };
     assert!(!meets("1.3", default(), &Request::get()));
     assert!(meets("1.2", default(), &Request::get()));
-    assert!(meets("1.3", default(), &asks("1.3")));
+    assert!(meets("1.3", default(), &request("1.3")));
 }
 
 #[test]
-fn a_version_that_is_not_supported_matches_nothing_but_what_names_it() {
-    let supported = |detects| ApiVersions { supported: vec![version("1"), version("1.5")], detects, ..from_header() };
-    for (wanted, asked, detects, expected) in [
+fn an_unsupported_version_matches_only_a_route_that_names_it() {
+    let supported = |detect_supported| ApiVersions {
+        supported: vec![version("1"), version("1.5")],
+        detect_supported,
+        ..from_header()
+    };
+    for (required, requested, detect, expected) in [
         ("1.1+", "1.5", true, true),
         ("1.1+", "1.6", true, false),
         ("1.1+", "1.1", true, true),
         ("1.1+", "1.1", false, false),
     ] {
-        assert_eq!(meets(wanted, supported(detects), &asks(asked)), expected, "{wanted} {asked} {detects}");
+        assert_eq!(
+            meets(required, supported(detect), &request(requested)),
+            expected,
+            "{required} {requested} {detect}"
+        );
     }
 }
 
 #[test]
-fn a_version_stands_in_a_header_a_parameter_a_segment_or_a_media_type() {
+fn versions_are_read_from_headers_parameters_segments_and_media_types() {
     let query = || from(VersionSource::Query("v".to_owned()));
     assert!(meets("1.3", query(), &Request { query: Some("a=b&v=1.3"), ..Request::get() }));
     assert!(!meets("1.3", query(), &Request { query: Some("v=1.4&v=1.3"), ..Request::get() }));
-    assert!(meets("1.3", query(), &Request { query: Some("v"), ..Request::get() }), "no value is no version");
+    assert!(
+        meets("1.3", query(), &Request { query: Some("v"), ..Request::get() }),
+        "a parameter without a value names no version"
+    );
 
     let segment = || from(VersionSource::PathSegment(1));
     assert!(meets("1.3", segment(), &Request { path: "/api/v1.3/x", ..Request::get() }));
     assert!(!meets("1.3", segment(), &Request { path: "/api/v1.4/x", ..Request::get() }));
     assert!(!meets("1.3", segment(), &Request { path: "/api/orders", ..Request::get() }));
-    assert!(meets("1.3", segment(), &Request { path: "/api", ..Request::get() }), "no segment is no version");
+    assert!(meets("1.3", segment(), &Request { path: "/api", ..Request::get() }), "a missing segment names no version");
 
     let media = || {
         let media_type = "application/json".to_owned();
@@ -107,9 +118,9 @@ fn a_version_stands_in_a_header_a_parameter_a_segment_or_a_media_type() {
 }
 
 #[test]
-fn the_first_place_that_has_something_counts() {
+fn the_first_source_with_a_value_counts() {
     let header = VersionSource::Header(HeaderName::from_static("x-version"));
     let versions = ApiVersions { sources: vec![header, VersionSource::PathSegment(0)], ..ApiVersions::default() };
-    assert!(meets("1.3", versions.clone(), &Request { path: "/v2", ..asks("1.3") }));
+    assert!(meets("1.3", versions.clone(), &Request { path: "/v2", ..request("1.3") }));
     assert!(meets("2", versions, &Request { path: "/v2", ..Request::get() }));
 }

@@ -1,4 +1,4 @@
-//! What counts as a failure, what is answered for it, and what Spring would have thrown.
+//! Classification of responses: failures, the responses to them, and the exceptions that Spring would have thrown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,43 +9,43 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use super::Settings;
 use super::breaker::{Breaker, NotPermitted, Permit};
-use super::machine::State;
+use super::state_machine::State;
 use crate::context::LocalReply;
 use crate::fault::{FallbackCause, Fault, JavaException};
-use crate::replay::{left_over, mark_received};
+use crate::replay::{mark_received, take_added_headers};
 use crate::reply::Reply;
 
-/// A breaker, and how what it lets through is judged.
-pub(super) struct Judge {
+/// A breaker, and the classification of its calls.
+pub(super) struct Policy {
     breaker: Arc<Breaker>,
     settings: Settings,
-    open: Reply,
-    too_late: Reply,
+    circuit_open: Reply,
+    time_limit: Reply,
 }
 
-/// Why there is no good answer.
+/// The reason for a failed call.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// Not let through.
-    NotPermitted { breaker: Arc<str>, refused: NotPermitted },
-    /// No answer in time.
-    TooLate(Duration),
-    /// A status that is listed.
+    /// The breaker did not permit the call.
+    NotPermitted { breaker: Arc<str>, reason: NotPermitted },
+    /// The time limit has passed.
+    TimedOut(Duration),
+    /// A listed status.
     Status(StatusCode),
-    /// The upstream's.
+    /// A fault of the upstream.
     Fault(Fault),
 }
 
-// === impl Judge ===
+// === impl Policy ===
 
-impl Judge {
+impl Policy {
     pub(super) fn new(breaker: Arc<Breaker>, settings: Settings) -> Self {
         let reply = |status, reason| Reply::problem(status, reason, "about:blank", None, "");
         Self {
             breaker,
             settings,
-            open: reply(StatusCode::SERVICE_UNAVAILABLE, "circuit-open"),
-            too_late: reply(StatusCode::GATEWAY_TIMEOUT, "time-limit"),
+            circuit_open: reply(StatusCode::SERVICE_UNAVAILABLE, "circuit-open"),
+            time_limit: reply(StatusCode::GATEWAY_TIMEOUT, "time-limit"),
         }
     }
 
@@ -57,12 +57,12 @@ impl Judge {
         &self.settings
     }
 
-    pub(super) fn not_permitted(&self, refused: NotPermitted) -> Failure {
-        Failure::NotPermitted { breaker: Arc::clone(self.breaker.name()), refused }
+    pub(super) fn not_permitted(&self, reason: NotPermitted) -> Failure {
+        Failure::NotPermitted { breaker: Arc::clone(self.breaker.name()), reason }
     }
 
-    /// Tells the breaker how the call of `permit` ended, and why `response` is no good answer, if it is none.
-    pub(super) fn judge<R>(&self, permit: Permit, response: &Response<R>) -> Option<Failure> {
+    /// Reports the outcome of the call to the breaker. Returns the failure if `response` is one.
+    pub(super) fn evaluate<R>(&self, permit: Permit, response: &Response<R>) -> Option<Failure> {
         let status = response.status();
         let failure = if self.settings.failure_statuses.contains(&status) {
             Some(Failure::Status(status))
@@ -71,15 +71,15 @@ impl Judge {
         };
         match &failure {
             Some(failure) => self.count(permit, failure),
-            // A filter's own answer: the permit is given back.
+            // A local response is not counted.
             None if LocalReply::marks(response) => drop(permit),
             None => permit.ended(false),
         }
         failure
     }
 
-    pub(super) fn too_late(&self, permit: Permit) -> Failure {
-        let failure = Failure::TooLate(self.settings.time_limit.unwrap_or_default());
+    pub(super) fn timed_out(&self, permit: Permit) -> Failure {
+        let failure = Failure::TimedOut(self.settings.time_limit.unwrap_or_default());
         self.count(permit, &failure);
         failure
     }
@@ -93,33 +93,33 @@ impl Judge {
         }
     }
 
-    /// What is answered where there is no fallback and no answer that could stand.
-    pub(super) fn answer<R: From<Bytes>>(
+    /// Creates the response to a failure without a fallback and without a response of the upstream.
+    pub(super) fn response<R: From<Bytes>>(
         &self,
         failure: &Failure,
         method: &Method,
         headers: &HeaderMap,
     ) -> Response<R> {
         let mut response = match failure {
-            Failure::NotPermitted { refused, .. } => {
-                let mut response = self.open.for_client(method, headers);
-                let wait = refused.wait.as_secs() + u64::from(refused.wait.subsec_nanos() > 0);
+            Failure::NotPermitted { reason, .. } => {
+                let mut response = self.circuit_open.for_client(method, headers);
+                let wait = reason.wait.as_secs() + u64::from(reason.wait.subsec_nanos() > 0);
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.max(1)));
                 response
             }
-            _ => self.too_late.for_client(method, headers),
+            _ => self.time_limit.for_client(method, headers),
         };
         mark_received(&mut response);
         response.extensions_mut().insert(failure.fault());
         response
     }
 
-    /// What becomes of `response`, which is none to be glad of, where there is no fallback.
+    /// Returns the response to a failure without a fallback: `response`, or an empty 200.
     pub(super) fn resume<R: From<Bytes>>(&self, failure: &Failure, mut response: Response<R>) -> Response<R> {
         match failure {
             Failure::Fault(_) if self.settings.resume_without_error => {
                 let mut resumed = Response::new(R::from(Bytes::new()));
-                *resumed.headers_mut() = left_over(&mut response);
+                *resumed.headers_mut() = take_added_headers(&mut response);
                 resumed
             }
             _ => response,
@@ -133,13 +133,13 @@ impl Failure {
     fn fault(&self) -> Fault {
         match self {
             Self::NotPermitted { .. } => Fault::CircuitOpen,
-            Self::TooLate(_) => Fault::TimeLimit,
+            Self::TimedOut(_) => Fault::TimeLimit,
             Self::Status(_) => Fault::FailureStatus,
             Self::Fault(fault) => *fault,
         }
     }
 
-    /// What the fallback is told.
+    /// Returns the cause for the fallback.
     pub(super) fn cause(&self) -> FallbackCause {
         let (mut execution, mut root) = self.fault().exceptions();
         if let Some(message) = self.message() {
@@ -151,11 +151,11 @@ impl Failure {
 
     fn message(&self) -> Option<String> {
         Some(match self {
-            Self::NotPermitted { breaker, refused } => {
-                let state = if refused.state == State::HalfOpen { "HALF_OPEN" } else { "OPEN" };
+            Self::NotPermitted { breaker, reason } => {
+                let state = if reason.state == State::HalfOpen { "HALF_OPEN" } else { "OPEN" };
                 format!("CircuitBreaker '{breaker}' is {state} and does not permit further calls")
             }
-            Self::TooLate(limit) => {
+            Self::TimedOut(limit) => {
                 let millis = limit.as_millis();
                 format!(
                     "Did not observe any item or terminal signal within {millis}ms in 'circuitBreaker' (and no fallback has been configured)"

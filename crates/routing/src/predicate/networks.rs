@@ -1,14 +1,16 @@
-//! The networks of `RemoteAddr`.
+//! Lists of IP networks.
 
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::PredicateError;
+use super::condition::parse_each;
+use super::error::PredicateError;
 
-/// Where IPv4 addresses start in `::ffff:0:0/96` (RFC 4291, section 2.5.5.2).
+/// Prefix length of `::ffff:0:0/96`, the IPv4-mapped addresses (RFC 4291, section 2.5.5.2).
 const MAPPED_PREFIX: u8 = 96;
 
+/// IP networks, and their texts for display.
 #[derive(Clone, Debug)]
 pub(super) struct Networks {
     sources: Box<[String]>,
@@ -19,15 +21,15 @@ pub(super) struct Networks {
 
 impl Networks {
     pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
-        let networks = super::build::each(sources, "network", |text| {
+        let networks = parse_each(sources, "network", |text| {
             parse(text).ok_or_else(|| PredicateError::Network { source_text: text.to_owned() })
         })?;
         Ok(Self { sources: sources.into(), networks })
     }
 
-    pub(super) fn contain(&self, peer: IpAddr) -> bool {
-        let peer = peer.to_canonical();
-        self.networks.iter().any(|network| network.contains(&peer))
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.networks.iter().any(|network| network.contains(&address))
     }
 
     pub(super) fn sources(&self) -> &[String] {
@@ -40,7 +42,7 @@ fn parse(text: &str) -> Option<IpNet> {
         Ok(network) => network,
         Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
     };
-    // Peers are compared as IPv4, so must a network of mapped addresses be.
+    // Addresses are compared as IPv4, so a network of mapped addresses is converted too.
     match (network.addr().to_canonical(), network.prefix_len().checked_sub(MAPPED_PREFIX)) {
         (IpAddr::V4(address), Some(prefix)) if network.addr().is_ipv6() => {
             Ipv4Net::new(address, prefix).ok().map(IpNet::from)

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 
-use super::{PathProblem, normalize};
+use super::{PathError, normalize};
 
 #[test]
-fn a_normal_path_is_borrowed() {
+fn a_normalized_path_is_borrowed() {
     for path in [
         "/",
         "/a",
@@ -27,7 +27,7 @@ fn a_normal_path_is_borrowed() {
 }
 
 #[test]
-fn other_spellings_get_the_one_normal_form() {
+fn other_spellings_are_normalized() {
     for (path, expected) in [
         ("/%61%2D%7E%5f", "/a-~_"),
         ("/a%2fb", "/a%2Fb"),
@@ -52,36 +52,36 @@ fn other_spellings_get_the_one_normal_form() {
 }
 
 #[test]
-fn what_upstreams_read_differently_is_refused() {
+fn paths_that_upstreams_interpret_differently_are_rejected() {
     for (path, expected) in [
-        ("", PathProblem::NotAbsolute),
-        ("*", PathProblem::NotAbsolute),
-        ("a/b", PathProblem::NotAbsolute),
-        ("/a%00", PathProblem::Control),
-        ("/a\0", PathProblem::Control),
-        ("/a\r\n", PathProblem::Control),
-        ("/a\u{7f}", PathProblem::Control),
-        ("/%", PathProblem::MalformedEscape),
-        ("/%4", PathProblem::MalformedEscape),
-        ("/%4/1", PathProblem::MalformedEscape),
-        ("/%zz", PathProblem::MalformedEscape),
-        ("/%+1", PathProblem::MalformedEscape),
-        ("/a\\b", PathProblem::Backslash),
-        ("/a%5cb", PathProblem::Backslash),
-        ("/a%5Cb", PathProblem::Backslash),
-        ("/a/..;/b", PathProblem::DotSegmentParameters),
-        ("/a/.;x=1", PathProblem::DotSegmentParameters),
-        ("/a/%2e%2e;x/b", PathProblem::DotSegmentParameters),
-        ("/..", PathProblem::AboveRoot),
-        ("/a/../..", PathProblem::AboveRoot),
-        ("/%2e%2e/a", PathProblem::AboveRoot),
-        ("/\u{20ac}", PathProblem::NotAscii),
-        ("/a b", PathProblem::Forbidden),
-        ("/a#b", PathProblem::Forbidden),
-        ("/a?b", PathProblem::Forbidden),
-        ("/<a>", PathProblem::Forbidden),
-        ("/\"", PathProblem::Forbidden),
-        ("/`", PathProblem::Forbidden),
+        ("", PathError::NotAbsolute),
+        ("*", PathError::NotAbsolute),
+        ("a/b", PathError::NotAbsolute),
+        ("/a%00", PathError::Control),
+        ("/a\0", PathError::Control),
+        ("/a\r\n", PathError::Control),
+        ("/a\u{7f}", PathError::Control),
+        ("/%", PathError::MalformedEscape),
+        ("/%4", PathError::MalformedEscape),
+        ("/%4/1", PathError::MalformedEscape),
+        ("/%zz", PathError::MalformedEscape),
+        ("/%+1", PathError::MalformedEscape),
+        ("/a\\b", PathError::Backslash),
+        ("/a%5cb", PathError::Backslash),
+        ("/a%5Cb", PathError::Backslash),
+        ("/a/..;/b", PathError::DotSegmentParameters),
+        ("/a/.;x=1", PathError::DotSegmentParameters),
+        ("/a/%2e%2e;x/b", PathError::DotSegmentParameters),
+        ("/..", PathError::AboveRoot),
+        ("/a/../..", PathError::AboveRoot),
+        ("/%2e%2e/a", PathError::AboveRoot),
+        ("/\u{20ac}", PathError::NotAscii),
+        ("/a b", PathError::Forbidden),
+        ("/a#b", PathError::Forbidden),
+        ("/a?b", PathError::Forbidden),
+        ("/<a>", PathError::Forbidden),
+        ("/\"", PathError::Forbidden),
+        ("/`", PathError::Forbidden),
     ] {
         assert_eq!(normalize(path), Err(expected), "{path:?}");
     }
@@ -89,7 +89,7 @@ fn what_upstreams_read_differently_is_refused() {
 
 proptest! {
     #[test]
-    fn the_normal_form_is_its_own_normal_form(path in "/([a.;/]|%2e|%2F|%2f|%41|%5B|%3b|[ -~]){0,14}") {
+    fn normalizing_twice_changes_nothing(path in "/([a.;/]|%2e|%2F|%2f|%41|%5B|%3b|[ -~]){0,14}") {
         if let Ok(normal) = normalize(&path) {
             let again = normalize(&normal);
             prop_assert!(matches!(again, Ok(Cow::Borrowed(_))));
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn no_normal_form_holds_a_dot_segment_or_an_empty_one(path in "/([a.;/]|%2e|%2E|%2F){0,14}") {
+    fn normalized_paths_contain_no_dot_segments_or_empty_segments(path in "/([a.;/]|%2e|%2E|%2F){0,14}") {
         if let Ok(normal) = normalize(&path) {
             prop_assert!(normal.starts_with('/'));
             prop_assert!(!normal.contains("//"));
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_borrowed_answer_is_given_whenever_nothing_changes(path in "/([a.;/]|%2e|%2F|%c3){0,10}") {
+    fn an_unchanged_path_is_borrowed(path in "/([a.;/]|%2e|%2F|%c3){0,10}") {
         if let Ok(normal) = normalize(&path) {
             prop_assert_eq!(matches!(normal, Cow::Borrowed(_)), *normal == *path);
         }

@@ -1,66 +1,67 @@
-//! When calls are let through: a state machine that is told the time, as a duration since any one moment.
+//! The state machine of a breaker. Callers pass the time as a duration since a fixed moment.
 //!
-//! Source: resilience4j's `CircuitBreakerStateMachine` and `CircuitBreakerMetrics`. One thing differs: a call that was let
-//! through in another state than the present one is not counted, where resilience4j counts it towards whatever state it
-//! ends in, so that answers to calls from before an outage may close a half-open breaker.
+//! Source: resilience4j's `CircuitBreakerStateMachine` and `CircuitBreakerMetrics`. One difference: a call that was
+//! permitted in an earlier state is not counted. resilience4j counts it in the state in which it ends, so that calls from
+//! before an outage may close a half-open breaker.
 
 use std::time::Duration;
 
-use super::window::{Outcome, Sums, Window, WindowSize};
+use super::window::{Counts, Outcome, Window, WindowSize};
 
-/// When a breaker opens and closes. The defaults are resilience4j's.
+/// Conditions under which a breaker opens and closes. The defaults are resilience4j's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// What it looks back on (`slidingWindowType`, `slidingWindowSize`).
+    /// The sliding window (`slidingWindowType`, `slidingWindowSize`).
     pub window: WindowSize,
-    /// Calls before which it does not judge (`minimumNumberOfCalls`); the whole window, where that is fewer calls.
+    /// Minimum number of calls before the rates count (`minimumNumberOfCalls`), limited to the size of the window.
     pub minimum_calls: u32,
-    /// It opens at this share of failed calls, in percent (`failureRateThreshold`).
+    /// Percentage of failed calls at which the breaker opens (`failureRateThreshold`).
     pub failure_rate: f64,
-    /// It opens at this share of slow calls, in percent (`slowCallRateThreshold`).
+    /// Percentage of slow calls at which the breaker opens (`slowCallRateThreshold`).
     pub slow_rate: f64,
-    /// A call that takes longer is slow (`slowCallDurationThreshold`).
+    /// Duration above which a call is slow (`slowCallDurationThreshold`).
     pub slow_after: Duration,
-    /// How long it is open.
+    /// Duration of the open state.
     pub wait: OpenWait,
-    /// Calls that it lets through, half open, to see how they end (`permittedNumberOfCallsInHalfOpenState`).
+    /// Number of permitted calls in the half-open state (`permittedNumberOfCallsInHalfOpenState`).
     pub trial_calls: u32,
-    /// It opens again when it was half open for so long (`maxWaitDurationInHalfOpenState`); `None`: it waits for the calls.
+    /// Maximum duration of the half-open state, after which the breaker opens again (`maxWaitDurationInHalfOpenState`);
+    /// `None` is unlimited.
     pub trial_wait: Option<Duration>,
-    /// Whether it is half open as soon as the wait is over, not with the next call
-    /// (`automaticTransitionFromOpenToHalfOpenEnabled`). Only [`State`] shows it.
+    /// Enters the half-open state at the end of the wait, without a call
+    /// (`automaticTransitionFromOpenToHalfOpenEnabled`). This affects only the reported [`State`].
     pub automatic: bool,
 }
 
-/// How long a breaker is open before it lets calls through again (`waitDurationInOpenState`).
+/// Duration of the open state (`waitDurationInOpenState`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpenWait {
-    /// The first time.
+    /// The first duration.
     pub first: Duration,
-    /// What the wait is multiplied by, each time that it opens without having closed (`exponentialBackoffMultiplier`).
+    /// Factor for each time that the breaker opens again before it has closed (`exponentialBackoffMultiplier`).
     pub multiplier: f64,
-    /// No wait is longer (`exponentialMaxWaitDurationInOpenState`).
+    /// The maximum duration (`exponentialMaxWaitDurationInOpenState`).
     pub max: Option<Duration>,
 }
 
-/// Whether calls go through.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// All of them.
+    /// All calls are permitted.
     Closed,
-    /// A few, on trial.
+    /// A few trial calls are permitted.
     HalfOpen,
-    /// None.
+    /// No calls are permitted.
     Open,
 }
 
-/// The machine. Calls are told apart by the number of the state that let them through.
+/// The state machine. The epoch, which each change of state increments, identifies the state that permitted a call.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(super) struct StateMachine {
     rules: Rules,
     state: Inner,
     epoch: u64,
-    /// How often it opened since it was closed.
+    /// Number of times that it opened since it was closed.
     opened: u32,
 }
 
@@ -88,13 +89,16 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Whether what is in a window is reason to open; `None` before that can be said.
-    fn verdict(&self, sums: Sums, size: Option<u32>) -> Option<bool> {
+    /// Returns true if the counts of a window open the breaker; `None` below the minimum number of calls.
+    fn should_open(&self, counts: Counts, size: Option<u32>) -> Option<bool> {
         let minimum = size.map_or(self.minimum_calls, |size| self.minimum_calls.min(size));
-        if sums.calls == 0 || sums.calls < minimum {
+        if counts.calls == 0 || counts.calls < minimum {
             return None;
         }
-        Some(percent(sums.failed, sums.calls) >= self.failure_rate || percent(sums.slow, sums.calls) >= self.slow_rate)
+        Some(
+            percent(counts.failed, counts.calls) >= self.failure_rate
+                || percent(counts.slow, counts.calls) >= self.slow_rate,
+        )
     }
 
     fn window_calls(&self) -> Option<u32> {
@@ -111,7 +115,7 @@ impl Rules {
 }
 
 impl OpenWait {
-    /// The `number`th wait, from 1.
+    /// Returns the wait number `number`, from 1.
     fn wait(&self, number: u32) -> Duration {
         let factor = self.multiplier.powi(i32::try_from(number.saturating_sub(1)).unwrap_or(i32::MAX));
         let wait = Duration::try_from_secs_f64(self.first.as_secs_f64() * factor).unwrap_or(Duration::MAX);
@@ -124,7 +128,7 @@ fn percent(part: u32, whole: u32) -> f64 {
 }
 
 impl State {
-    /// The word for it in metrics and logs.
+    /// Returns the name for metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -135,15 +139,15 @@ impl State {
     }
 }
 
-impl Machine {
+impl StateMachine {
     pub(super) fn new(rules: Rules) -> Self {
         let state = Inner::Closed(Window::new(rules.window));
         Self { rules, state, epoch: 0, opened: 0 }
     }
 
-    /// The state that a call now finds.
+    /// Returns the state at `now`.
     pub(super) fn state(&mut self, now: Duration) -> State {
-        self.settle(now);
+        self.advance(now);
         match &self.state {
             Inner::Closed(_) => State::Closed,
             Inner::Open { until } if self.rules.automatic && *until <= now => State::HalfOpen,
@@ -152,25 +156,26 @@ impl Machine {
         }
     }
 
-    /// The number of the present state, to be told with the outcome of what it lets through.
+    /// Returns the number of the current state. [`record`](Self::record) and [`release`](Self::release) take it.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The share of failed calls in percent; `None` before it is judged by.
+    /// Returns the percentage of failed calls; `None` below the minimum number of calls.
     pub(super) fn failure_rate(&mut self, now: Duration) -> Option<f64> {
         let size = self.rules.window_calls();
-        let (sums, size) = match &mut self.state {
-            Inner::Closed(window) => (window.sums(now), size),
-            Inner::HalfOpen { window, .. } => (window.sums(now), Some(self.rules.trial_calls)),
+        let (counts, size) = match &mut self.state {
+            Inner::Closed(window) => (window.counts(now), size),
+            Inner::HalfOpen { window, .. } => (window.counts(now), Some(self.rules.trial_calls)),
             Inner::Open { .. } => return None,
         };
-        self.rules.verdict(sums, size).map(|_| percent(sums.failed, sums.calls))
+        self.rules.should_open(counts, size).map(|_| percent(counts.failed, counts.calls))
     }
 
-    /// Lets a call through, or says how long none will be: zero where that depends on the calls on trial.
+    /// Permits a call and returns the epoch. The error is the time until calls are permitted; zero if that depends on the
+    /// trial calls.
     pub(super) fn admit(&mut self, now: Duration) -> Result<u64, Duration> {
-        self.settle(now);
+        self.advance(now);
         if let Inner::Open { until } = self.state {
             if now < until {
                 return Err(until - now);
@@ -186,23 +191,23 @@ impl Machine {
         Ok(self.epoch)
     }
 
-    /// A call that the state numbered `epoch` let through has ended.
+    /// Records the end of a call that was permitted in `epoch`.
     pub(super) fn record(&mut self, now: Duration, epoch: u64, outcome: Outcome) {
-        self.settle(now);
+        self.advance(now);
         if epoch != self.epoch {
             return;
         }
         let size = self.rules.window_calls();
         match &mut self.state {
             Inner::Closed(window) => {
-                let sums = window.record(now, outcome);
-                if self.rules.verdict(sums, size) == Some(true) {
+                let counts = window.record(now, outcome);
+                if self.rules.should_open(counts, size) == Some(true) {
                     self.open(now);
                 }
             }
             Inner::HalfOpen { window, .. } => {
-                let sums = window.record(now, outcome);
-                match self.rules.verdict(sums, Some(self.rules.trial_calls.max(1))) {
+                let counts = window.record(now, outcome);
+                match self.rules.should_open(counts, Some(self.rules.trial_calls.max(1))) {
                     Some(true) => self.open(now),
                     Some(false) => {
                         self.opened = 0;
@@ -215,7 +220,7 @@ impl Machine {
         }
     }
 
-    /// A call that the state numbered `epoch` let through has ended in a way that does not count: another may go.
+    /// Releases a call that was permitted in `epoch` and does not count: another one is permitted instead.
     pub(super) fn release(&mut self, epoch: u64) {
         if let Inner::HalfOpen { admitted, .. } = &mut self.state
             && epoch == self.epoch
@@ -224,8 +229,8 @@ impl Machine {
         }
     }
 
-    /// What happens with time alone.
-    fn settle(&mut self, now: Duration) {
+    /// Makes the transitions that depend only on time.
+    fn advance(&mut self, now: Duration) {
         if let (Inner::HalfOpen { since, .. }, Some(wait)) = (&self.state, self.rules.trial_wait) {
             let end = since.saturating_add(wait);
             if end <= now {

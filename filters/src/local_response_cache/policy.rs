@@ -1,4 +1,4 @@
-//! What may be kept, for how long, and what a client has already: pure decisions (RFC 9111, RFC 9110 §13).
+//! Caching decisions without I/O: storable responses, lifetimes, conditional requests (RFC 9111, RFC 9110 §13).
 
 use std::time::{Duration, SystemTime};
 
@@ -8,61 +8,60 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 
-use super::directives::{Directives, delta_seconds, elements};
+use super::cache_control::{Directives, delta_seconds, elements};
 
-/// What the cache does with a request.
+/// The use of the cache for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Answers it, or keeps its answer.
-    Cached,
-    /// Keeps its answer, which must be a new one.
-    Renews,
-    /// Nothing.
-    Passes,
-    /// Nothing, but forgets what is kept of the resource when it succeeds.
-    Changes,
+pub(super) enum CacheUse {
+    /// Respond from the cache, or store the response.
+    Read,
+    /// Forward the request and store the response.
+    Update,
+    /// Do not use the cache.
+    Bypass,
+    /// Forward the request; if it succeeds, invalidate the stored responses of the resource.
+    Invalidate,
 }
 
-/// What the cache does with a request that has no body, or else has one. `renews`: a client that asks for a new answer
-/// renews the kept one for all.
-pub(super) fn use_for(method: &Method, headers: &HeaderMap, has_body: bool, renews: bool) -> Use {
+/// Decides how a request uses the cache. If `updates_on_no_cache` is true, `no-cache` updates the stored response.
+pub(super) fn cache_use(method: &Method, headers: &HeaderMap, has_body: bool, updates_on_no_cache: bool) -> CacheUse {
     if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE) {
-        return Use::Changes;
+        return CacheUse::Invalidate;
     }
     let is_get = *method == Method::GET;
-    let directives = Directives::of(headers);
+    let directives = Directives::parse(headers);
     if has_body || !(is_get || *method == Method::HEAD) || directives.no_store || directives.private {
-        return Use::Passes;
+        return CacheUse::Bypass;
     }
-    match (directives.no_cache, renews && is_get) {
-        (false, _) => Use::Cached,
-        (true, true) => Use::Renews,
-        (true, false) => Use::Passes,
+    match (directives.no_cache, updates_on_no_cache && is_get) {
+        (false, _) => CacheUse::Read,
+        (true, true) => CacheUse::Update,
+        (true, false) => CacheUse::Bypass,
     }
 }
 
-/// How long an upstream's answer to a request with the fields `asked` is fresh: as long as the upstream says, at most
-/// `time_to_live`. `None`: it may not be kept at all. An answer that is never fresh is kept only where the upstream
-/// can be asked whether it still holds.
+/// Returns the lifetime of a response to a request with the fields `request`: the lifetime that the upstream states, at
+/// most `time_to_live`. `None` if the response must not be stored. A lifetime of zero is for responses that can be
+/// revalidated.
 pub(super) fn lifetime(
-    asked: &HeaderMap,
+    request: &HeaderMap,
     status: StatusCode,
     headers: &HeaderMap,
     time_to_live: Duration,
     now: SystemTime,
 ) -> Option<Duration> {
-    let understood = match status {
+    let is_storable = match status {
         StatusCode::OK | StatusCode::MOVED_PERMANENTLY => true,
-        StatusCode::PARTIAL_CONTENT => asked.contains_key(RANGE),
+        StatusCode::PARTIAL_CONTENT => request.contains_key(RANGE),
         _ => false,
     };
-    let directives = Directives::of(headers);
-    let refused = directives.no_store
+    let directives = Directives::parse(headers);
+    let is_forbidden = directives.no_store
         || directives.private
-        // A session that begins is one client's, and the cookies in the key are those from before.
+        // A new session belongs to one client, and the key has the cookies from before it.
         || headers.contains_key(SET_COOKIE)
         || elements(headers, &VARY).any(|name| name == "*");
-    if !understood || refused {
+    if !is_storable || is_forbidden {
         return None;
     }
     let stated = directives.s_maxage.or(directives.max_age).or_else(|| expires(headers, now));
@@ -75,23 +74,23 @@ pub(super) fn lifetime(
     (lifetime > Duration::ZERO || has_validator).then_some(lifetime)
 }
 
-/// What the upstream says of the answer's age.
+/// Returns the age that the upstream states.
 pub(super) fn age(headers: &HeaderMap) -> Duration {
     headers.get(AGE).and_then(|age| delta_seconds(age.to_str().ok()?.trim())).unwrap_or_default()
 }
 
-/// The lifetime that `Expires` gives (RFC 9111 §5.3); what is no date is in the past.
+/// Returns the lifetime according to `Expires` (RFC 9111 §5.3). An invalid date is in the past.
 fn expires(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let expires = headers.get(EXPIRES)?;
-    let date = headers.get(DATE).and_then(|date| seconds(date.to_str().ok()?));
+    let date = headers.get(DATE).and_then(|date| parse_date(date.to_str().ok()?));
     let unix_now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |passed| passed.as_secs());
     let now = date.unwrap_or(i64::try_from(unix_now).unwrap_or(i64::MAX));
-    let left = expires.to_str().ok().and_then(seconds).map_or(0, |at| at.saturating_sub(now));
-    Some(Duration::from_secs(u64::try_from(left).unwrap_or(0)))
+    let lifetime = expires.to_str().ok().and_then(parse_date).map_or(0, |at| at.saturating_sub(now));
+    Some(Duration::from_secs(u64::try_from(lifetime).unwrap_or(0)))
 }
 
-/// A date in one of the three forms of RFC 9110 §5.6.7, in seconds since 1970.
-fn seconds(date: &str) -> Option<i64> {
+/// Parses a date in one of the three formats of RFC 9110 §5.6.7, to seconds since 1970.
+fn parse_date(date: &str) -> Option<i64> {
     if let Ok(zoned) = jiff::fmt::rfc2822::parse(date) {
         return Some(zoned.timestamp().as_second());
     }
@@ -101,41 +100,42 @@ fn seconds(date: &str) -> Option<i64> {
     civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_second())
 }
 
-/// Whether a client whose request has the fields `asked` has what is kept under `kept` already (RFC 9110 §13.2.2).
-pub(super) fn is_known(asked: &HeaderMap, status: StatusCode, kept: &HeaderMap) -> bool {
+/// Returns true if the conditions in `request` say that the client has the stored response (RFC 9110 §13.2.2).
+pub(super) fn is_not_modified(request: &HeaderMap, status: StatusCode, stored: &HeaderMap) -> bool {
     if status != StatusCode::OK {
         return false;
     }
-    if asked.contains_key(IF_NONE_MATCH) {
-        let Some(tag) = kept.get(ETAG).and_then(|tag| tag.to_str().ok()) else { return false };
-        // Tags are quoted, so commas within one split nothing.
-        return elements(asked, &IF_NONE_MATCH).any(|known| known == "*" || opaque(known) == opaque(tag));
+    if request.contains_key(IF_NONE_MATCH) {
+        let Some(tag) = stored.get(ETAG).and_then(|tag| tag.to_str().ok()) else { return false };
+        // Tags are quoted, so a comma in a tag does not split.
+        return elements(request, &IF_NONE_MATCH).any(|known| known == "*" || opaque_tag(known) == opaque_tag(tag));
     }
-    let date = |headers: &HeaderMap, name: &HeaderName| headers.get(name).and_then(|date| seconds(date.to_str().ok()?));
-    match (date(asked, &IF_MODIFIED_SINCE), date(kept, &LAST_MODIFIED)) {
+    let date =
+        |headers: &HeaderMap, name: &HeaderName| headers.get(name).and_then(|date| parse_date(date.to_str().ok()?));
+    match (date(request, &IF_MODIFIED_SINCE), date(stored, &LAST_MODIFIED)) {
         (Some(since), Some(modified)) => modified <= since,
         _ => false,
     }
 }
 
-/// A tag without its weakness: whether two are the same is asked weakly here.
-fn opaque(tag: &str) -> &str {
+/// Removes the mark of a weak tag, for the weak comparison.
+fn opaque_tag(tag: &str) -> &str {
     let tag = tag.trim();
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// Fields that say something of a body, and stay those of the body that is kept.
-const OF_THE_BODY: [HeaderName; 5] = [CONTENT_LENGTH, CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE];
+/// Fields that describe the body; those of the stored body are kept.
+const BODY_HEADERS: [HeaderName; 5] = [CONTENT_LENGTH, CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE];
 
-/// Takes out what a 304 does not say (RFC 9110 §15.4.5).
-pub(super) fn without_body(headers: &mut HeaderMap) {
-    OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+/// Removes the fields that a 304 does not have (RFC 9110 §15.4.5).
+pub(super) fn remove_body_headers(headers: &mut HeaderMap) {
+    BODY_HEADERS.iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// The fields that are `kept`, brought up to date with those of a 304 (RFC 9111 §3.2).
-pub(super) fn refreshed(kept: &HeaderMap, not_modified: &HeaderMap) -> HeaderMap {
-    let mut headers = kept.clone();
-    for name in not_modified.keys().filter(|name| !OF_THE_BODY.contains(name)) {
+/// Returns the `stored` fields, updated with those of a 304 (RFC 9111 §3.2).
+pub(super) fn update_headers(stored: &HeaderMap, not_modified: &HeaderMap) -> HeaderMap {
+    let mut headers = stored.clone();
+    for name in not_modified.keys().filter(|name| !BODY_HEADERS.contains(name)) {
         headers.remove(name);
         for value in not_modified.get_all(name) {
             let _ = headers.try_append(name, value.clone());
@@ -147,11 +147,11 @@ pub(super) fn refreshed(kept: &HeaderMap, not_modified: &HeaderMap) -> HeaderMap
     headers
 }
 
-/// Replaces the client's conditions by ours: whether what is kept still holds.
-pub(super) fn ask_again(request: &mut HeaderMap, kept: &HeaderMap) {
+/// Replaces the client's conditions by the validators of the stored response.
+pub(super) fn set_conditions(request: &mut HeaderMap, stored: &HeaderMap) {
     for (condition, validator) in [(IF_NONE_MATCH, ETAG), (IF_MODIFIED_SINCE, LAST_MODIFIED)] {
         request.remove(&condition);
-        if let Some(value) = kept.get(validator) {
+        if let Some(value) = stored.get(validator) {
             let _ = request.try_insert(condition, value.clone());
         }
     }
@@ -175,7 +175,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(300);
 
     #[test]
-    fn an_answer_is_fresh_for_the_lesser_of_what_both_sides_say() {
+    fn the_lifetime_is_the_shorter_of_both_limits() {
         let tag = ("etag", "\"x\"");
         let since = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
         for (lines, expected) in [
@@ -213,46 +213,46 @@ mod tests {
     }
 
     #[test]
-    fn statuses_of_spring_are_kept_and_parts_only_for_who_asked_for_one() {
-        let keeps = |status: u16, asked: &[(&'static str, &'static str)]| {
+    fn the_statuses_of_spring_are_stored_and_206_only_for_range_requests() {
+        let is_stored = |status: u16, request: &[(&'static str, &'static str)]| {
             let status = StatusCode::from_u16(status).unwrap();
-            lifetime(&headers(asked), status, &HeaderMap::new(), TTL, SystemTime::UNIX_EPOCH).is_some()
+            lifetime(&headers(request), status, &HeaderMap::new(), TTL, SystemTime::UNIX_EPOCH).is_some()
         };
-        let kept: Vec<u16> = (200..600).filter(|status| keeps(*status, &[])).collect();
-        assert_eq!(kept, [200, 301]);
-        assert!(keeps(206, &[("range", "bytes=0-1")]));
+        let stored: Vec<u16> = (200..600).filter(|status| is_stored(*status, &[])).collect();
+        assert_eq!(stored, [200, 301]);
+        assert!(is_stored(206, &[("range", "bytes=0-1")]));
     }
 
     #[test]
-    fn a_request_is_for_the_cache_or_passes_it() {
-        let decide = |method: &str, cache_control: &'static str, has_body: bool, renews: bool| {
+    fn methods_bodies_and_directives_decide_the_use_of_the_cache() {
+        let decide = |method: &str, cache_control: &'static str, has_body: bool, updates: bool| {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            use_for(&method, &headers(&[("cache-control", cache_control)]), has_body, renews)
+            cache_use(&method, &headers(&[("cache-control", cache_control)]), has_body, updates)
         };
-        for (method, cache_control, has_body, renews, expected) in [
-            ("GET", "", false, false, Use::Cached),
-            ("HEAD", "", false, false, Use::Cached),
-            ("GET", "max-age=0", false, false, Use::Cached),
-            ("GET", "", true, false, Use::Passes),
-            ("GET", "no-store", false, true, Use::Passes),
-            ("GET", "max-age=1, no-store", false, true, Use::Passes),
-            ("GET", "private", false, false, Use::Passes),
-            ("GET", "no-cache", false, false, Use::Passes),
-            ("GET", "no-cache", false, true, Use::Renews),
-            ("HEAD", "no-cache", false, true, Use::Passes),
-            ("OPTIONS", "", false, false, Use::Passes),
-            ("POST", "", false, false, Use::Changes),
-            ("BREW", "no-store", true, false, Use::Changes),
+        for (method, cache_control, has_body, updates, expected) in [
+            ("GET", "", false, false, CacheUse::Read),
+            ("HEAD", "", false, false, CacheUse::Read),
+            ("GET", "max-age=0", false, false, CacheUse::Read),
+            ("GET", "", true, false, CacheUse::Bypass),
+            ("GET", "no-store", false, true, CacheUse::Bypass),
+            ("GET", "max-age=1, no-store", false, true, CacheUse::Bypass),
+            ("GET", "private", false, false, CacheUse::Bypass),
+            ("GET", "no-cache", false, false, CacheUse::Bypass),
+            ("GET", "no-cache", false, true, CacheUse::Update),
+            ("HEAD", "no-cache", false, true, CacheUse::Bypass),
+            ("OPTIONS", "", false, false, CacheUse::Bypass),
+            ("POST", "", false, false, CacheUse::Invalidate),
+            ("BREW", "no-store", true, false, CacheUse::Invalidate),
         ] {
-            let found = decide(method, cache_control, has_body, renews);
-            assert_eq!(found, expected, "{method} {cache_control} {has_body} {renews}");
+            let found = decide(method, cache_control, has_body, updates);
+            assert_eq!(found, expected, "{method} {cache_control} {has_body} {updates}");
         }
     }
 
     #[test]
-    fn a_client_that_has_the_answer_is_told_so() {
-        let kept = headers(&[("etag", "\"a,b\""), ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
-        for (asked, expected) in [
+    fn conditions_are_compared_with_the_stored_validators() {
+        let stored = headers(&[("etag", "\"a,b\""), ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
+        for (condition, expected) in [
             (("if-none-match", "\"a,b\""), true),
             (("if-none-match", "\"x\", W/\"a,b\""), true),
             (("if-none-match", "*"), true),
@@ -264,20 +264,20 @@ mod tests {
             (("if-modified-since", "yesterday"), false),
             (("accept", "*/*"), false),
         ] {
-            assert_eq!(is_known(&headers(&[asked]), StatusCode::OK, &kept), expected, "{asked:?}");
+            assert_eq!(is_not_modified(&headers(&[condition]), StatusCode::OK, &stored), expected, "{condition:?}");
         }
         let both = headers(&[("if-none-match", "\"x\""), ("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT")]);
-        assert!(!is_known(&both, StatusCode::OK, &kept), "tags go before dates");
-        assert!(!is_known(&headers(&[("if-none-match", "*")]), StatusCode::MOVED_PERMANENTLY, &kept));
+        assert!(!is_not_modified(&both, StatusCode::OK, &stored), "tags take precedence over dates");
+        assert!(!is_not_modified(&headers(&[("if-none-match", "*")]), StatusCode::MOVED_PERMANENTLY, &stored));
     }
 
     #[test]
-    fn a_304_brings_the_kept_fields_up_to_date_but_not_those_of_the_body() {
-        let kept =
+    fn a_304_updates_the_stored_fields_except_those_of_the_body() {
+        let stored =
             headers(&[("etag", "\"a\""), ("content-type", "text/plain"), ("x-a", "1"), ("x-b", "1"), ("age", "9")]);
         let new = headers(&[("etag", "W/\"a\""), ("content-type", "text/html"), ("x-b", "2"), ("x-b", "3")]);
         let expected =
             headers(&[("etag", "W/\"a\""), ("content-type", "text/plain"), ("x-a", "1"), ("x-b", "2"), ("x-b", "3")]);
-        assert_eq!(refreshed(&kept, &new), expected);
+        assert_eq!(update_headers(&stored, &new), expected);
     }
 }

@@ -1,53 +1,53 @@
-//! Members taken out of a JSON text.
+//! Removal of members from JSON text.
 //!
-//! The text is checked as a whole first, so that what follows only has to tell its tokens apart. Everything that stays is
-//! copied byte for byte: numbers keep their digits and members their order, which a tree of values would not promise.
-//! Only space between tokens is left out. Nothing recurses, so the depth of a text does no harm.
+//! The whole text is validated first; after that, splitting it into tokens is enough. Remaining tokens are copied byte for
+//! byte: numbers keep their digits and members their order, which a tree of values would not guarantee. Only white space
+//! between tokens is removed. Nothing recurses, so nesting is not limited.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use thiserror::Error;
 
-/// A text that is no JSON.
+/// An invalid JSON text.
 #[derive(Debug, Error)]
-#[error("the text is no JSON")]
-pub(super) struct NotJson;
+#[error("invalid JSON")]
+pub(super) struct InvalidJson;
 
-/// `text` without the members called one of `names`: those of the object that it is, or at any depth.
-pub(super) fn strip(text: &[u8], names: &[Box<str>], recursively: bool) -> Result<Vec<u8>, NotJson> {
-    let text = std::str::from_utf8(text).map_err(|_| NotJson)?;
-    serde_json::from_str::<IgnoredAny>(text).map_err(|_| NotJson)?;
+/// Returns `text` without the members `names` of the top-level object, or of all objects if `recursively` is true.
+pub(super) fn remove_members(text: &[u8], names: &[Box<str>], recursively: bool) -> Result<Vec<u8>, InvalidJson> {
+    let text = std::str::from_utf8(text).map_err(|_| InvalidJson)?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(|_| InvalidJson)?;
     let mut tokens = Tokens { rest: text };
     let mut out = String::with_capacity(text.len());
     let mut open: Vec<Container> = Vec::new();
-    let mut place = Place::Value;
+    let mut position = Position::Value;
     while let Some(token) = tokens.next() {
         match token {
-            "," => place = open.last().map_or(Place::Value, Container::next_place),
+            "," => position = open.last().map_or(Position::Value, Container::next_position),
             "}" | "]" => {
                 open.pop();
                 out.push_str(token);
             }
-            _ if place == Place::Name => {
+            _ if position == Position::Name => {
                 tokens.next(); // the colon
                 if (recursively || open.len() == 1) && is_named(token, names) {
                     tokens.skip_value();
                     continue;
                 }
-                separate(&mut open, &mut out);
+                write_comma(&mut open, &mut out);
                 out.push_str(token);
                 out.push(':');
-                place = Place::Member;
+                position = Position::MemberValue;
             }
             _ => {
-                if place == Place::Value {
-                    separate(&mut open, &mut out);
+                if position == Position::Value {
+                    write_comma(&mut open, &mut out);
                 }
                 out.push_str(token);
                 if matches!(token, "{" | "[") {
                     let container = Container { is_object: token == "{", is_empty: true };
-                    place = container.next_place();
+                    position = container.next_position();
                     open.push(container);
                 }
             }
@@ -56,32 +56,32 @@ pub(super) fn strip(text: &[u8], names: &[Box<str>], recursively: bool) -> Resul
     Ok(out.into_bytes())
 }
 
-/// An object or an array that has not ended.
+/// An object or array that is not closed yet.
 struct Container {
     is_object: bool,
-    /// Nothing of it has been kept yet.
+    /// True until a member or element is written.
     is_empty: bool,
 }
 
 impl Container {
-    fn next_place(&self) -> Place {
-        if self.is_object { Place::Name } else { Place::Value }
+    fn next_position(&self) -> Position {
+        if self.is_object { Position::Name } else { Position::Value }
     }
 }
 
-/// What the next token is.
+/// The position of the next token.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A member's name, or the object's end.
+enum Position {
+    /// A member's name, or the end of the object.
     Name,
     /// A member's value.
-    Member,
-    /// An element of an array, its end, or the whole.
+    MemberValue,
+    /// An element of an array, the end of the array, or the top-level value.
     Value,
 }
 
-/// A comma, unless what follows is the first that is kept.
-fn separate(open: &mut [Container], out: &mut String) {
+/// Writes a comma, unless the next member or element is the first.
+fn write_comma(open: &mut [Container], out: &mut String) {
     if let Some(container) = open.last_mut()
         && !std::mem::replace(&mut container.is_empty, false)
     {
@@ -89,20 +89,20 @@ fn separate(open: &mut [Container], out: &mut String) {
     }
 }
 
-/// Whether the string `token`, quotes included, is one of `names`. A name may be written with escapes.
+/// Returns true if the string `token`, quotes included, is one of `names`. It may contain escapes.
 fn is_named(token: &str, names: &[Box<str>]) -> bool {
     let name: Cow<'_, str> = if token.contains('\\') {
         match serde_json::from_str::<String>(token) {
             Ok(name) => name.into(),
-            Err(_) => return false, // half a surrogate pair: nobody's name
+            Err(_) => return false, // half a surrogate pair equals no name
         }
     } else {
         token.trim_matches('"').into()
     };
-    names.iter().any(|wanted| **wanted == *name)
+    names.iter().any(|other| **other == *name)
 }
 
-/// The tokens of a JSON text: strings, numbers and words whole, all else one character each.
+/// Iterator over the tokens of a JSON text: strings, numbers, literals and single punctuation characters.
 struct Tokens<'t> {
     rest: &'t str,
 }
@@ -139,7 +139,7 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// Where the string that `text` begins with ends, its quotes included.
+/// Returns the length of the string at the start of `text`, quotes included.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -163,13 +163,13 @@ mod tests {
 
     use super::*;
 
-    fn stripped(text: &str, names: &[&str], recursively: bool) -> String {
+    fn removed(text: &str, names: &[&str], recursively: bool) -> String {
         let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
-        String::from_utf8(strip(text.as_bytes(), &names, recursively).unwrap()).unwrap()
+        String::from_utf8(remove_members(text.as_bytes(), &names, recursively).unwrap()).unwrap()
     }
 
     #[test]
-    fn members_go_and_the_rest_stays_as_it_was() {
+    fn members_are_removed_and_other_text_is_unchanged() {
         for (text, recursively, expected) in [
             (r#"{"a":1,"b":2,"c":3}"#, false, r#"{"b":2,"c":3}"#),
             (r#"{"b":2,"a":1}"#, false, r#"{"b":2}"#),
@@ -184,22 +184,22 @@ mod tests {
             ("null", true, "null"),
             ("[1, 2 ,[ ] ,{}]", true, "[1,2,[],{}]"),
         ] {
-            assert_eq!(stripped(text, &["a"], recursively), expected, "{text}");
+            assert_eq!(removed(text, &["a"], recursively), expected, "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_an_error() {
         for text in ["", "{", r#"{"a":}"#, "{'a':1}", "[1,]", r#"{"a":1}x"#, "NaN"] {
-            assert!(strip(text.as_bytes(), &["a".into()], true).is_err(), "{text}");
+            assert!(remove_members(text.as_bytes(), &["a".into()], true).is_err(), "{text}");
         }
-        assert!(strip(b"\"\xff\"", &[], true).is_err());
+        assert!(remove_members(b"\"\xff\"", &[], true).is_err());
     }
 
     #[test]
-    fn depth_does_no_harm() {
+    fn nesting_is_not_limited() {
         let text = format!(r#"{}{{"a":1}}{}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(stripped(&text, &["a"], true).len(), 200_002);
+        assert_eq!(removed(&text, &["a"], true).len(), 200_002);
     }
 
     fn json() -> impl Strategy<Value = Value> {
@@ -234,11 +234,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn it_does_what_a_tree_of_values_does(value in json(), recursively: bool, pretty: bool) {
+        fn the_result_equals_that_of_a_tree_of_values(value in json(), recursively: bool, pretty: bool) {
             let text = if pretty { format!("{value:#}") } else { value.to_string() };
             let mut expected = value;
             by_tree(&mut expected, recursively);
-            prop_assert_eq!(stripped(&text, &["a", "b\""], recursively), expected.to_string());
+            prop_assert_eq!(removed(&text, &["a", "b\""], recursively), expected.to_string());
         }
     }
 }

@@ -1,0 +1,221 @@
+//! Compiled expressions and searches.
+
+use std::fmt;
+
+use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
+
+use crate::charset::Charset;
+use crate::empty_repetition;
+use crate::error::{MAX_BACKTRACKS, RegexError, TooSlow};
+use crate::translate::{Target, translate};
+
+/// Maximum size of one compiled expression in bytes: thousands of routes must fit into memory.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+
+/// A compiled Java expression.
+#[derive(Clone)]
+pub struct JavaRegex {
+    engine: Engine,
+    /// Names of the groups, group 0 included.
+    group_names: Box<[Option<Box<str>>]>,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Linear(Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// Searches texts repeatedly and keeps the groups of the last match.
+pub struct Matcher<'r> {
+    regex: &'r JavaRegex,
+    groups: Groups,
+}
+
+enum Groups {
+    /// Not recorded, which makes a search faster.
+    NotRecorded,
+    Linear(CaptureLocations),
+    Backtracking(Vec<Option<(usize, usize)>>),
+}
+
+// === impl JavaRegex ===
+
+impl JavaRegex {
+    /// Compiles an expression that is found anywhere in a text, as with Java's `Matcher.find`.
+    ///
+    /// # Errors
+    /// Returns an error if Java rejects the expression or if neither engine supports it.
+    pub fn new(expression: &str, charset: Charset) -> Result<Self, RegexError> {
+        Self::compile(expression, charset, |pattern| pattern.to_owned())
+    }
+
+    /// Compiles an expression that must match a whole text, as with Java's `Matcher.matches`.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn full_match(expression: &str, charset: Charset) -> Result<Self, RegexError> {
+        // Compiled alone first: the anchoring group would hide the error in `a)(b`.
+        Self::new(expression, charset)?;
+        Self::compile(expression, charset, |pattern| format!("^(?:{pattern})$"))
+    }
+
+    /// Translates `expression`, applies `wrap` to the result, and compiles it.
+    fn compile(expression: &str, charset: Charset, wrap: impl Fn(&str) -> String) -> Result<Self, RegexError> {
+        let linear = translate(expression, Target { charset, backtracks: false })?;
+        if !linear.needs_backtracking {
+            return Self::linear(&wrap(&linear.pattern), linear.groups, charset);
+        }
+        let translated = translate(expression, Target { charset, backtracks: true })?;
+        Self::backtracking(wrap(&translated.pattern), translated.groups, charset)
+    }
+
+    fn linear(pattern: &str, groups: usize, charset: Charset) -> Result<Self, RegexError> {
+        let mut builder = RegexBuilder::new(pattern);
+        builder.unicode(charset == Charset::Unicode);
+        builder.size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
+        let regex = builder.build().map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => RegexError::TooLarge,
+            other => RegexError::Syntax(last_line(&other.to_string())),
+        })?;
+        let group_names = group_names(regex.capture_names(), groups);
+        Ok(Self { engine: Engine::Linear(regex), group_names })
+    }
+
+    fn backtracking(pattern: String, groups: usize, charset: Charset) -> Result<Self, RegexError> {
+        let mode = match charset {
+            Charset::Bytes => fancy_regex::BytesMode::Ascii,
+            Charset::Unicode => fancy_regex::BytesMode::UnicodeBytes,
+        };
+        let mut options = fancy_regex::RegexOptionsBuilder::new();
+        options.bytes_mode(mode).backtrack_limit(MAX_BACKTRACKS).max_prog_size(MAX_COMPILED_BYTES / 64);
+        options.delegate_size_limit(MAX_COMPILED_BYTES).delegate_dfa_size_limit(MAX_COMPILED_BYTES);
+        let regex = options.build(pattern).map_err(|error| RegexError::Syntax(last_line(&error.to_string())))?;
+        let group_names = group_names(regex.capture_names(), groups);
+        Ok(Self { engine: Engine::Backtracking(Box::new(regex)), group_names })
+    }
+
+    /// Returns true if the expression is found in `text`.
+    ///
+    /// # Errors
+    /// Returns [`TooSlow`] past the backtracking limit. Never fails with the linear engine.
+    pub fn is_match(&self, text: impl AsRef<[u8]>) -> Result<bool, TooSlow> {
+        match &self.engine {
+            Engine::Linear(regex) => Ok(regex.is_match(text.as_ref())),
+            Engine::Backtracking(regex) => regex.is_match(text.as_ref()).map_err(|_| TooSlow),
+        }
+    }
+
+    /// Returns a matcher that records groups.
+    #[must_use]
+    pub fn matcher(&self) -> Matcher<'_> {
+        let groups = match &self.engine {
+            Engine::Linear(regex) => Groups::Linear(regex.capture_locations()),
+            Engine::Backtracking(_) => Groups::Backtracking(Vec::new()),
+        };
+        Matcher { regex: self, groups }
+    }
+
+    /// Returns a matcher that does not record groups, which is faster.
+    #[must_use]
+    pub fn matcher_without_groups(&self) -> Matcher<'_> {
+        Matcher { regex: self, groups: Groups::NotRecorded }
+    }
+
+    /// Returns the number of groups. Group 0, the whole match, is included.
+    #[must_use]
+    pub fn group_count(&self) -> usize {
+        self.group_names.len()
+    }
+
+    /// Returns the index of the group `name`.
+    #[must_use]
+    pub fn group_index(&self, name: &str) -> Option<usize> {
+        self.group_names.iter().position(|group| group.as_deref() == Some(name))
+    }
+
+    /// Returns true if the expression repeats a part that matches the empty text and contains a group or a choice, such
+    /// as `(a*)+` or `(?:a*|b)*`.
+    ///
+    /// Java ends such a repetition after the first empty iteration and keeps the groups of that iteration; the engines
+    /// here omit it. Always false for expressions that backtrack.
+    #[must_use]
+    pub fn repeats_empty_match(&self) -> bool {
+        match &self.engine {
+            Engine::Linear(regex) => empty_repetition::repeats_empty_match(regex.as_str()),
+            Engine::Backtracking(_) => false,
+        }
+    }
+
+    /// Returns true if the expression needs the backtracking engine, so that a search may end with [`TooSlow`].
+    #[must_use]
+    pub fn backtracks(&self) -> bool {
+        matches!(self.engine, Engine::Backtracking(_))
+    }
+}
+
+impl fmt::Debug for JavaRegex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.engine {
+            Engine::Linear(regex) => f.write_str(regex.as_str()),
+            Engine::Backtracking(regex) => f.write_str(regex.as_str()),
+        }
+    }
+}
+
+/// Returns the names of group 0 and of `groups` more. The engines drop groups that cannot match, as in `(a){0}`.
+fn group_names<'r>(known: impl Iterator<Item = Option<&'r str>>, groups: usize) -> Box<[Option<Box<str>>]> {
+    known.map(|name| name.map(Box::from)).chain(std::iter::repeat(None)).take(groups + 1).collect()
+}
+
+/// Returns the last line of an engine's message, which has the reason; the lines before it draw the position.
+fn last_line(message: &str) -> String {
+    let line = message.lines().next_back().unwrap_or(message).trim();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+// === impl Matcher ===
+
+impl Matcher<'_> {
+    /// Finds the first match in `text` that starts at byte `from` or later. Returns its start and end.
+    ///
+    /// # Errors
+    /// Returns [`TooSlow`] past the backtracking limit.
+    pub fn find_at(&mut self, text: &[u8], from: usize) -> Result<Option<(usize, usize)>, TooSlow> {
+        match (&self.regex.engine, &mut self.groups) {
+            (Engine::Linear(regex), Groups::NotRecorded) => {
+                Ok(regex.find_at(text, from).map(|found| (found.start(), found.end())))
+            }
+            (Engine::Backtracking(regex), Groups::NotRecorded) => {
+                let found = regex.find_from_pos(text, from).map_err(|_| TooSlow)?;
+                Ok(found.map(|found| (found.start(), found.end())))
+            }
+            (Engine::Linear(regex), Groups::Linear(locations)) => {
+                Ok(regex.captures_read_at(locations, text, from).map(|found| (found.start(), found.end())))
+            }
+            (Engine::Backtracking(regex), Groups::Backtracking(slots)) => {
+                slots.clear();
+                let Some(found) = regex.captures_from_pos(text, from).map_err(|_| TooSlow)? else { return Ok(None) };
+                slots.extend(found.iter().map(|group| group.map(|group| (group.start(), group.end()))));
+                Ok(slots.first().copied().flatten())
+            }
+            _ => Ok(None), // unreachable: engine and groups come from the same regex
+        }
+    }
+
+    /// Returns the start and end of a group in the last match; `None` if the group did not participate.
+    #[must_use]
+    pub fn group(&self, index: usize) -> Option<(usize, usize)> {
+        match &self.groups {
+            Groups::NotRecorded => None,
+            Groups::Linear(locations) => locations.get(index),
+            Groups::Backtracking(slots) => slots.get(index).copied().flatten(),
+        }
+    }
+}
+
+impl fmt::Debug for Matcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Matcher").field(self.regex).finish()
+    }
+}

@@ -1,0 +1,201 @@
+//! Path normalization.
+//!
+//! Routing, limiting and forwarding all see the normalized path, so no other spelling of a path can bypass a route, a
+//! limiter or an access rule. The rules are those of RFC 3986, section 6.2.2 (escapes of unreserved characters are
+//! decoded, other escapes get upper-case digits) and section 5.2.4 (dot segments); repeated `/` are merged. Paths that
+//! upstreams are known to interpret differently are rejected: see [`PathError`].
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+/// An invalid request path. Each error is the client's: respond with 400.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PathError {
+    /// The path does not start with `/`.
+    #[error("the path must start with `/`")]
+    NotAbsolute,
+    /// `%00`, or an unencoded control byte (0x00 to 0x1F, 0x7F).
+    #[error("the path contains a NUL or a control byte")]
+    Control,
+    /// A `%` without two hexadecimal digits after it.
+    #[error("the path contains a `%` without two hexadecimal digits after it")]
+    MalformedEscape,
+    /// `\` or `%5C`: a separator to some upstreams, an ordinary character to others.
+    #[error("the path contains a backslash")]
+    Backslash,
+    /// A segment such as `..;x`: a dot segment to some upstreams, a name to others.
+    #[error("the path contains a dot segment with parameters (`..;`)")]
+    DotSegmentParameters,
+    /// More `..` than segments before it.
+    #[error("`..` segments in the path lead above its root")]
+    AboveRoot,
+    /// A byte above 0x7F that is not percent-encoded.
+    #[error("the path contains bytes that are not ASCII: percent-encode them")]
+    NotAscii,
+    /// A space or one of ``" # < > ? ` ``, which RFC 3986 does not allow in a path.
+    #[error("the path contains a character that must be percent-encoded")]
+    Forbidden,
+}
+
+/// Normalizes `path`, which has no query. Returns a normalized path as it is, without allocating.
+///
+/// - `%61` becomes `a`, `%2e` becomes `.`, `%7E` becomes `~`. Other escapes stay and get upper-case digits; so `%2F`
+///   does not split a segment.
+/// - `//` becomes `/` first; then `.` and `..` segments are removed: `/a//../b` is `/b`.
+/// - `|`, `^`, `{`, `}`, `[` and `]`, which browsers send unencoded, stay unencoded.
+///
+/// Normalizing twice gives the same result as normalizing once.
+///
+/// # Errors
+/// See [`PathError`].
+pub fn normalize(path: &str) -> Result<Cow<'_, str>, PathError> {
+    if is_normalized(path.as_bytes()) { Ok(Cow::Borrowed(path)) } else { rewrite(path).map(Cow::Owned) }
+}
+
+/// Returns false if the path must be rewritten or rejected. One scan.
+fn is_normalized(path: &[u8]) -> bool {
+    if path.first() != Some(&b'/') {
+        return false;
+    }
+    let mut at = 0;
+    while let Some(&byte) = path.get(at) {
+        match byte {
+            _ if PLAIN[usize::from(byte)] => {}
+            b'/' if starts_removable_segment(path.get(at + 1..).unwrap_or_default()) => return false,
+            b'%' => match escape(path.get(at + 1..).unwrap_or_default()) {
+                Some(escape) if escape.is_upper && stays_encoded(escape.byte) => at += 2,
+                _ => return false,
+            },
+            _ if check(byte).is_err() => return false,
+            _ => {}
+        }
+        at += 1;
+    }
+    true
+}
+
+/// Bytes that need no change, whatever surrounds them.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        plain[byte] = check(byte as u8).is_ok() && byte as u8 != b'/' && byte as u8 != b'%';
+        byte += 1;
+    }
+    plain
+};
+
+/// Returns true if the text after a `/` starts with another `/`, or with a dot segment with or without parameters.
+fn starts_removable_segment(rest: &[u8]) -> bool {
+    let ends = |at: usize| matches!(rest.get(at), None | Some(b'/' | b';'));
+    match rest {
+        [b'/', ..] => true,
+        [b'.', b'.', ..] => ends(2),
+        [b'.', ..] => ends(1),
+        _ => false,
+    }
+}
+
+fn rewrite(path: &str) -> Result<String, PathError> {
+    let segments = path.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+    let mut out = String::with_capacity(path.len());
+    let mut ends_in_slash = true;
+    for segment in segments.split('/') {
+        let start = out.len();
+        out.push('/');
+        decode_unreserved(segment, &mut out)?;
+        let segment = out.get(start + 1..).unwrap_or_default();
+        let (name, parameters) = segment.split_once(';').map_or((segment, false), |(name, _)| (name, true));
+        let is_dots = matches!(name, "." | "..");
+        if is_dots && parameters {
+            return Err(PathError::DotSegmentParameters);
+        }
+        let is_parent = name == "..";
+        ends_in_slash = is_dots || segment.is_empty();
+        if ends_in_slash {
+            out.truncate(start);
+        }
+        if is_parent {
+            out.truncate(out.rfind('/').ok_or(PathError::AboveRoot)?);
+        }
+    }
+    if ends_in_slash {
+        out.push('/');
+    }
+    Ok(out)
+}
+
+/// Appends one segment with normalized escapes.
+fn decode_unreserved(segment: &str, out: &mut String) -> Result<(), PathError> {
+    let bytes = segment.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte != b'%' {
+            check(byte)?;
+            out.push(char::from(byte));
+            at += 1;
+            continue;
+        }
+        let escape = escape(bytes.get(at + 1..).unwrap_or_default()).ok_or(PathError::MalformedEscape)?;
+        match escape.byte {
+            0 => return Err(PathError::Control),
+            b'\\' => return Err(PathError::Backslash),
+            byte if is_unreserved(byte) => out.push(char::from(byte)),
+            _ => {
+                let digits = bytes.get(at + 1..at + 3).unwrap_or_default();
+                out.push('%');
+                out.extend(digits.iter().map(|digit| char::from(digit.to_ascii_uppercase())));
+            }
+        }
+        at += 3;
+    }
+    Ok(())
+}
+
+struct Escape {
+    byte: u8,
+    is_upper: bool,
+}
+
+/// Parses the two digits after a `%`.
+fn escape(rest: &[u8]) -> Option<Escape> {
+    let [high, low, ..] = rest else { return None };
+    Some(Escape {
+        byte: hex(*high)? << 4 | hex(*low)?,
+        is_upper: !high.is_ascii_lowercase() && !low.is_ascii_lowercase(),
+    })
+}
+
+/// Returns the value of one hexadecimal digit.
+pub(crate) fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Returns true for unreserved characters (RFC 3986, section 2.3).
+pub(crate) fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn stays_encoded(byte: u8) -> bool {
+    byte != 0 && byte != b'\\' && !is_unreserved(byte)
+}
+
+/// Returns an error for a byte that a path must not contain unencoded.
+const fn check(byte: u8) -> Result<(), PathError> {
+    match byte {
+        0..=0x1F | 0x7F => Err(PathError::Control),
+        0x80.. => Err(PathError::NotAscii),
+        b'\\' => Err(PathError::Backslash),
+        b' ' | b'"' | b'#' | b'<' | b'>' | b'?' | b'`' => Err(PathError::Forbidden),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! `CloudFoundryRouteService`: the headers of a Cloud Foundry route service.
+
+use std::fmt;
+
+use super::Predicate;
+use super::condition::{Condition, quoted_list};
+use crate::request::RequestView;
+
+/// The headers of a request to a Cloud Foundry route service.
+const HEADERS: [&str; 3] = ["x-cf-forwarded-url", "x-cf-proxy-signature", "x-cf-proxy-metadata"];
+
+#[derive(Clone, Copy, Debug)]
+struct CloudFoundryRouteService;
+
+impl Predicate {
+    /// `CloudFoundryRouteService`: the request has the three headers of a Cloud Foundry route service.
+    #[must_use]
+    pub fn cloud_foundry_route_service() -> Self {
+        Self::other(CloudFoundryRouteService)
+    }
+}
+
+impl Condition for CloudFoundryRouteService {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        HEADERS.iter().all(|name| request.headers.contains_key(*name))
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        let is_missing = |name: &&str| !request.headers.contains_key(*name);
+        let missing: Vec<&str> = HEADERS.into_iter().filter(is_missing).collect();
+        match missing.is_empty() {
+            true => "all headers of a route service are present".to_owned(),
+            false => format!("headers are missing: {}", quoted_list(&missing)),
+        }
+    }
+}
+
+impl fmt::Display for CloudFoundryRouteService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CloudFoundryRouteService")
+    }
+}

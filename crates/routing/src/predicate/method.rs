@@ -1,0 +1,55 @@
+//! `Method`: the request's method.
+
+use std::fmt;
+
+use super::condition::{Condition, JavaList, parse_each};
+use super::error::PredicateError;
+use crate::request::RequestView;
+
+const STANDARD_METHODS: [http::Method; 9] = [
+    http::Method::GET,
+    http::Method::HEAD,
+    http::Method::POST,
+    http::Method::PUT,
+    http::Method::PATCH,
+    http::Method::DELETE,
+    http::Method::OPTIONS,
+    http::Method::TRACE,
+    http::Method::CONNECT,
+];
+
+#[derive(Clone, Debug)]
+pub(super) struct Method(Box<[http::Method]>);
+
+// === impl Method ===
+
+impl Method {
+    pub(super) fn new(methods: &[String]) -> Result<Self, PredicateError> {
+        parse_each(methods, "method", parse).map(Self)
+    }
+}
+
+fn parse(text: &str) -> Result<http::Method, PredicateError> {
+    match STANDARD_METHODS.iter().find(|method| method.as_str().eq_ignore_ascii_case(text)) {
+        Some(method) => Ok(method.clone()),
+        None => {
+            http::Method::from_bytes(text.as_bytes()).map_err(|_| PredicateError::Method { method: text.to_owned() })
+        }
+    }
+}
+
+impl Condition for Method {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        self.0.contains(request.method)
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        format!("the method is `{}`", request.method)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Methods: {}", JavaList(&self.0))
+    }
+}

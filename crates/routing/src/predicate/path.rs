@@ -1,0 +1,53 @@
+//! `Path`: patterns for the request's path.
+
+use std::fmt;
+
+use super::condition::{Condition, JavaList, parse_each};
+use super::error::PredicateError;
+use crate::path::PathPattern;
+use crate::request::{RequestView, Variables};
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    patterns: Box<[PathPattern]>,
+    match_trailing_slash: bool,
+}
+
+// === impl Path ===
+
+impl Path {
+    pub(super) fn new(patterns: &[String], match_trailing_slash: bool) -> Result<Self, PredicateError> {
+        let patterns = parse_each(patterns, "path pattern", |text| {
+            PathPattern::parse(text).map_err(|source| PredicateError::Path { pattern: text.to_owned(), source })
+        })?;
+        Ok(Self { patterns, match_trailing_slash })
+    }
+
+    pub(super) fn patterns(&self) -> &[PathPattern] {
+        &self.patterns
+    }
+
+    /// Adds the variables of the first pattern that matches.
+    pub(super) fn capture_variables(&self, request: &RequestView<'_>, out: &mut Variables) {
+        let slash = self.match_trailing_slash;
+        if let Some(pattern) = self.patterns.iter().find(|pattern| pattern.matches(request.path, slash)) {
+            pattern.capture(request.path, slash, out);
+        }
+    }
+}
+
+impl Condition for Path {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(request.path, self.match_trailing_slash))
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        format!("the path is `{}`", request.path)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Paths: {}, match trailing slash: {}", JavaList(&self.patterns), self.match_trailing_slash)
+    }
+}

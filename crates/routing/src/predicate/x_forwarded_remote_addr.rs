@@ -1,0 +1,83 @@
+//! `XForwardedRemoteAddr`: the client's address in `X-Forwarded-For`, as Spring's `XForwardedRemoteAddressResolver`
+//! finds it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
+
+use http::HeaderName;
+
+use super::Predicate;
+use super::condition::{Condition, JavaList};
+use super::error::PredicateError;
+use super::networks::Networks;
+use crate::request::RequestView;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+#[derive(Clone, Debug)]
+struct XForwardedRemoteAddr {
+    networks: Networks,
+    /// Position from the right, from 1.
+    max_trusted_index: NonZeroUsize,
+}
+
+impl Predicate {
+    /// `XForwardedRemoteAddr`: the client's address in `X-Forwarded-For` is in one of these networks (see
+    /// [`remote_addr`](Self::remote_addr)).
+    ///
+    /// The address is the entry `max_trusted_index` from the right, 1 being the last, or the first entry if there are
+    /// fewer. If the field is missing, empty or repeated, the remote address is used. The field contains what the client
+    /// and the proxies sent; `max_trusted_index` is the number of trusted entries.
+    ///
+    /// # Errors
+    /// Returns an error without a network, or with an invalid one.
+    pub fn x_forwarded_remote_addr(
+        sources: &[String],
+        max_trusted_index: NonZeroUsize,
+    ) -> Result<Self, PredicateError> {
+        Ok(Self::other(XForwardedRemoteAddr { networks: Networks::parse(sources)?, max_trusted_index }))
+    }
+}
+
+// === impl XForwardedRemoteAddr ===
+
+impl XForwardedRemoteAddr {
+    /// Returns the client's address; `None` if the selected entry is not an IP address.
+    fn client(&self, request: &RequestView<'_>) -> Option<IpAddr> {
+        let mut lines = request.headers.get_all(X_FORWARDED_FOR).iter();
+        // Several lines may come from different senders in an unknown order.
+        let (Some(line), None) = (lines.next(), lines.next()) else { return Some(request.remote_addr) };
+        let line = line.to_str().ok()?;
+        if line.trim().is_empty() {
+            return Some(request.remote_addr);
+        }
+        let from_the_right = self.max_trusted_index.get() - 1;
+        let entry = line.rsplit(',').nth(from_the_right).or_else(|| line.split(',').next())?.trim();
+        let with_port = || entry.parse::<SocketAddr>().ok().map(|address| address.ip());
+        entry.parse().ok().or_else(with_port)
+    }
+}
+
+impl Condition for XForwardedRemoteAddr {
+    fn matches(&self, request: &RequestView<'_>) -> bool {
+        self.client(request).is_some_and(|client| self.networks.contains(client))
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        match self.client(request) {
+            Some(client) => format!("the client is {client}"),
+            None => "the entry of `X-Forwarded-For` is not an IP address".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for XForwardedRemoteAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "XForwardedRemoteAddrs: {}", JavaList(self.networks.sources()))?;
+        match self.max_trusted_index.get() {
+            1 => Ok(()),
+            index => write!(f, ", max trusted index: {index}"),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The pattern of one segment of a path, or of one label of a host.
+
+use std::sync::Arc;
+
+use tollgate_java_regex::JavaRegex;
+
+use super::text::{DecodedBytes, SegmentText};
+use crate::request::{Variables, set_variable};
+
+/// The pattern of one segment.
+#[derive(Clone, Debug)]
+pub(crate) enum SegmentPattern {
+    /// The empty segment: the pattern ends in a separator.
+    Empty,
+    /// This text.
+    Literal(Box<str>),
+    /// `*`: any text. Empty text matches only at the end of the pattern, so that `/a/*` matches `/a/`.
+    AnyText,
+    /// Text with `?` and `*`.
+    Glob(Box<[GlobToken]>),
+    /// `{name}`: any text that is not empty.
+    Variable(Arc<str>),
+    /// `{name:regex}`, or variables mixed with other text: text that is not empty. Name `n` belongs to the group
+    /// [`group_name`]`(n)`.
+    Regex { regex: JavaRegex, names: Box<[Arc<str>]> },
+}
+
+/// A piece of a [`SegmentPattern::Glob`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GlobToken {
+    Literal(Box<str>),
+    /// `?`: one character.
+    AnyChar,
+    /// `*`: any number of characters.
+    AnyChars,
+}
+
+/// Returns the capture group of the variable at `index` of a segment. The prefix keeps it apart from users' groups.
+pub(super) fn group_name(index: usize) -> String {
+    format!("tollgate_v{index}")
+}
+
+// === impl SegmentPattern ===
+
+impl SegmentPattern {
+    /// Returns true if `text` matches. `is_last` is true if the pattern ends here.
+    pub(crate) fn matches(&self, text: SegmentText<'_>, is_last: bool) -> bool {
+        match self {
+            Self::Empty => text.raw_is_empty(),
+            Self::Literal(literal) => text.equals(literal),
+            Self::AnyText => is_last || !text.is_empty(),
+            Self::Glob(tokens) => glob(tokens, text.bytes()),
+            Self::Variable(_) => !text.is_empty(),
+            // A search that takes too long does not match, like an exception in a Spring predicate.
+            Self::Regex { regex, .. } => {
+                !text.is_empty() && regex.is_match(text.decoded().as_bytes()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Adds the variables of `text`, which must match.
+    pub(crate) fn capture(&self, text: SegmentText<'_>, out: &mut Variables) {
+        match self {
+            Self::Variable(name) => set_variable(out, name, text.encoded().to_owned()),
+            Self::Regex { regex, names } => {
+                let decoded = text.decoded();
+                let mut matcher = regex.matcher();
+                let Ok(Some(_)) = matcher.find_at(decoded.as_bytes(), 0) else { return };
+                for (index, name) in names.iter().enumerate() {
+                    let group = regex.group_index(&group_name(index)).and_then(|group| matcher.group(group));
+                    let value = group.and_then(|(start, end)| decoded.get(start..end)).unwrap_or_default();
+                    set_variable(out, name, text.encode(value));
+                }
+            }
+            Self::Empty | Self::Literal(_) | Self::AnyText | Self::Glob(_) => {}
+        }
+    }
+
+    /// Returns the names of the variables that [`capture`](Self::capture) sets.
+    pub(super) fn variable_names(&self) -> &[Arc<str>] {
+        match self {
+            Self::Variable(name) => std::slice::from_ref(name),
+            Self::Regex { names, .. } => names,
+            Self::Empty | Self::Literal(_) | Self::AnyText | Self::Glob(_) => &[],
+        }
+    }
+
+    /// Returns the only text that matches, if there is only one.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Empty => Some(""),
+            Self::Literal(literal) => Some(literal),
+            Self::AnyText | Self::Glob(_) | Self::Variable(_) | Self::Regex { .. } => None,
+        }
+    }
+}
+
+/// Matches without recursion. On a mismatch only the last `*` takes one character more: giving an earlier `*` another
+/// share could not make a match that the last one cannot.
+fn glob(tokens: &[GlobToken], mut text: DecodedBytes<'_>) -> bool {
+    let mut at = 0;
+    let mut retry: Option<(usize, DecodedBytes<'_>)> = None;
+    loop {
+        let matched = match tokens.get(at) {
+            None if text.is_at_end() => return true,
+            None => false,
+            Some(GlobToken::AnyChars) if at + 1 == tokens.len() => return true,
+            Some(GlobToken::AnyChars) => {
+                retry = Some((at + 1, text.clone()));
+                true
+            }
+            Some(GlobToken::AnyChar) => text.skip_char(),
+            Some(GlobToken::Literal(literal)) => text.skip_literal(literal),
+        };
+        if matched {
+            at += 1;
+            continue;
+        }
+        let Some((after_star, from)) = &mut retry else { return false };
+        if !from.skip_char() {
+            return false;
+        }
+        at = *after_star;
+        text = from.clone();
+    }
+}

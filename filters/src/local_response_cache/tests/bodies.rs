@@ -1,0 +1,26 @@
+use super::*;
+
+#[tokio::test]
+async fn failed_cancelled_and_wrong_bodies_are_not_stored() {
+    type Body = fn() -> Vec<Result<Frame<Bytes>, &'static str>>;
+    let bodies: [Body; 3] = [
+        || vec![Ok(Frame::data("bo".into())), Err("broken")],
+        || vec![Ok(Frame::data("body".into())), Ok(Frame::trailers(HeaderMap::new()))],
+        || vec![Ok(Frame::data("bo".into()))],
+    ];
+    for (at, body) in bodies.into_iter().enumerate() {
+        let length = if at == 2 { "4" } else { "" };
+        let cached = Cached::new(move |_| {
+            Response::builder().header("content-length", length).body(Pieces(body().into())).unwrap()
+        });
+        cached.get(&[]).await;
+        cached.get(&[]).await;
+        assert_eq!(cached.upstream_requests(), 2, "{at}");
+    }
+    let cached = Cached::new(|_| response(&[], "body"));
+    drop(cached.send("GET", "/a", &[]).await);
+    cached.get(&[]).await;
+    assert_eq!(cached.upstream_requests(), 2, "a client that left");
+    cached.get(&[]).await;
+    assert_eq!(cached.upstream_requests(), 2);
+}
