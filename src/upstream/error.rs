@@ -6,8 +6,8 @@ use thiserror::Error;
 use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
-use crate::gateway::respond::Failure;
 use crate::http::body::BodyError;
+use crate::http::failure::Failure;
 use crate::upstream::pool::ConnectError;
 
 /// Why there is no answer.

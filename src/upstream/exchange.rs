@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
-use crate::http::body::{Body, Upload};
+use crate::http::body::{Body, UploadProgress};
 use crate::http::deadline::Deadline;
 use crate::upstream::error::ForwardError;
 use crate::upstream::pool::{Connection, Sender};
@@ -31,15 +31,15 @@ pub(super) async fn exchange(
     connection: &mut Connection,
     request: Request<Body>,
     patience: Option<Duration>,
-    upload: Option<&Upload>,
+    upload: Option<&UploadProgress>,
 ) -> Result<Response<Incoming>, Broken> {
     let Connection { sender, deadline, .. } = connection;
     match sender {
-        Sender::Http1(sender, headroom) => {
-            headroom.begin();
+        Sender::Http1(sender, head_limit) => {
+            head_limit.begin();
             let answer = answered(sender.try_send_request(request), deadline, patience, upload).await;
             if answer.is_ok() {
-                headroom.end();
+                head_limit.end();
             }
             answer
         }
@@ -53,7 +53,7 @@ async fn answered(
     sending: impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>,
     deadline: &mut Deadline,
     patience: Option<Duration>,
-    upload: Option<&Upload>,
+    upload: Option<&UploadProgress>,
 ) -> Result<Response<Incoming>, Broken> {
     match patience {
         Some(patience) => deadline.set(Instant::now() + patience),
@@ -65,7 +65,7 @@ async fn answered(
             return Poll::Ready(Some(answer));
         }
         while deadline.poll_expired(cx).is_ready() {
-            let latest = upload.and_then(Upload::last_progress).zip(patience);
+            let latest = upload.and_then(UploadProgress::last_progress).zip(patience);
             match latest.map(|(latest, patience)| latest + patience).filter(|at| *at > Instant::now()) {
                 Some(at) => deadline.set(at),
                 None => return Poll::Ready(None),

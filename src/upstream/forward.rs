@@ -11,22 +11,24 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
+use tollgate_filters::fault::Fault;
 
-use crate::gateway::respond::Failure;
-use crate::http::body::{Body, Upload};
-use crate::upstream::elsewhere::Elsewhere;
-use crate::upstream::endpoints::{Endpoints, Outcome, Pick};
+use crate::http::body::{Body, UploadProgress};
+use crate::http::failure::Failure;
+use crate::upstream::body::response_body;
+use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::error::{ForwardError, to_failure};
 use crate::upstream::exchange::{Broken, exchange};
-use crate::upstream::headers::Hygiene;
+use crate::upstream::headers::HeaderPolicy;
 use crate::upstream::origin::Origin;
+use crate::upstream::pick::{Outcome, Pick, RouteEndpoints};
 use crate::upstream::pool::{Connection, Lease};
 use crate::upstream::request::{Extras, Replay, shape};
 use crate::upstream::upgrade;
 
 /// How long an upstream may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct UpstreamTimeouts {
     /// To accept a connection.
     pub connect: Duration,
     /// From the request, or the latest piece of its body, to the answer's head; `None` waits without end.
@@ -39,13 +41,15 @@ pub struct Timeouts {
 #[derive(Debug)]
 pub struct Forward {
     /// Where to.
-    pub endpoints: Endpoints,
+    pub endpoints: RouteEndpoints,
     /// Where to instead, if the request says so.
-    pub elsewhere: Elsewhere,
+    pub dynamic_target: DynamicTarget,
     /// The route's timeouts.
-    pub timeouts: Timeouts,
+    pub timeouts: UpstreamTimeouts,
     /// What happens to the fields.
-    pub hygiene: Rc<Hygiene>,
+    pub header_policy: Rc<HeaderPolicy>,
+    /// Builds the response to a failure. Layers above find the upstream's fault in its extensions.
+    pub failure_response: fn(Failure, Option<Fault>) -> Response<Body>,
 }
 
 impl Forward {
@@ -56,11 +60,11 @@ impl Forward {
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let pick = match request.extensions_mut().remove::<TargetUri>() {
             None => self.endpoints.pick(&request),
-            Some(target) => self.elsewhere.pick(target, &mut request),
+            Some(target) => self.dynamic_target.pick(target, &mut request),
         };
         let pick = match pick {
             Ok(pick) => pick,
-            Err(error) => return Ok(failed(&error, None)),
+            Err(error) => return Ok(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
         let extras = Extras::take(&mut head.extensions);
@@ -96,8 +100,8 @@ impl Forward {
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
                 Ok(fresh) => return Ok((pick, fresh)),
                 Err(error) => {
-                    pick.observe(Outcome::ConnectFailed);
-                    let answer = failed(&error.into(), Some(pick.pool.origin()));
+                    pick.report(Outcome::ConnectFailed);
+                    let answer = self.failed(&error.into(), Some(pick.pool.origin()));
                     pick = pick.another().ok_or(answer)?;
                 }
             }
@@ -111,14 +115,14 @@ impl Forward {
         replay: Option<Replay>,
         pick: Pick,
         extras: Option<Box<Extras>>,
-        upload: Option<Rc<Upload>>,
+        upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         let again = match (broken.unsent, replay) {
             (Some(unsent), _) => unsent,
             (None, Some(replay)) if may_repeat(&broken.error, &replay) => replay.request(),
             _ => return self.given_up(&broken.error, &pick),
         };
-        pick.observe(blame(&broken.error));
+        pick.report(blame(&broken.error));
         let pick = pick.another().unwrap_or(pick);
         let upgrades = extras.as_deref().is_some_and(Extras::upgrades);
         let (pick, mut connection) = match self.connect(pick, upgrades).await {
@@ -148,23 +152,41 @@ impl Forward {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return match extras.and_then(|extras| Some((extras.client?, extras.upgrade?))) {
                 Some((client, asked)) => {
-                    pick.observe(Outcome::Answered(response.status()));
+                    pick.report(Outcome::Response(response.status()));
                     upgrade::tunnel(response, client, Lease::new(pick, connection), asked)
                 }
                 None => self.given_up(&ForwardError::UnaskedUpgrade, &pick),
             };
         }
-        pick.observe(Outcome::Answered(response.status()));
+        pick.report(Outcome::Response(response.status()));
         let (mut head, body) = response.into_parts();
-        self.hygiene.clean_response(head.status, &mut head.headers);
+        self.header_policy.clean_response(head.status, &mut head.headers);
         // Otherwise an HTTP/1.0 upstream would end the client's connection too.
         head.version = Version::HTTP_11;
-        Response::from_parts(head, Body::from_upstream(body, Lease::new(pick, connection), self.timeouts.read))
+        Response::from_parts(head, response_body(body, Lease::new(pick, connection), self.timeouts.read))
     }
 
     fn given_up(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
-        pick.observe(blame(error));
-        failed(error, Some(pick.pool.origin()))
+        pick.report(blame(error));
+        self.failed(error, Some(pick.pool.origin()))
+    }
+
+    /// Logs a failure and returns the response to it.
+    fn failed(&self, error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
+        let failure = to_failure(error);
+        let (host, port) = origin.map_or(("", 0), |origin| (origin.host.as_str(), origin.port));
+        let cause = error.chain();
+        match failure {
+            // The client caused it: an operator can do nothing about it.
+            Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
+                tracing::debug!(host, port, cause, "request failed");
+                return (self.failure_response)(failure, None);
+            }
+            // Logged once, when the last endpoint became unhealthy.
+            Failure::NoEndpoint { .. } => {}
+            _ => tracing::warn!(host, port, cause, "request failed"),
+        }
+        (self.failure_response)(failure, Some(error.fault()))
     }
 }
 
@@ -182,31 +204,10 @@ fn may_repeat(error: &ForwardError, replay: &Replay) -> bool {
 /// What an endpoint is told of a failure.
 fn blame(error: &ForwardError) -> Outcome {
     match to_failure(error) {
-        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => Outcome::Unblamed,
-        Failure::GatewayTimeout => Outcome::TimedOut,
-        _ => Outcome::BrokeOff,
-    }
-}
-
-/// The answer to a failure, which is logged.
-fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
-    let failure = to_failure(error);
-    let (host, port) = origin.map_or(("", 0), |origin| (origin.host.as_str(), origin.port));
-    let cause = error.chain();
-    match failure {
-        // The client's doing: nothing an operator could mend.
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
-            tracing::debug!(host, port, cause, "cannot forward");
-            failure.unrendered()
+            Outcome::NotTheEndpoint
         }
-        _ => {
-            // That no endpoint lives was told once, when the last one died.
-            if !matches!(failure, Failure::NoEndpoint { .. }) {
-                tracing::warn!(host, port, cause, "cannot forward");
-            }
-            let mut response = failure.unrendered();
-            response.extensions_mut().insert(error.fault());
-            response
-        }
+        Failure::GatewayTimeout => Outcome::TimedOut,
+        _ => Outcome::Disconnected,
     }
 }

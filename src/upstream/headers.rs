@@ -1,17 +1,17 @@
 //! Which fields end at the gateway, both ways (RFC 9110 §7.6.1; Spring's `RemoveHopByHopHeadersFilter`).
 
+use http::StatusCode;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName,
-    HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    HeaderValue, TE, TRANSFER_ENCODING, VIA,
 };
-use http::{StatusCode, Version};
 
-use crate::gateway::screen::has_underscore;
+use crate::http::fields::{has_token, has_underscore};
 use tollgate_config::Underscores;
 
 /// What is done to the fields of every request and answer.
 #[derive(Clone, Debug)]
-pub struct Hygiene {
+pub struct HeaderPolicy {
     /// Drop fields with an underscore in their name.
     pub underscores: Underscores,
     /// Spring's `filter.remove-hop-by-hop.headers`, which replaces the list of what is removed beside the fields that
@@ -21,7 +21,7 @@ pub struct Hygiene {
     pub via: Option<HeaderValue>,
 }
 
-impl Hygiene {
+impl HeaderPolicy {
     /// Removes what a client may not say to an upstream: before the route's filters run, so that no `Connection` field
     /// can name away what they add. Of `TE`, `trailers` alone stays.
     pub fn clean_request(&self, headers: &mut HeaderMap, keep_forwarded: bool) {
@@ -110,35 +110,17 @@ fn named_in(connection: &HeaderValue, doomed: &mut Vec<HeaderName>) {
     }
 }
 
-/// Whether a comma-separated list holds `token`, whatever its case and parameters.
-#[must_use]
-pub fn has_token(list: &HeaderValue, token: &[u8]) -> bool {
-    list.as_bytes().split(|byte| *byte == b',').any(|item| {
-        let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
-        item.trim_ascii().eq_ignore_ascii_case(token)
-    })
-}
-
-/// The protocol that an HTTP/1.1 request asks to switch to, if it is one that is tunnelled: `websocket`, and others
-/// but `h2c`, which would smuggle requests past every filter.
-#[must_use]
-pub fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    if version != Version::HTTP_11 {
-        return None;
-    }
-    let protocol = headers.get(UPGRADE)?;
-    let asked = headers.get_all(CONNECTION).iter().any(|value| has_token(value, b"upgrade"));
-    let tunnelled = !has_token(protocol, b"h2c") && !has_token(protocol, b"h2");
-    (asked && tunnelled).then(|| protocol.clone())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn hygiene() -> Hygiene {
-        Hygiene { underscores: Underscores::Drop, remove: None, via: Some(HeaderValue::from_static("1.1 tollgate")) }
+    fn header_policy() -> HeaderPolicy {
+        HeaderPolicy {
+            underscores: Underscores::Drop,
+            remove: None,
+            via: Some(HeaderValue::from_static("1.1 tollgate")),
+        }
     }
 
     fn fields(list: &[(&'static str, &str)]) -> HeaderMap {
@@ -169,7 +151,7 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ]);
-        hygiene().clean_request(&mut headers, false);
+        header_policy().clean_request(&mut headers, false);
         assert_eq!(names(&headers).len(), 5, "{headers:?}");
         assert_eq!(headers["te"], "trailers");
         for kept in ["host", "content-length", "accept", "via"] {
@@ -182,10 +164,10 @@ mod tests {
         let given =
             fields(&[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4"), ("x-forwarded-prefix", "/a")]);
         let mut untrusted = given.clone();
-        hygiene().clean_request(&mut untrusted, false);
+        header_policy().clean_request(&mut untrusted, false);
         assert_eq!(names(&untrusted), ["via"]);
         let mut trusted = given;
-        hygiene().clean_request(&mut trusted, true);
+        header_policy().clean_request(&mut trusted, true);
         assert_eq!(trusted.len(), 4);
     }
 
@@ -193,7 +175,7 @@ mod tests {
     fn an_answer_with_a_length_and_chunks_keeps_neither() {
         let mut headers = fields(&[("transfer-encoding", "chunked"), ("content-length", "3"), ("set-cookie", "a")]);
         headers.append("set-cookie", HeaderValue::from_static("b"));
-        hygiene().clean_response(StatusCode::OK, &mut headers);
+        header_policy().clean_response(StatusCode::OK, &mut headers);
         assert_eq!(headers.get_all("set-cookie").iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(headers.len(), 2);
     }
@@ -201,19 +183,9 @@ mod tests {
     #[test]
     fn springs_own_list_replaces_the_default_one() {
         let remove = Some(vec![HeaderName::from_static("x-inner")]);
-        let rules = Hygiene { remove, ..hygiene() };
+        let rules = HeaderPolicy { remove, ..header_policy() };
         let mut headers = fields(&[("x-inner", "1"), ("proxy-authorization", "x"), ("connection", "close")]);
         rules.clean_request(&mut headers, false);
         assert_eq!(names(&headers), ["proxy-authorization", "via"]);
-    }
-
-    #[test]
-    fn websocket_is_tunnelled_and_h2c_never() {
-        let ask = |protocol: &str| fields(&[("connection", "keep-alive, Upgrade"), ("upgrade", protocol)]);
-        assert!(upgrade_of(Version::HTTP_11, &ask("websocket")).is_some());
-        assert!(upgrade_of(Version::HTTP_11, &ask("h2c")).is_none());
-        assert!(upgrade_of(Version::HTTP_11, &ask("websocket, h2c")).is_none());
-        assert!(upgrade_of(Version::HTTP_10, &ask("websocket")).is_none());
-        assert!(upgrade_of(Version::HTTP_11, &fields(&[("upgrade", "websocket")])).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Through a proxy to an upstream: `CONNECT` (RFC 9110 §9.3.6) and SOCKS. Names are left to the proxy to resolve.
+//! Through a proxy to an upstream: `CONNECT` (RFC 9110 §9.3.6) and SOCKS. NameLookup are left to the proxy to resolve.
 //!
 //! As Netty's handlers do it for Spring, `CONNECT` is used for plain HTTP too: what goes over the connection is then
 //! the same with a proxy as without.

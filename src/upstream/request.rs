@@ -9,8 +9,8 @@ use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
 
-use crate::gateway::context::Upgrade;
 use crate::http::body::Body;
+use crate::http::upgrade::Upgrade;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
 

@@ -7,20 +7,19 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tollgate_filters::context::Tunnel;
 
-use crate::gateway::context::Upgrade;
 use crate::http::body::Body;
+use crate::http::upgrade::Upgrade;
 use crate::upstream::pool::Lease;
 
 /// Hands the client the upstream's 101 and joins the two connections once it has been written. A draining gateway
 /// waits for tunnels like for requests: until the deadline.
 pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease, asked: Upgrade) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
-    let open = asked.connections.open();
-    asked.activity.tunnelled();
+    let open = asked.host.open_tunnel();
     let (tunnel, end) = Tunnel::open();
     tokio::task::spawn_local(async move {
         // The lease is the upstream's connection, until the end.
-        let _held = (open, asked.permit, end, lease);
+        let _held = (open, end, lease);
         let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };
         let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));
         // Either side may reset a tunnel as it likes: no fault of the gateway's.

@@ -12,11 +12,11 @@ use tollgate_filters::context::Attempts;
 use tollgate_filters::key_resolver::KeyBuf;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::policy::{Candidate, Turns, hash, highest, least_request, random};
-use crate::upstream::balance::roster::Member;
+use crate::upstream::balance::endpoint_set::Member;
+use crate::upstream::balance::policy::{RoundRobin, Selectable, hash, highest, least_request, random};
 use crate::upstream::balance::upstream::Upstream;
-use crate::upstream::endpoints::{Outcome, Pick, Watcher};
 use crate::upstream::error::ForwardError;
+use crate::upstream::pick::{Attempt, Outcome, Pick};
 use crate::upstream::pool::Pool;
 use tollgate_config::{Balance, Ejection, EndpointAddress};
 
@@ -34,24 +34,24 @@ pub struct Balancer {
 /// Finds the connections to an endpoint.
 type PoolOf = dyn Fn(&EndpointAddress) -> Rc<Pool>;
 
-/// A snapshot as this worker sees it: with its connections, and its turns.
+/// A snapshot as this worker sees it: with its connections, and its round_robin.
 #[derive(Debug, Default)]
 struct View {
     version: u64,
-    living: Vec<Rank>,
-    suspects: Vec<Rank>,
+    healthy: Vec<PriorityTier>,
+    ejected: Vec<PriorityTier>,
 }
 
-/// Endpoints of one priority.
+/// RouteEndpoints of one priority.
 #[derive(Debug)]
-struct Rank {
-    seats: Vec<Rc<Seat>>,
-    turns: RefCell<Turns>,
+struct PriorityTier {
+    candidates: Vec<Rc<Candidate>>,
+    round_robin: RefCell<RoundRobin>,
 }
 
 /// An endpoint that may be chosen.
 #[derive(Debug)]
-struct Seat {
+struct Candidate {
     endpoint: Arc<Endpoint>,
     weight: u32,
     pool: Rc<Pool>,
@@ -59,15 +59,15 @@ struct Seat {
 
 /// A request under way to an endpoint.
 #[derive(Debug)]
-struct Flight {
+struct InFlight {
     balancer: Rc<Balancer>,
-    seat: Rc<Seat>,
-    errand: Errand,
+    candidate: Rc<Candidate>,
+    context: SelectionContext,
 }
 
 /// What a choice is made for.
 #[derive(Clone, Debug)]
-struct Errand {
+struct SelectionContext {
     /// Whose request it is, under consistent hashing.
     key: Option<u64>,
     /// Where this attempt has been before.
@@ -105,16 +105,17 @@ impl Balancer {
             Balance::ConsistentHash(resolver) => resolver.resolve(request, &mut KeyBuf::new()).map(hash),
             Balance::LeastRequest | Balance::RoundRobin | Balance::Random => None,
         };
-        let errand = Errand { key, tried: Vec::new(), attempts: request.extensions().get::<Attempts>().cloned() };
+        let context =
+            SelectionContext { key, tried: Vec::new(), attempts: request.extensions().get::<Attempts>().cloned() };
         let view = self.view();
-        let untried = |seat: &Rc<Seat>| !errand.was_at(seat);
-        let seat = self
-            .choose(&view.living, &errand, untried)
-            .or_else(|| self.choose(&view.living, &errand, |_| true))
-            .or_else(|| self.choose(&view.suspects, &errand, untried))
-            .or_else(|| self.choose(&view.suspects, &errand, |_| true));
-        match seat {
-            Some(seat) => Ok(self.flight(seat, errand)),
+        let untried = |candidate: &Rc<Candidate>| !context.has_tried(candidate);
+        let candidate = self
+            .choose(&view.healthy, &context, untried)
+            .or_else(|| self.choose(&view.healthy, &context, |_| true))
+            .or_else(|| self.choose(&view.ejected, &context, untried))
+            .or_else(|| self.choose(&view.ejected, &context, |_| true));
+        match candidate {
+            Some(candidate) => Ok(self.start(candidate, context)),
             None => {
                 self.upstream.stats().unavailable.fetch_add(1, Relaxed);
                 Err(ForwardError::NoEndpoint { as_not_found: self.use404 })
@@ -122,27 +123,32 @@ impl Balancer {
         }
     }
 
-    fn flight(self: &Rc<Self>, seat: Rc<Seat>, errand: Errand) -> Pick {
-        if let Some(attempts) = &errand.attempts {
-            attempts.note(seat.identity());
+    fn start(self: &Rc<Self>, candidate: Rc<Candidate>, context: SelectionContext) -> Pick {
+        if let Some(attempts) = &context.attempts {
+            attempts.note(candidate.identity());
         }
-        seat.endpoint.begin();
-        let pool = Rc::clone(&seat.pool);
-        Pick { pool, watcher: Some(Box::new(Flight { balancer: Rc::clone(self), seat, errand })) }
+        candidate.endpoint.begin();
+        let pool = Rc::clone(&candidate.pool);
+        Pick { pool, attempt: Some(Box::new(InFlight { balancer: Rc::clone(self), candidate, context })) }
     }
 
-    fn choose(&self, ranks: &[Rank], errand: &Errand, may: impl Fn(&Rc<Seat>) -> bool) -> Option<Rc<Seat>> {
-        ranks.iter().find_map(|rank| {
-            let seats = &rank.seats;
+    fn choose(
+        &self,
+        tiers: &[PriorityTier],
+        context: &SelectionContext,
+        may: impl Fn(&Rc<Candidate>) -> bool,
+    ) -> Option<Rc<Candidate>> {
+        tiers.iter().find_map(|tier| {
+            let candidates = &tier.candidates;
             let rng = &mut *self.rng.borrow_mut();
-            let at = match (&self.balance, errand.key) {
-                (Balance::LeastRequest, _) => least_request(seats, &may, rng),
-                (Balance::RoundRobin, _) => rank.turns.borrow_mut().next(seats, &may),
-                (Balance::ConsistentHash(_), Some(key)) => highest(key, seats, &may),
+            let at = match (&self.balance, context.key) {
+                (Balance::LeastRequest, _) => least_request(candidates, &may, rng),
+                (Balance::RoundRobin, _) => tier.round_robin.borrow_mut().next(candidates, &may),
+                (Balance::ConsistentHash(_), Some(key)) => highest(key, candidates, &may),
                 // A request without a key is as good anywhere.
-                (Balance::ConsistentHash(_), None) | (Balance::Random, _) => random(seats, &may, rng),
+                (Balance::ConsistentHash(_), None) | (Balance::Random, _) => random(candidates, &may, rng),
             };
-            at.map(|at| Rc::clone(&seats[at]))
+            at.map(|at| Rc::clone(&candidates[at]))
         })
     }
 
@@ -153,40 +159,40 @@ impl Balancer {
         let mut view = self.view.borrow_mut();
         if view.version != version {
             let snapshot = self.upstream.snapshot();
-            let ranks = |ranks: &[Vec<Member>]| ranks.iter().map(|members| self.rank(members)).collect();
-            let (living, suspects) = (ranks(&snapshot.living), ranks(&snapshot.suspects));
-            *view = Rc::new(View { version, living, suspects });
+            let tiers = |tiers: &[Vec<Member>]| tiers.iter().map(|members| self.tier(members)).collect();
+            let (healthy, ejected) = (tiers(&snapshot.healthy), tiers(&snapshot.ejected));
+            *view = Rc::new(View { version, healthy, ejected });
         }
         Rc::clone(&view)
     }
 
-    fn rank(&self, members: &[Member]) -> Rank {
-        let seat = |member: &Member| {
+    fn tier(&self, members: &[Member]) -> PriorityTier {
+        let candidate = |member: &Member| {
             let endpoint = Arc::clone(&member.endpoint);
             let pool = (self.pool_of)(endpoint.address());
-            Rc::new(Seat { endpoint, weight: member.weight, pool })
+            Rc::new(Candidate { endpoint, weight: member.weight, pool })
         };
         let first = self.rng.borrow_mut().usize(..members.len().max(1));
-        let turns = RefCell::new(Turns::starting(members.len(), first));
-        Rank { seats: members.iter().map(seat).collect(), turns }
+        let round_robin = RefCell::new(RoundRobin::starting(members.len(), first));
+        PriorityTier { candidates: members.iter().map(candidate).collect(), round_robin }
     }
 }
 
-impl Errand {
-    fn was_at(&self, seat: &Rc<Seat>) -> bool {
-        let identity = seat.identity();
+impl SelectionContext {
+    fn has_tried(&self, candidate: &Rc<Candidate>) -> bool {
+        let identity = candidate.identity();
         self.tried.contains(&identity) || self.attempts.as_ref().is_some_and(|attempts| attempts.tried(identity))
     }
 }
 
-impl Watcher for Flight {
-    fn observe(&self, outcome: Outcome) {
+impl Attempt for InFlight {
+    fn report(&self, outcome: Outcome) {
         let Some(ejection) = &self.balancer.ejection else { return };
-        let endpoint = &self.seat.endpoint;
+        let endpoint = &self.candidate.endpoint;
         match outcome {
-            Outcome::Unblamed => {}
-            Outcome::Answered(status) if !ejection.statuses.contains(&status) => endpoint.succeed(),
-            Outcome::Answered(_) | Outcome::ConnectFailed | Outcome::BrokeOff | Outcome::TimedOut => {
+            Outcome::NotTheEndpoint => {}
+            Outcome::Response(status) if !ejection.statuses.contains(&status) => endpoint.succeed(),
+            Outcome::Response(_) | Outcome::ConnectFailed | Outcome::Disconnected | Outcome::TimedOut => {
                 // Again after as many failures where it could not be ejected, and not at each of them.
                 if endpoint.fail().is_multiple_of(ejection.consecutive_failures.get()) {
                     self.balancer.upstream.eject(endpoint, ejection);
@@ -196,23 +202,23 @@ impl Watcher for Flight {
     }
 
     fn another(&self) -> Option<Pick> {
-        let mut errand = self.errand.clone();
-        errand.tried.push(self.seat.identity());
+        let mut context = self.context.clone();
+        context.tried.push(self.candidate.identity());
         let view = self.balancer.view();
-        let untried = |seat: &Rc<Seat>| !errand.was_at(seat);
-        let seat = self.balancer.choose(&view.living, &errand, untried);
-        let seat = seat.or_else(|| self.balancer.choose(&view.suspects, &errand, untried));
-        Some(self.balancer.flight(seat?, errand))
+        let untried = |candidate: &Rc<Candidate>| !context.has_tried(candidate);
+        let candidate = self.balancer.choose(&view.healthy, &context, untried);
+        let candidate = candidate.or_else(|| self.balancer.choose(&view.ejected, &context, untried));
+        Some(self.balancer.start(candidate?, context))
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.seat.endpoint.end();
+        self.candidate.endpoint.end();
     }
 }
 
-impl Candidate for Rc<Seat> {
+impl Selectable for Rc<Candidate> {
     fn weight(&self) -> u32 {
         self.weight
     }

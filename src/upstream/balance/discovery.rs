@@ -1,4 +1,4 @@
-//! Endpoints that DNS names.
+//! RouteEndpoints that DNS names.
 //!
 //! It is asked again when its answer's time to live is over, and at the latest after `refresh`. An answer that fails, or
 //! names nobody, changes nothing: whether the endpoints at hand live is found out otherwise.

@@ -52,7 +52,7 @@ impl Endpoint {
     }
 
     /// One failure more makes a row of `threshold`: whoever comes back from an ejection must prove itself.
-    pub(super) fn put_on_probation(&self, threshold: u32) {
+    pub(super) fn mark_recovering(&self, threshold: u32) {
         self.failures.store(threshold.saturating_sub(1), Relaxed);
     }
 

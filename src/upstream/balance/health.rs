@@ -13,8 +13,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::http::body::Body;
 use crate::upstream::balance::endpoint::{Endpoint, origin};
-use crate::upstream::balance::keeper::{Reach, Task};
-use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::endpoint_set::Health;
+use crate::upstream::balance::manager::{Reach, Task};
 use crate::upstream::balance::upstream::Upstream;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
@@ -23,7 +23,7 @@ use crate::upstream::pool::Pool;
 use crate::upstream::request::shape;
 use tollgate_config::{EndpointAddress, HealthCheck};
 
-/// Why an answer is none that a living endpoint gives.
+/// Why an answer is none that a healthy endpoint gives.
 #[derive(Debug, Error)]
 enum Ill {
     #[error("no answer in time")]
@@ -62,7 +62,7 @@ async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, questioner:
         let stats = upstream.stats();
         let counter = if answer.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
-        if let Some(health) = tally.observe(answer.is_ok(), &questioner.check) {
+        if let Some(health) = tally.report(answer.is_ok(), &questioner.check) {
             upstream.set_health(&endpoint, health);
             if let Err(ill) = &answer {
                 let reason = chain(ill);
@@ -132,9 +132,9 @@ struct Tally {
 
 impl Tally {
     /// Counts an answer; what it makes of the endpoint's health where that changes. The very first decides alone.
-    fn observe(&mut self, good: bool, check: &HealthCheck) -> Option<Health> {
+    fn report(&mut self, good: bool, check: &HealthCheck) -> Option<Health> {
         let (says, needed) =
-            if good { (Health::Up, check.healthy.get()) } else { (Health::Down, check.unhealthy.get()) };
+            if good { (Health::Healthy, check.healthy.get()) } else { (Health::Unhealthy, check.unhealthy.get()) };
         if says == self.health {
             self.contradictions = 0;
             return None;
@@ -168,15 +168,15 @@ mod tests {
         };
         let run = |health, answers: &str| {
             let mut tally = Tally { health, contradictions: 0 };
-            let changes = answers.chars().map(|answer| tally.observe(answer == '+', &check));
+            let changes = answers.chars().map(|answer| tally.report(answer == '+', &check));
             changes
-                .map(|change| change.map_or('.', |health| if health == Health::Up { 'U' } else { 'D' }))
+                .map(|change| change.map_or('.', |health| if health == Health::Healthy { 'U' } else { 'D' }))
                 .collect::<String>()
         };
         assert_eq!(run(Health::Unknown, "+"), "U");
         assert_eq!(run(Health::Unknown, "-"), "D");
-        assert_eq!(run(Health::Up, "--+---"), ".....D");
-        assert_eq!(run(Health::Down, "+-+-++"), ".....U");
-        assert_eq!(run(Health::Up, "---++-++"), "..D.U...");
+        assert_eq!(run(Health::Healthy, "--+---"), ".....D");
+        assert_eq!(run(Health::Unhealthy, "+-+-++"), ".....U");
+        assert_eq!(run(Health::Healthy, "---++-++"), "..D.U...");
     }
 }

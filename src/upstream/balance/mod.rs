@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! process' thread                                              each worker
-//! Keeper ── discovery: DNS ─┐                                  Balancer ── policy ── Pick ── outcome
-//!        ── health checks ──┼─▸ Upstream: Roster ─▸ Snapshot ─▸                                │
+//! UpstreamManager ── discovery: DNS ─┐                                  Balancer ── policy ── Pick ── outcome
+//!        ── health checks ──┼─▸ Upstream: EndpointSet ─▸ Snapshot ─▸                                │
 //!        ── ends of ejections ◂─┘        ▴──────────────── failures in a row ────────────────┘
 //! ```
 //!
@@ -14,14 +14,14 @@
 mod balancer;
 mod discovery;
 mod endpoint;
+mod endpoint_set;
 mod health;
-mod keeper;
+mod manager;
 pub mod policy;
-mod roster;
 mod upstream;
 
 pub use self::balancer::Balancer;
 pub use self::endpoint::{Endpoint, origin};
-pub use self::keeper::Keeper;
-pub use self::roster::State;
+pub use self::endpoint_set::EndpointState;
+pub use self::manager::UpstreamManager;
 pub use self::upstream::{Upstream, UpstreamStats, Upstreams};

@@ -11,14 +11,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::roster::{Change, Health, Roster, Snapshot, State};
+use crate::upstream::balance::endpoint_set::{Change, EndpointSet, EndpointState, Health, Snapshot};
 use tollgate_config::{Ejection, ListedEndpoint};
 
 /// One upstream: what is known of its endpoints, shared by all workers and kept over reloads.
 #[derive(Debug)]
 pub struct Upstream {
     name: Arc<str>,
-    roster: Mutex<Roster>,
+    roster: Mutex<EndpointSet>,
     snapshot: ArcSwap<Snapshot>,
     /// Raised with each snapshot, after it can be read.
     version: AtomicU64,
@@ -95,7 +95,7 @@ impl Upstream {
 
     /// Every endpoint and how it stands.
     #[must_use]
-    pub fn states(&self) -> Vec<(Arc<Endpoint>, State)> {
+    pub fn states(&self) -> Vec<(Arc<Endpoint>, EndpointState)> {
         self.roster.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
     }
 
@@ -169,16 +169,16 @@ impl Upstream {
     }
 
     /// Brings all back.
-    pub(super) fn pardon(&self) {
+    pub(super) fn clear_ejections(&self) {
         let changes = self.change(|roster| {
-            let changes = roster.pardon(Instant::now());
+            let changes = roster.clear_ejections(Instant::now());
             (!changes.is_empty(), changes)
         });
         self.tell(&changes);
     }
 
     /// Changes what is known, and publishes it where `change` says that something is different.
-    fn change<T>(&self, change: impl FnOnce(&mut Roster) -> (bool, T)) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut EndpointSet) -> (bool, T)) -> T {
         let mut roster = self.roster.lock();
         let (differs, outcome) = change(&mut roster);
         if differs {
@@ -201,14 +201,14 @@ impl Upstream {
         let upstream = &self.name;
         for (endpoint, change) in changes {
             match change {
-                Change::Joined => tracing::debug!(%upstream, %endpoint, "endpoint joined"),
-                Change::Left => tracing::debug!(%upstream, %endpoint, "endpoint left"),
-                Change::Up => tracing::info!(%upstream, %endpoint, "endpoint passes its health checks again"),
-                Change::Down => {} // told by who checked it, with the reason
+                Change::Added => tracing::debug!(%upstream, %endpoint, "endpoint joined"),
+                Change::Removed => tracing::debug!(%upstream, %endpoint, "endpoint left"),
+                Change::Healthy => tracing::info!(%upstream, %endpoint, "endpoint passes its health checks again"),
+                Change::Unhealthy => {} // told by who checked it, with the reason
                 Change::Ejected(time) => {
                     tracing::warn!(%upstream, %endpoint, ?time, "endpoint ejected: too many failures in a row");
                 }
-                Change::Returned => tracing::info!(%upstream, %endpoint, "endpoint back after its ejection"),
+                Change::Recovering => tracing::info!(%upstream, %endpoint, "endpoint back after its ejection"),
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Who the client is behind the proxies that we trust, and what the upstream is told of it.
 
 mod prefix;
-mod tell;
+mod set;
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{HeaderMap, HeaderValue};
 
-pub use self::prefix::{OriginalPath, tell_prefix};
-pub use self::tell::{Hop, tell};
-use tell::X_FORWARDED_FOR;
+pub use self::prefix::{OriginalPath, set_forwarded_prefix};
+use self::set::X_FORWARDED_FOR;
+pub use self::set::{Hop, set_forwarded_headers};
 use tollgate_config::TrustedProxies;
 
 /// The client's address: the peer's, unless the peer is a trusted proxy; then the right-most entry of

@@ -2,17 +2,17 @@
 
 use http::Request;
 
-use crate::upstream::forwarded::tell::{X_FORWARDED_PREFIX, say};
+use crate::upstream::forwarded::set::{X_FORWARDED_PREFIX, say};
 use tollgate_config::Tell;
 
 /// The path with which a trusted peer's request came; a request extension.
 #[derive(Clone, Debug)]
 pub struct OriginalPath(pub Box<str>);
 
-/// Names the prefix of `request`'s original path that its path has no more: behind the route's filters, before it is
+/// NameLookup the prefix of `request`'s original path that its path has no more: behind the route's filters, before it is
 /// sent. Paths are compared decoded, as by Spring, and without a slash at their end; what no longer ends the same has no prefix.
 #[must_use]
-pub fn tell_prefix<B>(mut request: Request<B>, how: Tell) -> Request<B> {
+pub fn set_forwarded_prefix<B>(mut request: Request<B>, how: Tell) -> Request<B> {
     if let Some(OriginalPath(original)) = request.extensions_mut().remove::<OriginalPath>()
         && let Some(prefix) = prefix(&original, request.uri().path())
     {

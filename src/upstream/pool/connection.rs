@@ -7,10 +7,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::http::deadline::Deadline;
-use crate::upstream::endpoints::{Outcome, Pick, Watcher};
+use crate::upstream::pick::{Attempt, Outcome, Pick};
 use crate::upstream::pool::Pool;
-use crate::upstream::pool::headroom::Headroom;
-use crate::upstream::pool::shared::Stream;
+use crate::upstream::pool::head_limit::HeadLimit;
+use crate::upstream::pool::http2::Stream;
 
 /// A connection, and the deadline of whatever it is doing.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum Sender {
     /// One request after the other.
-    Http1(http1::SendRequest<Body>, Headroom),
+    Http1(http1::SendRequest<Body>, HeadLimit),
     /// A stream of a connection that others use at the same time.
     Http2(http2::SendRequest<Body>, Stream),
 }
@@ -39,7 +39,7 @@ pub enum Sender {
 pub struct Lease {
     pool: Rc<Pool>,
     connection: Connection,
-    watcher: Option<Box<dyn Watcher>>,
+    attempt: Option<Box<dyn Attempt>>,
 }
 
 impl Connection {
@@ -73,7 +73,7 @@ impl Lease {
     /// A connection of the picked pool, in use.
     #[must_use]
     pub fn new(pick: Pick, connection: Connection) -> Self {
-        Self { pool: pick.pool, connection, watcher: pick.watcher }
+        Self { pool: pick.pool, connection, attempt: pick.attempt }
     }
 
     /// The connection's deadline.
@@ -82,9 +82,9 @@ impl Lease {
     }
 
     /// The answer came to no good end after its head.
-    pub fn broke_off(&self, outcome: Outcome) {
-        if let Some(watcher) = &self.watcher {
-            watcher.observe(outcome);
+    pub fn report(&self, outcome: Outcome) {
+        if let Some(attempt) = &self.attempt {
+            attempt.report(outcome);
         }
     }
 

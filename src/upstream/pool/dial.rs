@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::ConnectError;
-use crate::upstream::pool::names::Names;
+use crate::upstream::pool::name_lookup::NameLookup;
 use crate::upstream::proxy;
 use tollgate_config::Proxy;
 
@@ -18,7 +18,7 @@ pub(super) async fn dial(
     origin: &Origin,
     address: Option<SocketAddr>,
     proxy: Option<&Proxy>,
-    names: &Names,
+    names: &NameLookup,
 ) -> Result<TcpStream, ConnectError> {
     let Some(proxy) = proxy.filter(|proxy| proxy::applies(proxy, &origin.host)) else {
         return match address {
@@ -33,7 +33,7 @@ pub(super) async fn dial(
 }
 
 /// The first of the name's addresses that takes a connection.
-async fn dial_by_name(names: &Names, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+async fn dial_by_name(names: &NameLookup, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let addresses = names.look_up(host, port).await.map_err(ConnectError::Resolve)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {

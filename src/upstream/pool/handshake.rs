@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
-use crate::server::connection::LocalExecutor;
+use crate::http::executor::LocalExecutor;
 use crate::upstream::error::chain;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::error::ConnectError;
-use crate::upstream::pool::headroom::{Bounded, Headroom};
-use crate::upstream::pool::noting::{Note, Noting};
+use crate::upstream::pool::error_capture::{CapturedError, ErrorCapture};
+use crate::upstream::pool::head_limit::{HeadLimit, HeadLimitedIo};
+use crate::upstream::pool::http2::Streams;
 use crate::upstream::pool::settings::PoolSettings;
-use crate::upstream::pool::shared::Streams;
 use crate::upstream::tls::Connectors;
 
 /// What one HTTP/2 stream may send before it must wait for the client: what a client that does not read costs.
@@ -36,7 +36,7 @@ const PING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection that takes requests.
 pub(super) enum Fresh {
-    Http1(http1::SendRequest<Body>, Headroom, Option<OwnedSemaphorePermit>),
+    Http1(http1::SendRequest<Body>, HeadLimit, Option<OwnedSemaphorePermit>),
     Http2(http2::SendRequest<Body>, Rc<Streams>),
 }
 
@@ -79,7 +79,7 @@ async fn http1<S>(stream: S, max_head_bytes: usize, permit: Option<OwnedSemaphor
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, headroom) = Bounded::new(stream, max_head_bytes);
+    let (stream, head_limit) = HeadLimitedIo::new(stream, max_head_bytes);
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(max_head_bytes)
         .handshake(TokioIo::new(stream))
@@ -91,7 +91,7 @@ where
     });
     // It says that it is ready once its task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;
-    Ok(Fresh::Http1(sender, headroom, permit))
+    Ok(Fresh::Http1(sender, head_limit, permit))
 }
 
 async fn http2<S>(
@@ -103,7 +103,7 @@ async fn http2<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, note) = Noting::new(stream);
+    let (stream, note) = ErrorCapture::new(stream);
     let (sender, connection) = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -128,10 +128,10 @@ where
 }
 
 /// A connection as long as it runs, for whoever drives it and for who asks it.
-type Running<S> = Rc<RefCell<Option<http2::Connection<TokioIo<Noting<S>>, Body, LocalExecutor>>>>;
+type Running<S> = Rc<RefCell<Option<http2::Connection<TokioIo<ErrorCapture<S>>, Body, LocalExecutor>>>>;
 
 /// Runs a connection to its end, and drops it then: whatever still waits in it learns so.
-async fn drive<S>(connection: Running<S>, streams: Rc<Streams>, origin: Origin, note: Note)
+async fn drive<S>(connection: Running<S>, streams: Rc<Streams>, origin: Origin, note: CapturedError)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -3,12 +3,12 @@
 mod connection;
 mod dial;
 mod error;
+mod error_capture;
 mod handshake;
-mod headroom;
-mod names;
-mod noting;
+mod head_limit;
+mod http2;
+mod name_lookup;
 mod settings;
-mod shared;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -22,9 +22,9 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 pub use self::connection::{Connection, Lease, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{Fresh, Version, handshake};
-use self::names::Names;
+use self::http2::Http2Connections;
+use self::name_lookup::NameLookup;
 pub use self::settings::PoolSettings;
-use self::shared::Shared;
 use crate::upstream::origin::{Origin, Speaks};
 use crate::upstream::tls::Connectors;
 use tollgate_config::Leasing;
@@ -39,7 +39,7 @@ pub struct Pool {
     address: Option<SocketAddr>,
     settings: Rc<RefCell<PoolSettings>>,
     idle: RefCell<VecDeque<Idle>>,
-    shared: Shared,
+    http2: Http2Connections,
     /// Whoever makes a connection that others may share has this, so that they wait for it instead of making more.
     turn: Mutex<()>,
     /// The server was asked, and chose HTTP/1.1.
@@ -47,7 +47,7 @@ pub struct Pool {
     /// How many connections may be in use at once, and who may.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
     tls: OnceCell<Connectors>,
-    names: Names,
+    names: NameLookup,
     /// Seconds since the pool was made, advanced by [`Pool::tick`]: reading a clock for each request would cost more.
     now_secs: Cell<u64>,
 }
@@ -69,12 +69,12 @@ impl Pool {
             address,
             settings,
             idle: RefCell::default(),
-            shared: Shared::default(),
+            http2: Http2Connections::default(),
             turn: Mutex::default(),
             is_http1: Cell::new(false),
             slots: RefCell::default(),
             tls: OnceCell::new(),
-            names: Names::default(),
+            names: NameLookup::default(),
             now_secs: Cell::new(0),
         };
         pool.resize();
@@ -90,14 +90,14 @@ impl Pool {
     /// Whether it has a connection that nobody uses.
     #[must_use]
     pub fn has_connections(&self) -> bool {
-        !self.idle.borrow().is_empty() || !self.shared.is_empty()
+        !self.idle.borrow().is_empty() || !self.http2.is_empty()
     }
 
     /// A connection that is open and can take a request now, if there is one. `upgrades` wants one that can leave
     /// HTTP, which HTTP/2 cannot.
     pub fn take_idle(&self, upgrades: bool) -> Option<Connection> {
-        if !upgrades && !self.shared.is_empty() {
-            let stream = self.shared.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+        if !upgrades && !self.http2.is_empty() {
+            let stream = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if stream.is_some() {
                 return stream;
             }
@@ -142,7 +142,7 @@ impl Pool {
     pub async fn connect(&self, timeout: Duration, upgrades: bool) -> Result<Connection, ConnectError> {
         if self.may_share(upgrades) {
             let turn = tokio::time::timeout(timeout, self.turn.lock()).await.map_err(|_| ConnectError::Timeout)?;
-            let shared = self.shared.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
+            let shared = self.http2.stream(self.now_secs.get(), self.settings.borrow().max_life_secs);
             if let Some(stream) = shared {
                 return Ok(stream);
             }
@@ -151,7 +151,7 @@ impl Pool {
                 if let Some(permit) = self.try_permit() {
                     return self.make(timeout, Version::Http2, permit).await;
                 }
-                if let Some(stream) = self.shared.queue() {
+                if let Some(stream) = self.http2.queue() {
                     return Ok(stream);
                 }
             }
@@ -189,11 +189,11 @@ impl Pool {
         let fresh = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
         let now_secs = self.now_secs.get();
         Ok(match fresh {
-            Fresh::Http1(sender, headroom, permit) => {
+            Fresh::Http1(sender, head_limit, permit) => {
                 self.is_http1.set(version == Version::Http2 || self.is_http1.get());
-                Connection { permit, ..Connection::new(Sender::Http1(sender, headroom), now_secs) }
+                Connection { permit, ..Connection::new(Sender::Http1(sender, head_limit), now_secs) }
             }
-            Fresh::Http2(sender, streams) => self.shared.add(sender, streams, now_secs, settings.max_idle > 0),
+            Fresh::Http2(sender, streams) => self.http2.add(sender, streams, now_secs, settings.max_idle > 0),
         })
     }
 
@@ -232,7 +232,7 @@ impl Pool {
         let now = self.now_secs.get() + 1;
         self.now_secs.set(now);
         let settings = self.settings.borrow();
-        self.shared.tick(now, settings.max_idle_secs);
+        self.http2.tick(now, settings.max_idle_secs);
         self.idle.borrow_mut().retain(|idle| {
             now - idle.since_secs <= settings.max_idle_secs
                 && now - idle.connection.since_secs < settings.max_life_secs

@@ -33,7 +33,7 @@ impl PoolSettings {
     /// What `client` leaves to the worker numbered `worker`, from 0, of `workers`: each has its part of
     /// `max-connections`, at least one.
     #[must_use]
-    pub fn of(client: &HttpClient, worker: usize, workers: NonZeroUsize) -> Self {
+    pub fn for_worker(client: &HttpClient, worker: usize, workers: NonZeroUsize) -> Self {
         let pool = &client.pool;
         Self {
             max_idle: pool.max_idle,

@@ -6,13 +6,13 @@ use http::StatusCode;
 
 use crate::upstream::balance::balancer::*;
 use crate::upstream::balance::endpoint::origin;
-use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::upstream::Upstreams;
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{EndpointSource, Http2, ListedEndpoint, Scheme};
 
-const BAD: Outcome = Outcome::Answered(StatusCode::BAD_GATEWAY);
-const GOOD: Outcome = Outcome::Answered(StatusCode::NOT_FOUND);
+const BAD: Outcome = Outcome::Response(StatusCode::BAD_GATEWAY);
+const GOOD: Outcome = Outcome::Response(StatusCode::NOT_FOUND);
 
 fn listed(host: &str, priority: u16) -> ListedEndpoint {
     let address = EndpointAddress { scheme: Scheme::Http, host: host.to_owned(), port: 80, name: host.to_owned() };
@@ -85,23 +85,23 @@ fn failures_in_a_row_eject_and_whatever_else_does_not() {
         let pick = pick(&balancer);
         if host(&pick) == name { pick } else { pick.another().unwrap() }
     };
-    for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::Unblamed, Outcome::Unblamed, GOOD]] {
-        outcomes.into_iter().for_each(|outcome| of("a").observe(outcome));
+    for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::NotTheEndpoint, Outcome::NotTheEndpoint, GOOD]] {
+        outcomes.into_iter().for_each(|outcome| of("a").report(outcome));
     }
     assert_eq!(ejections(), 0);
-    of("a").observe(Outcome::TimedOut);
-    of("a").observe(Outcome::ConnectFailed);
+    of("a").report(Outcome::TimedOut);
+    of("a").report(Outcome::ConnectFailed);
     assert_eq!(ejections(), 1);
     let last = pick(&balancer);
     assert_eq!(host(&last), "b");
     assert_eq!(last.another().map(|pick| host(&pick)).as_deref(), Some("a"), "rather than nobody");
     for _ in 0..9 {
-        of("b").observe(Outcome::BrokeOff);
+        of("b").report(Outcome::Disconnected);
     }
     assert_eq!(ejections(), 1, "of two only one");
     assert_eq!(host(&pick(&balancer)), "b");
     let (b, _) = upstream.states().into_iter().find(|(endpoint, _)| endpoint.address().host == "b").unwrap();
-    upstream.set_health(&b, Health::Down);
+    upstream.set_health(&b, Health::Unhealthy);
     assert_eq!(host(&pick(&balancer)), "a", "the last resort");
     upstream.list(&[listed("b", 0)]);
     assert!(matches!(balancer.pick(&Request::new(())), Err(ForwardError::NoEndpoint { as_not_found: false })));

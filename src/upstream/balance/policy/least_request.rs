@@ -2,10 +2,10 @@
 
 use fastrand::Rng;
 
-use crate::upstream::balance::policy::Candidate;
+use crate::upstream::balance::policy::Selectable;
 
 /// One drawn with the weights as the odds; `None` where nobody may be chosen.
-pub fn random<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
+pub fn random<C: Selectable>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
     let odds = |candidate: &C| if may(candidate) { u64::from(candidate.weight()) } else { 0 };
     let sum: u64 = candidates.iter().map(odds).sum();
     if sum == 0 {
@@ -26,7 +26,7 @@ pub fn random<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mu
 /// Two choices keep the busiest endpoint's load close to the average without anybody comparing all of them, and
 /// without all workers running to the same least busy one at a time. Envoy does the same where weights are equal, and
 /// takes turns with weights divided by the load where they are not.
-pub fn least_request<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
+pub fn least_request<C: Selectable>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
     let first = random(candidates, &may, rng)?;
     let is_other = |candidate: &C| may(candidate) && !std::ptr::eq(candidate, &candidates[first]);
     let Some(second) = random(candidates, is_other, rng) else { return Some(first) };

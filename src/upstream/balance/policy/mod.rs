@@ -2,7 +2,7 @@
 //!
 //! | Policy | Chooses | From |
 //! |---|---|---|
-//! | [`Turns`] | each in turn, as often as its weight says | nginx's smooth weighted round robin |
+//! | [`RoundRobin`] | each in turn, as often as its weight says | nginx's smooth weighted round robin |
 //! | [`random`] | by lot, with the weights as the odds | |
 //! | [`least_request`] | of two drawn by lot the less busy one | Mitzenmacher, "The Power of Two Choices", 2001 |
 //! | [`highest`] | the same one for the same key | Thaler and Ravishankar, "Using Name-Based Mappings to Increase Hit Rates", 1998 |
@@ -12,16 +12,16 @@
 
 mod least_request;
 mod rendezvous;
+mod round_robin;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 pub use self::least_request::{least_request, random};
 pub use self::rendezvous::{hash, highest};
-pub use self::turns::Turns;
+pub use self::round_robin::RoundRobin;
 
 /// What a policy knows of an endpoint.
-pub trait Candidate {
+pub trait Selectable {
     /// Its share, in proportion to the others'.
     fn weight(&self) -> u32;
     /// How many requests are under way to it.

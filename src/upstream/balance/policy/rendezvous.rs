@@ -6,10 +6,10 @@
 //! (Eisenbud, 2016) nothing has to be built when an endpoint comes or goes; the price is a look at each candidate:
 //! some 4 ns each, 11 where weights differ.
 
-use crate::upstream::balance::policy::Candidate;
+use crate::upstream::balance::policy::Selectable;
 
 /// The candidate that `key` belongs to; `None` where nobody may be chosen.
-pub fn highest<C: Candidate>(key: u64, candidates: &[C], may: impl Fn(&C) -> bool) -> Option<usize> {
+pub fn highest<C: Selectable>(key: u64, candidates: &[C], may: impl Fn(&C) -> bool) -> Option<usize> {
     let is_open = |candidate: &C| candidate.weight() > 0 && may(candidate);
     let weight = candidates.first()?.weight();
     // Where weights are equal the logarithm changes no order.

@@ -12,7 +12,7 @@ struct Server {
     busy: u32,
 }
 
-impl Candidate for Server {
+impl Selectable for Server {
     fn weight(&self) -> u32 {
         self.weight
     }
@@ -46,7 +46,7 @@ fn shares(count: usize, of: usize, mut choose: impl FnMut(usize) -> Option<usize
 #[test]
 fn turns_are_spread_and_not_in_heaps() {
     let servers = servers(&[5, 1, 1]);
-    let mut turns = Turns::default();
+    let mut turns = RoundRobin::default();
     let order: Vec<usize> = (0..7).map(|_| turns.next(&servers, all).unwrap()).collect();
     assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
 }
@@ -54,7 +54,7 @@ fn turns_are_spread_and_not_in_heaps() {
 #[test]
 fn turns_begin_where_they_are_told_to() {
     let servers = servers(&[1, 1, 1]);
-    let mut turns = Turns::starting(3, 2);
+    let mut turns = RoundRobin::starting(3, 2);
     let order: Vec<usize> = (0..6).map(|_| turns.next(&servers, all).unwrap()).collect();
     assert_eq!(order, [2, 0, 1, 2, 0, 1]);
 }
@@ -108,7 +108,7 @@ proptest! {
         let sum: u32 = weights.iter().sum();
         prop_assume!(sum > 0);
         let servers = servers(&weights);
-        let mut turns = Turns::starting(servers.len(), first % servers.len());
+        let mut turns = RoundRobin::starting(servers.len(), first % servers.len());
         let shares = shares(sum as usize, servers.len(), |_| turns.next(&servers, all));
         for (share, weight) in shares.iter().zip(&weights) {
             // Whoever came first among equals may be ahead by one.
@@ -129,7 +129,7 @@ proptest! {
         let may = |server: &Server| !barred[server.id as usize];
         let is_there_one = servers.iter().any(|server| server.weight > 0 && may(server));
         let mut rng = Rng::with_seed(seed);
-        let mut turns = Turns::starting(servers.len(), 0);
+        let mut turns = RoundRobin::starting(servers.len(), 0);
         for _ in 0..10 {
             for chosen in [
                 turns.next(&servers, may),

@@ -16,9 +16,9 @@ type Answer = Option<Result<Vec<SocketAddr>, (io::ErrorKind, String)>>;
 
 /// The question that a pool has asked.
 #[derive(Debug, Default)]
-pub(super) struct Names(RefCell<Option<(String, watch::Receiver<Answer>)>>);
+pub(super) struct NameLookup(RefCell<Option<(String, watch::Receiver<Answer>)>>);
 
-impl Names {
+impl NameLookup {
     /// The addresses of `host`, with `port`.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_for_a_name_ask_once() {
-        let (names, asked) = (Names::default(), Rc::new(Cell::new(0)));
+        let (names, asked) = (NameLookup::default(), Rc::new(Cell::new(0)));
         let address = SocketAddr::from(([192, 0, 2, 1], 80));
         let slow = |answer: io::Result<Vec<SocketAddr>>| {
             let asked = Rc::clone(&asked);

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use proptest::prelude::*;
 
-use crate::upstream::balance::roster::*;
+use crate::upstream::balance::endpoint_set::*;
 use tollgate_config::{EndpointAddress, Scheme};
 
 fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {
@@ -11,14 +11,14 @@ fn listed(name: &str, weight: u32, priority: u16) -> ListedEndpoint {
     ListedEndpoint { address, weight, priority }
 }
 
-fn roster(names: &[&str]) -> Roster {
-    let mut roster = Roster::default();
+fn roster(names: &[&str]) -> EndpointSet {
+    let mut roster = EndpointSet::default();
     let list: Vec<_> = names.iter().map(|name| listed(name, 1, 0)).collect();
     roster.list(&list);
     roster
 }
 
-fn endpoint(roster: &Roster, name: &str) -> Arc<Endpoint> {
+fn endpoint(roster: &EndpointSet, name: &str) -> Arc<Endpoint> {
     Arc::clone(roster.endpoints().find(|endpoint| endpoint.address().host == name).unwrap())
 }
 
@@ -33,27 +33,27 @@ fn settings(max_percent: u8) -> Ejection {
 }
 
 /// `a b | c`: those that live by rank, and behind a slash those that are ejected.
-fn shown(roster: &Roster) -> String {
+fn shown(roster: &EndpointSet) -> String {
     let ranks = |ranks: &[Vec<Member>]| {
         let names = |rank: &Vec<Member>| {
             rank.iter().map(|member| member.endpoint.address().host.as_str()).collect::<Vec<_>>().join(" ")
         };
         ranks.iter().map(names).collect::<Vec<_>>().join(" | ")
     };
-    let Snapshot { living, suspects } = roster.snapshot();
-    format!("{} / {}", ranks(&living), ranks(&suspects)).trim().to_owned()
+    let Snapshot { healthy, ejected } = roster.snapshot();
+    format!("{} / {}", ranks(&healthy), ranks(&ejected)).trim().to_owned()
 }
 
 #[test]
 fn endpoints_are_ranked_by_priority_and_those_without_weight_are_left_out() {
-    let mut roster = Roster::default();
+    let mut roster = EndpointSet::default();
     let list = [listed("far", 1, 7), listed("near", 1, 0), listed("drained", 0, 0), listed("also", 2, 0)];
     let (differs, changes) = roster.list(&list);
     assert!(differs && changes.len() == 4);
     assert_eq!(shown(&roster), "near also | far /");
     let near = endpoint(&roster, "near");
-    roster.set_health(&near, Health::Down);
-    roster.set_health(&endpoint(&roster, "also"), Health::Down);
+    roster.set_health(&near, Health::Unhealthy);
+    roster.set_health(&endpoint(&roster, "also"), Health::Unhealthy);
     assert_eq!(shown(&roster), "far /", "later ranks stand in");
 }
 
@@ -62,7 +62,7 @@ fn who_stays_keeps_health_and_ejection_and_whoever_comes_back_begins_anew() {
     let mut roster = roster(&["a", "b", "c"]);
     let (a, b) = (endpoint(&roster, "a"), endpoint(&roster, "b"));
     a.begin();
-    roster.set_health(&a, Health::Down);
+    roster.set_health(&a, Health::Unhealthy);
     roster.eject(&b, &settings(50), Instant::now());
     assert_eq!(shown(&roster), "c / b");
     assert!(!roster.list(&[listed("a", 1, 0), listed("b", 1, 0), listed("c", 1, 0)]).0, "the same list");
@@ -71,7 +71,7 @@ fn who_stays_keeps_health_and_ejection_and_whoever_comes_back_begins_anew() {
     assert!(Arc::ptr_eq(&endpoint(&roster, "a"), &a) && a.in_flight() == 1);
     roster.list(&[listed("d", 1, 0)]);
     let (_, changes) = roster.list(&[listed("d", 1, 0), listed("a", 1, 0)]);
-    assert!(matches!(changes.as_slice(), [(again, Change::Joined)] if !Arc::ptr_eq(again, &a)));
+    assert!(matches!(changes.as_slice(), [(again, Change::Added)] if !Arc::ptr_eq(again, &a)));
     assert_eq!(shown(&roster), "d a /");
 }
 
@@ -104,14 +104,14 @@ fn ejections_grow_and_shrink_again_with_good_service() {
 fn a_failed_check_is_knowledge_and_an_ejection_a_guess() {
     let mut roster = roster(&["a", "b"]);
     let (a, b) = (endpoint(&roster, "a"), endpoint(&roster, "b"));
-    roster.set_health(&b, Health::Down);
+    roster.set_health(&b, Health::Unhealthy);
     roster.eject(&a, &settings(100), Instant::now());
     assert_eq!(shown(&roster), "/ a", "the last resort");
-    assert_eq!(roster.set_health(&a, Health::Down), Some(Change::Down));
+    assert_eq!(roster.set_health(&a, Health::Unhealthy), Some(Change::Unhealthy));
     assert!(roster.snapshot().is_empty(), "nobody is asked who is known to be down");
-    assert_eq!(roster.set_health(&a, Health::Up), Some(Change::Up));
+    assert_eq!(roster.set_health(&a, Health::Healthy), Some(Change::Healthy));
     assert_eq!(shown(&roster), "/ a", "a passed check does not end an ejection");
-    roster.pardon(Instant::now());
+    roster.clear_ejections(Instant::now());
     assert_eq!(shown(&roster), "a /");
 }
 
@@ -133,12 +133,12 @@ proptest! {
             roster.end_ejections(now);
             let endpoint = endpoint(&roster, names[which % count]);
             roster.eject(&endpoint, &settings(max_percent), now);
-            let states: Vec<State> = roster.states().map(|(_, state)| state).collect();
-            let ejected = states.iter().filter(|state| **state == State::Ejected).count();
+            let states: Vec<EndpointState> = roster.states().map(|(_, state)| state).collect();
+            let ejected = states.iter().filter(|state| **state == EndpointState::Ejected).count();
             prop_assert!(ejected * 100 <= count * usize::from(max_percent));
             let snapshot = roster.snapshot();
             let of = |ranks: &[Vec<Member>]| ranks.iter().map(Vec::len).sum::<usize>();
-            prop_assert_eq!((of(&snapshot.living), of(&snapshot.suspects)), (count - ejected, ejected));
+            prop_assert_eq!((of(&snapshot.healthy), of(&snapshot.ejected)), (count - ejected, ejected));
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct Hop {
 /// Tells the upstream what this hop saw: `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239), as
 /// `wanted`, behind or in place of what the trusted proxies before us said. Called for trusted peers only, before
 /// `Host` is replaced.
-pub fn tell(headers: &mut HeaderMap, hop: Hop, wanted: &ForwardedHeaders, trusted: &TrustedProxies) {
+pub fn set_forwarded_headers(headers: &mut HeaderMap, hop: Hop, wanted: &ForwardedHeaders, trusted: &TrustedProxies) {
     let peer = hop.peer.ip().to_canonical();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let (proto, default_port) = if hop.tls { ("https", "443") } else { ("http", "80") };
@@ -125,7 +125,12 @@ mod tests {
         headers.append("x-forwarded-for", "10.0.0.2".parse().unwrap());
         headers.append("forwarded", "for=\"192.0.2.7:99\", proto=https;For=10.0.0.2".parse().unwrap());
         headers.append("forwarded", "proto=http".parse().unwrap());
-        tell(&mut headers, hop, wanted, &TrustedProxies::Networks(vec!["10.0.0.0/8".parse().unwrap()]));
+        set_forwarded_headers(
+            &mut headers,
+            hop,
+            wanted,
+            &TrustedProxies::Networks(vec!["10.0.0.0/8".parse().unwrap()]),
+        );
         headers
     }
 

@@ -17,14 +17,14 @@ const INTERIM_BYTES: usize = 1024 * 1024;
 
 /// How many bytes may come before the head that is waited for.
 #[derive(Clone, Debug)]
-pub struct Headroom {
+pub struct HeadLimit {
     left: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// A stream that is read no further than its [`Headroom`].
+/// A stream that is read no further than its [`HeadLimit`].
 #[derive(Debug)]
-pub(super) struct Bounded<S> {
+pub(super) struct HeadLimitedIo<S> {
     inner: S,
     left: Arc<AtomicUsize>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Bounded<S> {
 #[error("interim answers without end")]
 struct Endless;
 
-impl Headroom {
+impl HeadLimit {
     /// An answer is waited for from now on.
     pub fn begin(&self) {
         self.left.store(self.most, Relaxed);
@@ -45,16 +45,16 @@ impl Headroom {
     }
 }
 
-impl<S> Bounded<S> {
+impl<S> HeadLimitedIo<S> {
     /// A stream of answers whose heads have at most `max_head_bytes`.
-    pub(super) fn new(inner: S, max_head_bytes: usize) -> (Self, Headroom) {
+    pub(super) fn new(inner: S, max_head_bytes: usize) -> (Self, HeadLimit) {
         let left = Arc::new(AtomicUsize::new(usize::MAX));
         let most = max_head_bytes.saturating_add(INTERIM_BYTES);
-        (Self { inner, left: Arc::clone(&left) }, Headroom { left, most })
+        (Self { inner, left: Arc::clone(&left) }, HeadLimit { left, most })
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HeadLimitedIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let left = self.left.load(Relaxed);
         if left == 0 {
@@ -70,7 +70,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimitedIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }

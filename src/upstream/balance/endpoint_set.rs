@@ -14,7 +14,7 @@ use tollgate_config::{Ejection, ListedEndpoint};
 
 /// An upstream's endpoints.
 #[derive(Debug, Default)]
-pub(super) struct Roster {
+pub(super) struct EndpointSet {
     entries: Vec<Entry>,
 }
 
@@ -34,9 +34,9 @@ pub(super) enum Health {
     #[default]
     Unknown,
     /// It answers as it should.
-    Up,
+    Healthy,
     /// It does not.
-    Down,
+    Unhealthy,
 }
 
 /// Whether requests taught to leave it alone, and how often they did.
@@ -53,11 +53,11 @@ struct Ejected {
 
 /// How an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum EndpointState {
     /// It gets requests.
-    Up,
+    Healthy,
     /// It fails its health checks.
-    Down,
+    Unhealthy,
     /// It failed requests and is left alone for a while.
     Ejected,
 }
@@ -66,9 +66,9 @@ pub enum State {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// Those that live, by priority: later ones stand in where the earlier are no choice.
-    pub living: Vec<Vec<Member>>,
+    pub healthy: Vec<Vec<Member>>,
     /// Those that are ejected only, by priority: the last resort.
-    pub suspects: Vec<Vec<Member>>,
+    pub ejected: Vec<Vec<Member>>,
 }
 
 /// An endpoint that may be chosen.
@@ -84,20 +84,20 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// It is in the list now.
-    Joined,
+    Added,
     /// It is no longer.
-    Left,
+    Removed,
     /// It passes its health checks.
-    Up,
+    Healthy,
     /// It fails them.
-    Down,
+    Unhealthy,
     /// It is left alone for so long.
     Ejected(Duration),
     /// It gets requests again.
-    Returned,
+    Recovering,
 }
 
-impl Roster {
+impl EndpointSet {
     /// Makes the list `listed`. What stays keeps its health, its ejection and its counts. Says whether anything changed, and
     /// who came and went.
     pub(super) fn list(&mut self, listed: &[ListedEndpoint]) -> (bool, Vec<(Arc<Endpoint>, Change)>) {
@@ -113,7 +113,7 @@ impl Roster {
                 Some(at) => before.remove(at),
                 None => {
                     let endpoint = Arc::new(Endpoint::new(address.clone()));
-                    changes.push((Arc::clone(&endpoint), Change::Joined));
+                    changes.push((Arc::clone(&endpoint), Change::Added));
                     Entry { endpoint, weight: 0, priority: 0, health: Health::Unknown, ejection: Ejected::default() }
                 }
             };
@@ -122,7 +122,7 @@ impl Roster {
             self.entries.push(entry);
         }
         differs |= !before.is_empty() || !changes.is_empty();
-        changes.extend(before.into_iter().map(|entry| (entry.endpoint, Change::Left)));
+        changes.extend(before.into_iter().map(|entry| (entry.endpoint, Change::Removed)));
         (differs, changes)
     }
 
@@ -132,7 +132,7 @@ impl Roster {
     }
 
     /// Everybody, and how each stands.
-    pub(super) fn states(&self) -> impl Iterator<Item = (&Arc<Endpoint>, State)> {
+    pub(super) fn states(&self) -> impl Iterator<Item = (&Arc<Endpoint>, EndpointState)> {
         self.entries.iter().map(|entry| (&entry.endpoint, entry.state()))
     }
 
@@ -150,10 +150,10 @@ impl Roster {
         let entry = self.entry(endpoint)?;
         let before = std::mem::replace(&mut entry.health, health);
         match (before, health) {
-            (Health::Up | Health::Unknown, Health::Down) => Some(Change::Down),
-            (Health::Down, Health::Up | Health::Unknown) => {
+            (Health::Healthy | Health::Unknown, Health::Unhealthy) => Some(Change::Unhealthy),
+            (Health::Unhealthy, Health::Healthy | Health::Unknown) => {
                 entry.endpoint.succeed();
-                Some(Change::Up)
+                Some(Change::Healthy)
             }
             _ => None,
         }
@@ -184,7 +184,7 @@ impl Roster {
     }
 
     /// Ends all ejections: nobody is ejected any more.
-    pub(super) fn pardon(&mut self, now: Instant) -> Vec<(Arc<Endpoint>, Change)> {
+    pub(super) fn clear_ejections(&mut self, now: Instant) -> Vec<(Arc<Endpoint>, Change)> {
         self.end_ejections_if(now, |_| true)
     }
 
@@ -194,8 +194,8 @@ impl Roster {
             if entry.ejection.until.is_some_and(&over) {
                 entry.ejection.until = None;
                 entry.ejection.returned = Some(now);
-                entry.endpoint.put_on_probation(entry.ejection.threshold);
-                changes.push((Arc::clone(&entry.endpoint), Change::Returned));
+                entry.endpoint.mark_recovering(entry.ejection.threshold);
+                changes.push((Arc::clone(&entry.endpoint), Change::Recovering));
             }
         }
         changes
@@ -210,14 +210,14 @@ impl Roster {
     /// Who may be chosen.
     #[must_use]
     pub(super) fn snapshot(&self) -> Snapshot {
-        let in_state = |state: State| {
+        let in_state = |state: EndpointState| {
             let mut found: Vec<&Entry> =
                 self.entries.iter().filter(|entry| entry.weight > 0 && entry.state() == state).collect();
             found.sort_by_key(|entry| entry.priority);
             let ranks = found.chunk_by(|one, next| one.priority == next.priority);
             ranks.map(|rank| rank.iter().map(|entry| entry.member()).collect()).collect()
         };
-        Snapshot { living: in_state(State::Up), suspects: in_state(State::Ejected) }
+        Snapshot { healthy: in_state(EndpointState::Healthy), ejected: in_state(EndpointState::Ejected) }
     }
 
     fn entry(&mut self, endpoint: &Arc<Endpoint>) -> Option<&mut Entry> {
@@ -226,11 +226,11 @@ impl Roster {
 }
 
 impl Entry {
-    fn state(&self) -> State {
+    fn state(&self) -> EndpointState {
         match (self.health, self.ejection.until) {
-            (Health::Down, _) => State::Down,
-            (_, Some(_)) => State::Ejected,
-            (_, None) => State::Up,
+            (Health::Unhealthy, _) => EndpointState::Unhealthy,
+            (_, Some(_)) => EndpointState::Ejected,
+            (_, None) => EndpointState::Healthy,
         }
     }
 
@@ -243,17 +243,17 @@ impl Snapshot {
     /// Whether there is nobody.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.living.is_empty() && self.suspects.is_empty()
+        self.healthy.is_empty() && self.ejected.is_empty()
     }
 }
 
-impl State {
+impl EndpointState {
     /// The state's name in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Up => "up",
-            Self::Down => "down",
+            Self::Healthy => "up",
+            Self::Unhealthy => "down",
             Self::Ejected => "ejected",
         }
     }

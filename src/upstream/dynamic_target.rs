@@ -7,15 +7,15 @@ use http::Request;
 use http::uri::PathAndQuery;
 use tollgate_filters::context::TargetUri;
 
-use crate::upstream::endpoints::Pick;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
+use crate::upstream::pick::Pick;
 use crate::upstream::pools::Pools;
 use tollgate_config::{Http2, Scheme, Tls};
 
 /// How targets that requests name are reached: as the route's own.
 #[derive(Debug)]
-pub struct Elsewhere {
+pub struct DynamicTarget {
     /// The worker's pools.
     pub pools: Rc<Pools>,
     /// TLS to `https` targets.
@@ -24,7 +24,7 @@ pub struct Elsewhere {
     pub http2: Http2,
 }
 
-impl Elsewhere {
+impl DynamicTarget {
     /// The server that `target` names; its path and query replace the request's.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Elsewhere {
             }
             _ => PathAndQuery::from_static("/").into(),
         };
-        Ok(Pick { pool: self.pools.named_by_request(origin)?, watcher: None })
+        Ok(Pick { pool: self.pools.named_by_request(origin)?, attempt: None })
     }
 
     fn origin(&self, target: &http::Uri) -> Option<Origin> {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_target_is_taken_apart_or_refused() {
-        let elsewhere = Elsewhere {
+        let elsewhere = DynamicTarget {
             pools: Rc::new(Pools::new(crate::upstream::pool::PoolSettings::default())),
             tls: Arc::default(),
             http2: Http2::Auto,

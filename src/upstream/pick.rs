@@ -11,9 +11,9 @@ use crate::upstream::pool::Pool;
 
 /// The servers of a route.
 #[derive(Clone, Debug)]
-pub enum Endpoints {
+pub enum RouteEndpoints {
     /// One: nothing to choose.
-    One(Rc<Pool>),
+    Single(Rc<Pool>),
     /// Those of an upstream.
     Balanced(Rc<Balancer>),
 }
@@ -24,14 +24,14 @@ pub struct Pick {
     /// Its connections.
     pub pool: Rc<Pool>,
     /// Who wants to know how it went, if anybody.
-    pub watcher: Option<Box<dyn Watcher>>,
+    pub attempt: Option<Box<dyn Attempt>>,
 }
 
 /// Whoever chose an endpoint, for as long as the request is there: dropped when the answer's body has ended, when its
 /// tunnel has closed, or when there will be no answer from there.
-pub trait Watcher: Debug {
+pub trait Attempt: Debug {
     /// What became of the request, as soon as it is known; once more where the answer's body breaks off.
-    fn observe(&self, outcome: Outcome);
+    fn report(&self, outcome: Outcome);
 
     /// Another endpoint for the same request, which none of its attempts went to yet; `None` where there is none.
     fn another(&self) -> Option<Pick>;
@@ -41,25 +41,25 @@ pub trait Watcher: Debug {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It answered so.
-    Answered(StatusCode),
+    Response(StatusCode),
     /// There was no connection to be had.
     ConnectFailed,
     /// The connection ended, or what came over it was no answer.
-    BrokeOff,
+    Disconnected,
     /// The answer, or the next piece of its body, did not come in time.
     TimedOut,
     /// Nothing that the endpoint could be blamed for: the client left or sent an unusable body.
-    Unblamed,
+    NotTheEndpoint,
 }
 
-impl Endpoints {
+impl RouteEndpoints {
     /// Chooses a server for the request.
     ///
     /// # Errors
     /// There is none that could serve it.
     pub fn pick<B>(&self, request: &Request<B>) -> Result<Pick, ForwardError> {
         match self {
-            Self::One(pool) => Ok(Pick { pool: Rc::clone(pool), watcher: None }),
+            Self::Single(pool) => Ok(Pick { pool: Rc::clone(pool), attempt: None }),
             Self::Balanced(balancer) => balancer.pick(request),
         }
     }
@@ -67,15 +67,15 @@ impl Endpoints {
 
 impl Pick {
     /// Tells whoever wants to know what became of the request.
-    pub fn observe(&self, outcome: Outcome) {
-        if let Some(watcher) = &self.watcher {
-            watcher.observe(outcome);
+    pub fn report(&self, outcome: Outcome) {
+        if let Some(attempt) = &self.attempt {
+            attempt.report(outcome);
         }
     }
 
     /// Another server for the same request, where there is one.
     #[must_use]
     pub fn another(&self) -> Option<Self> {
-        self.watcher.as_ref()?.another()
+        self.attempt.as_ref()?.another()
     }
 }

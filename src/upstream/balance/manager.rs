@@ -12,8 +12,8 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep_until, timeout};
 
 use crate::upstream::balance::discovery;
+use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::health;
-use crate::upstream::balance::roster::Health;
 use crate::upstream::balance::upstream::{Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{Config, Dns, EndpointSource, Http2, Target, Tls};
@@ -23,7 +23,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Keeps the upstreams of the running configuration.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct UpstreamManager {
     upstreams: Arc<Upstreams>,
     running: BTreeMap<Arc<str>, Running>,
     settings: Rc<RefCell<PoolSettings>>,
@@ -50,7 +50,7 @@ pub(super) struct Reach {
 #[derive(Debug)]
 pub(super) struct Task(JoinHandle<()>);
 
-impl Keeper {
+impl UpstreamManager {
     /// Takes care of nothing yet.
     #[must_use]
     pub fn new(upstreams: Arc<Upstreams>) -> Self {
@@ -60,9 +60,9 @@ impl Keeper {
     /// Takes care of the upstreams of `config` from now on, within the calling set of local tasks. What is known of an
     /// endpoint that stays goes on being true. Where there is no endpoint yet it waits for the first answer of DNS, a second at
     /// most, so that nobody is refused for want of one that is on its way.
-    pub async fn take_over(&mut self, config: &Config) {
+    pub async fn apply(&mut self, config: &Config) {
         let client = &config.http_client;
-        let settings = PoolSettings::of(client, 0, NonZeroUsize::MIN);
+        let settings = PoolSettings::for_worker(client, 0, NonZeroUsize::MIN);
         *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
         let mut before = std::mem::take(&mut self.running);
         let mut first_answers = Vec::new();
@@ -122,7 +122,7 @@ fn start(
     }
     match &wanted.ejection {
         Some(_) => tasks.push(spawn_local(end_ejections(Arc::clone(upstream)))),
-        None => upstream.pardon(),
+        None => upstream.clear_ejections(),
     }
     (tasks.into_iter().map(Task::from).collect(), first_answer)
 }

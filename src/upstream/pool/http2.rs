@@ -11,10 +11,10 @@ use crate::upstream::pool::connection::{Connection, Sender};
 
 /// The connections of a pool that speak HTTP/2: one, unless more streams are wanted than it may have open.
 #[derive(Debug, Default)]
-pub(super) struct Shared(RefCell<Vec<Multiplexed>>);
+pub(super) struct Http2Connections(RefCell<Vec<Http2Connection>>);
 
 #[derive(Debug)]
-struct Multiplexed {
+struct Http2Connection {
     sender: SendRequest<Body>,
     streams: Rc<Streams>,
     since_secs: u64,
@@ -62,7 +62,7 @@ impl Drop for Stream {
     }
 }
 
-impl Shared {
+impl Http2Connections {
     pub(super) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
@@ -95,7 +95,7 @@ impl Shared {
         streams.idle_since.set(now_secs);
         let connection = Connection::new(Sender::Http2(sender.clone(), streams.open()), now_secs);
         if is_kept {
-            self.0.borrow_mut().push(Multiplexed { sender, streams, since_secs: now_secs });
+            self.0.borrow_mut().push(Http2Connection { sender, streams, since_secs: now_secs });
         }
         connection
     }

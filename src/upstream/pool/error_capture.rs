@@ -9,23 +9,23 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Why a stream could not be read.
-pub(super) type Note = Arc<OnceLock<String>>;
+pub(super) type CapturedError = Arc<OnceLock<String>>;
 
-/// A stream that writes its first failure into a [`Note`].
+/// A stream that writes its first failure into a [`CapturedError`].
 #[derive(Debug)]
-pub(super) struct Noting<S> {
+pub(super) struct ErrorCapture<S> {
     inner: S,
-    note: Note,
+    note: CapturedError,
 }
 
-impl<S> Noting<S> {
-    pub(super) fn new(inner: S) -> (Self, Note) {
-        let note = Note::default();
+impl<S> ErrorCapture<S> {
+    pub(super) fn new(inner: S) -> (Self, CapturedError) {
+        let note = CapturedError::default();
         (Self { inner, note: Arc::clone(&note) }, note)
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noting<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ErrorCapture<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         if let Poll::Ready(Err(error)) = &read {
@@ -35,7 +35,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noting<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noting<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorCapture<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }
