@@ -23,10 +23,11 @@ use crate::state::stores::Limits;
 use crate::telemetry::metrics::{Metrics, RouteMetrics, Routed};
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::{Forward, UpstreamTimeouts};
 use crate::upstream::headers::HeaderPolicy;
 use crate::upstream::origin::Origin;
-use crate::upstream::pick::RouteEndpoints;
+
 use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 use tollgate_config::{
@@ -219,7 +220,7 @@ impl Resources {
             }
             Target::Balanced { upstream, scheme } => {
                 let (pools, scheme, tls, http2) = (Rc::clone(&self.pools), *scheme, Arc::clone(&way.tls), way.http2);
-                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme, &tls, http2));
+                let pool_of = move |address: &_| pools.get(balance::endpoint_origin(address, scheme, &tls, http2));
                 let shared = self.upstreams.get(&upstream.name);
                 RouteEndpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
             }

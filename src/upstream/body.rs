@@ -10,23 +10,23 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::http::body::{Body, BodyError};
-use crate::upstream::pick::Outcome;
-use crate::upstream::pool::Lease;
+use crate::upstream::lease::ConnectionLease;
+use crate::upstream::outcome::Outcome;
 
 /// Response body that returns its connection to the pool when it has been read to its end.
 #[derive(Debug)]
 struct UpstreamBody {
     incoming: Incoming,
-    lease: Option<Lease>,
+    lease: Option<ConnectionLease>,
     timeout: Duration,
 }
 
 /// Wraps the response body of an upstream. It fails if the upstream sends nothing for `timeout`; `lease` returns to its
 /// pool at the end.
 #[must_use]
-pub(super) fn response_body(incoming: Incoming, lease: Lease, timeout: Duration) -> Body {
+pub(super) fn response_body(incoming: Incoming, lease: ConnectionLease, timeout: Duration) -> Body {
     if incoming.is_end_stream() {
-        lease.give_back();
+        lease.release();
         return Body::default();
     }
     Body::boxed(UpstreamBody { incoming, lease: Some(lease), timeout })
@@ -35,7 +35,7 @@ pub(super) fn response_body(incoming: Incoming, lease: Lease, timeout: Duration)
 impl UpstreamBody {
     fn finish(&mut self) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back();
+            lease.release();
         }
     }
 }

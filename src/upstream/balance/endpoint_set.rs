@@ -1,8 +1,8 @@
-//! What is known of an upstream's endpoints, and who may be chosen: pure, with the time as an argument.
+//! Health and ejections of an upstream's endpoints. Pure: the time is an argument.
 //!
-//! A health check that fails is knowledge: an endpoint that is down gets no request, and when all are down there is
-//! nobody. An ejection is a guess from what became of requests: it never takes more than a share of the endpoints, and
-//! those that are ejected are asked after all when nobody else is left.
+//! A failed health check is certain: an unhealthy endpoint gets no request, and if all are unhealthy, none is available.
+//! An ejection is inferred from failed requests. It never affects more than a configured share of the endpoints, and
+//! ejected endpoints are used if no other one is available.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::upstream::balance::endpoint::Endpoint;
 use tollgate_config::{Ejection, ListedEndpoint};
 
-/// An upstream's endpoints.
+/// Endpoints of an upstream.
 #[derive(Debug, Default)]
 pub(super) struct EndpointSet {
     entries: Vec<Entry>,
@@ -24,83 +24,86 @@ struct Entry {
     weight: u32,
     priority: u16,
     health: Health,
-    ejection: Ejected,
+    ejection: EjectionState,
 }
 
-/// What health checks say.
+/// Result of health checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Health {
-    /// Nothing yet; taken for up.
+    /// No result yet; treated as healthy.
     #[default]
     Unknown,
-    /// It answers as it should.
+    /// Checks pass.
     Healthy,
-    /// It does not.
+    /// Checks fail.
     Unhealthy,
 }
 
-/// Whether requests taught to leave it alone, and how often they did.
+/// Ejections of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ejected {
-    /// Until when; `None`: it is not ejected.
+struct EjectionState {
+    /// End of the current ejection; `None` if it is not ejected.
     until: Option<Instant>,
-    /// How many failures in a row brought it there.
+    /// Number of consecutive failures that caused it.
     threshold: u32,
-    /// How often in a row, less one for each `base-time` that it has served since.
+    /// Number of consecutive ejections, less one for each `base-time` without one.
     times: u32,
-    returned: Option<Instant>,
+    recovered_at: Option<Instant>,
 }
 
-/// How an endpoint stands.
+/// State of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointState {
     /// It gets requests.
     Healthy,
     /// It fails its health checks.
     Unhealthy,
-    /// It failed requests and is left alone for a while.
+    /// It failed requests and gets none for a while.
     Ejected,
 }
 
-/// Who may be chosen.
+/// Endpoints that may be selected.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Those that live, by priority: later ones stand in where the earlier are no choice.
-    pub healthy: Vec<Vec<Member>>,
-    /// Those that are ejected only, by priority: the last resort.
-    pub ejected: Vec<Vec<Member>>,
+    /// Healthy endpoints by priority. A later tier is used if no endpoint of the earlier ones is available.
+    pub healthy: Vec<Vec<WeightedEndpoint>>,
+    /// Ejected endpoints by priority, used if no healthy one is available.
+    pub ejected: Vec<Vec<WeightedEndpoint>>,
 }
 
-/// An endpoint that may be chosen.
+/// Endpoint with its share of requests.
 #[derive(Clone, Debug)]
-pub struct Member {
-    /// The endpoint.
+pub struct WeightedEndpoint {
+    /// Endpoint.
     pub endpoint: Arc<Endpoint>,
-    /// Its share.
+    /// Share in proportion to the other endpoints of the tier.
     pub weight: u32,
 }
 
-/// What became of an endpoint, for the log.
+/// Change of an endpoint, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// It is in the list now.
+pub(super) enum EndpointChange {
+    /// It was added to the list.
     Added,
-    /// It is no longer.
+    /// It was removed from the list.
     Removed,
-    /// It passes its health checks.
+    /// Its health checks pass.
     Healthy,
-    /// It fails them.
+    /// Its health checks fail.
     Unhealthy,
-    /// It is left alone for so long.
+    /// It was ejected for this time.
     Ejected(Duration),
-    /// It gets requests again.
+    /// Its ejection ended.
     Recovering,
 }
 
+/// Changes with their endpoints.
+pub(super) type EndpointChanges = Vec<(Arc<Endpoint>, EndpointChange)>;
+
 impl EndpointSet {
-    /// Makes the list `listed`. What stays keeps its health, its ejection and its counts. Says whether anything changed, and
-    /// who came and went.
-    pub(super) fn list(&mut self, listed: &[ListedEndpoint]) -> (bool, Vec<(Arc<Endpoint>, Change)>) {
+    /// Replaces the list. Endpoints that remain keep their health, ejections and counters. Returns true if anything
+    /// changed, and the endpoints that were added and removed.
+    pub(super) fn replace(&mut self, listed: &[ListedEndpoint]) -> (bool, EndpointChanges) {
         let mut before = std::mem::take(&mut self.entries);
         let mut changes = Vec::new();
         let mut differs = false;
@@ -110,11 +113,11 @@ impl EndpointSet {
             }
             let known = before.iter().position(|entry| entry.endpoint.address() == address);
             let mut entry = match known {
-                Some(at) => before.remove(at),
+                Some(index) => before.remove(index),
                 None => {
                     let endpoint = Arc::new(Endpoint::new(address.clone()));
-                    changes.push((Arc::clone(&endpoint), Change::Added));
-                    Entry { endpoint, weight: 0, priority: 0, health: Health::Unknown, ejection: Ejected::default() }
+                    changes.push((Arc::clone(&endpoint), EndpointChange::Added));
+                    Entry::new(endpoint)
                 }
             };
             differs |= (entry.weight, entry.priority) != (*weight, *priority);
@@ -122,21 +125,21 @@ impl EndpointSet {
             self.entries.push(entry);
         }
         differs |= !before.is_empty() || !changes.is_empty();
-        changes.extend(before.into_iter().map(|entry| (entry.endpoint, Change::Removed)));
+        changes.extend(before.into_iter().map(|entry| (entry.endpoint, EndpointChange::Removed)));
         (differs, changes)
     }
 
-    /// Everybody in the list.
+    /// Returns all endpoints.
     pub(super) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         self.entries.iter().map(|entry| &entry.endpoint)
     }
 
-    /// Everybody, and how each stands.
+    /// Returns all endpoints with their states.
     pub(super) fn states(&self) -> impl Iterator<Item = (&Arc<Endpoint>, EndpointState)> {
         self.entries.iter().map(|entry| (&entry.endpoint, entry.state()))
     }
 
-    /// What health checks say of `endpoint`.
+    /// Returns the result of the health checks of `endpoint`.
     #[must_use]
     pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
         self.entries
@@ -145,22 +148,28 @@ impl EndpointSet {
             .map_or(Health::Unknown, |entry| entry.health)
     }
 
-    /// Notes what health checks say of `endpoint` now.
-    pub(super) fn set_health(&mut self, endpoint: &Arc<Endpoint>, health: Health) -> Option<Change> {
+    /// Stores the result of the health checks of `endpoint`.
+    pub(super) fn set_health(&mut self, endpoint: &Arc<Endpoint>, health: Health) -> Option<EndpointChange> {
         let entry = self.entry(endpoint)?;
         let before = std::mem::replace(&mut entry.health, health);
         match (before, health) {
-            (Health::Healthy | Health::Unknown, Health::Unhealthy) => Some(Change::Unhealthy),
+            (Health::Healthy | Health::Unknown, Health::Unhealthy) => Some(EndpointChange::Unhealthy),
             (Health::Unhealthy, Health::Healthy | Health::Unknown) => {
-                entry.endpoint.succeed();
-                Some(Change::Healthy)
+                entry.endpoint.reset_failures();
+                Some(EndpointChange::Healthy)
             }
             _ => None,
         }
     }
 
-    /// Leaves `endpoint` alone for a while, the longer the oftener, unless it is already or too many others are.
-    pub(super) fn eject(&mut self, endpoint: &Arc<Endpoint>, settings: &Ejection, now: Instant) -> Option<Change> {
+    /// Ejects `endpoint`, for longer at each consecutive ejection. Does nothing if it is ejected already, or if too many
+    /// others are.
+    pub(super) fn eject(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        settings: &Ejection,
+        now: Instant,
+    ) -> Option<EndpointChange> {
         let ejected = self.entries.iter().filter(|entry| entry.ejection.until.is_some()).count();
         if (ejected + 1) * 100 > self.entries.len() * usize::from(settings.max_percent) {
             return None;
@@ -169,53 +178,53 @@ impl EndpointSet {
         if ejection.until.is_some() {
             return None;
         }
-        let served = ejection.returned.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let served = ejection.recovered_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         let forgiven = served.as_nanos() / settings.base_time.as_nanos().max(1);
         ejection.times = ejection.times.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX)).saturating_add(1);
         let time = settings.base_time.saturating_mul(ejection.times).min(settings.max_time.max(settings.base_time));
         ejection.until = Some(now + time);
         ejection.threshold = settings.consecutive_failures.get();
-        Some(Change::Ejected(time))
+        Some(EndpointChange::Ejected(time))
     }
 
-    /// Ends the ejections that are over at `now`.
-    pub(super) fn end_ejections(&mut self, now: Instant) -> Vec<(Arc<Endpoint>, Change)> {
+    /// Ends the ejections that have expired at `now`.
+    pub(super) fn end_ejections(&mut self, now: Instant) -> EndpointChanges {
         self.end_ejections_if(now, |until| until <= now)
     }
 
-    /// Ends all ejections: nobody is ejected any more.
-    pub(super) fn clear_ejections(&mut self, now: Instant) -> Vec<(Arc<Endpoint>, Change)> {
+    /// Ends all ejections.
+    pub(super) fn clear_ejections(&mut self, now: Instant) -> EndpointChanges {
         self.end_ejections_if(now, |_| true)
     }
 
-    fn end_ejections_if(&mut self, now: Instant, over: impl Fn(Instant) -> bool) -> Vec<(Arc<Endpoint>, Change)> {
+    fn end_ejections_if(&mut self, now: Instant, is_over: impl Fn(Instant) -> bool) -> EndpointChanges {
         let mut changes = Vec::new();
         for entry in &mut self.entries {
-            if entry.ejection.until.is_some_and(&over) {
+            if entry.ejection.until.is_some_and(&is_over) {
                 entry.ejection.until = None;
-                entry.ejection.returned = Some(now);
+                entry.ejection.recovered_at = Some(now);
                 entry.endpoint.mark_recovering(entry.ejection.threshold);
-                changes.push((Arc::clone(&entry.endpoint), Change::Recovering));
+                changes.push((Arc::clone(&entry.endpoint), EndpointChange::Recovering));
             }
         }
         changes
     }
 
-    /// When the next ejection ends.
+    /// Returns the end of the next ejection to expire.
     #[must_use]
-    pub(super) fn next_return(&self) -> Option<Instant> {
+    pub(super) fn next_recovery(&self) -> Option<Instant> {
         self.entries.iter().filter_map(|entry| entry.ejection.until).min()
     }
 
-    /// Who may be chosen.
+    /// Returns the endpoints that may be selected.
     #[must_use]
     pub(super) fn snapshot(&self) -> Snapshot {
         let in_state = |state: EndpointState| {
             let mut found: Vec<&Entry> =
                 self.entries.iter().filter(|entry| entry.weight > 0 && entry.state() == state).collect();
             found.sort_by_key(|entry| entry.priority);
-            let ranks = found.chunk_by(|one, next| one.priority == next.priority);
-            ranks.map(|rank| rank.iter().map(|entry| entry.member()).collect()).collect()
+            let tiers = found.chunk_by(|one, next| one.priority == next.priority);
+            tiers.map(|tier| tier.iter().map(|entry| entry.weighted()).collect()).collect()
         };
         Snapshot { healthy: in_state(EndpointState::Healthy), ejected: in_state(EndpointState::Ejected) }
     }
@@ -226,6 +235,10 @@ impl EndpointSet {
 }
 
 impl Entry {
+    fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, weight: 0, priority: 0, health: Health::Unknown, ejection: EjectionState::default() }
+    }
+
     fn state(&self) -> EndpointState {
         match (self.health, self.ejection.until) {
             (Health::Unhealthy, _) => EndpointState::Unhealthy,
@@ -234,13 +247,13 @@ impl Entry {
         }
     }
 
-    fn member(&self) -> Member {
-        Member { endpoint: Arc::clone(&self.endpoint), weight: self.weight }
+    fn weighted(&self) -> WeightedEndpoint {
+        WeightedEndpoint { endpoint: Arc::clone(&self.endpoint), weight: self.weight }
     }
 }
 
 impl Snapshot {
-    /// Whether there is nobody.
+    /// True if no endpoint may be selected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.healthy.is_empty() && self.ejected.is_empty()
@@ -248,7 +261,7 @@ impl Snapshot {
 }
 
 impl EndpointState {
-    /// The state's name in metrics.
+    /// Returns the state's label in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

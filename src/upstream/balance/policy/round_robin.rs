@@ -2,21 +2,22 @@
 
 use crate::upstream::balance::policy::Selectable;
 
-/// Whose turn it is. With the weights 5, 1, 1 the turns are a a b a c a a, and not a a a a a b c: nobody's turns come in
-/// one heap (nginx, `ngx_http_upstream_round_robin.c`).
+/// Smooth weighted round robin. With the weights 5, 1, 1 the order is a a b a c a a, and not a a a a a b c: the turns of
+/// one candidate are spread (nginx, `ngx_http_upstream_round_robin.c`).
 ///
-/// Each turn every candidate earns its weight, the richest is chosen and pays what all have earned.
+/// At each turn every candidate gains its weight in credits. The candidate with the most credits is selected and pays the
+/// sum of all gains.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin {
     credits: Vec<i64>,
 }
 
 impl RoundRobin {
-    /// RoundRobin among `count` candidates, of whom the one at `first` comes first among equals.
+    /// Starts with the candidate at index `first`, out of `count`.
     ///
-    /// Gateways and their workers that all began with the same one would meet there.
+    /// If all gateways and workers started with the same candidate, their first requests would all go there.
     #[must_use]
-    pub fn starting(count: usize, first: usize) -> Self {
+    pub fn starting_at(count: usize, first: usize) -> Self {
         let mut credits = vec![0; count];
         if let Some(credit) = credits.get_mut(first) {
             *credit = 1;
@@ -24,24 +25,24 @@ impl RoundRobin {
         Self { credits }
     }
 
-    /// The place of the one whose turn it is; `None` where nobody may be chosen.
-    pub fn next<C: Selectable>(&mut self, candidates: &[C], may: impl Fn(&C) -> bool) -> Option<usize> {
+    /// Returns the index of the next candidate; `None` if none is allowed.
+    pub fn next<C: Selectable>(&mut self, candidates: &[C], allowed: impl Fn(&C) -> bool) -> Option<usize> {
         self.credits.resize(candidates.len(), 0);
         let mut richest: Option<usize> = None;
-        let mut earned = 0;
-        for (at, candidate) in candidates.iter().enumerate() {
+        let mut gained = 0;
+        for (index, candidate) in candidates.iter().enumerate() {
             let weight = i64::from(candidate.weight());
-            if weight == 0 || !may(candidate) {
+            if weight == 0 || !allowed(candidate) {
                 continue;
             }
-            earned += weight;
-            self.credits[at] += weight;
-            if richest.is_none_or(|richest| self.credits[at] > self.credits[richest]) {
-                richest = Some(at);
+            gained += weight;
+            self.credits[index] += weight;
+            if richest.is_none_or(|richest| self.credits[index] > self.credits[richest]) {
+                richest = Some(index);
             }
         }
         let richest = richest?;
-        self.credits[richest] -= earned;
+        self.credits[richest] -= gained;
         Some(richest)
     }
 }
