@@ -1,8 +1,8 @@
-//! Reasons for which the gateway itself answers a request.
+//! Failures that the gateway responds to itself.
 
 use thiserror::Error;
 
-/// Reason for which the gateway itself answers a request. Its text becomes the detail of the response.
+/// Failure that the gateway responds to itself. Its text becomes the detail of the response.
 ///
 /// `gateway/respond.rs` maps each variant to a status code and headers.
 #[derive(Debug, Error)]

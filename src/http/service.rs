@@ -18,7 +18,7 @@ use crate::http::body::Body;
 /// Future of a response. It cannot fail: every failure has become a response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
 
-/// Type-erased service whose clones share one instance.
+/// Type-erased service. All clones share one instance.
 ///
 /// `tower::util::BoxCloneService` would copy all inner boxes on each clone, and a layer that waits for Redis clones
 /// once per request.

@@ -1,4 +1,4 @@
-//! Interface between the server and the service that answers its requests.
+//! Interface between the server and the service behind it.
 
 use std::any::Any;
 use std::future::Future;
@@ -16,14 +16,14 @@ use crate::server::client_io::Activity;
 use crate::server::drain::{Connections, OpenConnection};
 use crate::server::write_stalls::WriteStalls;
 
-/// Service that answers requests.
+/// Service that handles requests.
 pub trait Handler: 'static {
     /// Body of its responses.
     type Body: HttpBody<Error: Into<BoxError>> + Unpin + 'static;
     /// Future of a response.
     type Future: Future<Output = Response<Self::Body>>;
 
-    /// Answers one request. Must not panic.
+    /// Handles one request. Must not panic.
     fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> Self::Future;
 }
 

@@ -112,7 +112,7 @@ pub(super) async fn serve_http2<H: Handler>(
     }
 }
 
-/// Answers one request. Until its response has been sent, the connection is busy.
+/// Handles one request. Until its response has been sent, the connection is busy.
 fn respond<H: Handler>(
     handler: &H,
     request: Request<Incoming>,

@@ -48,7 +48,7 @@ impl HeadLimit {
 }
 
 impl<S> HeadLimitedIo<S> {
-    /// Wraps a stream of responses whose heads have at most `max_head_bytes`.
+    /// Wraps a stream of responses. Each head may have `max_head_bytes` at most.
     pub(super) fn new(inner: S, max_head_bytes: usize) -> (Self, HeadLimit) {
         let left = Arc::new(AtomicUsize::new(usize::MAX));
         let max = max_head_bytes.saturating_add(INTERIM_BYTES);

@@ -1,5 +1,5 @@
-//! Upstream connection pool for one origin and one worker. No lock and no task stands between a request and its
-//! socket.
+//! Upstream connection pool for one origin and one worker. A request reaches its socket without a lock or a task in
+//! between.
 
 mod connection;
 mod dial;
@@ -207,8 +207,10 @@ impl Pool {
         acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
     }
 
-    /// Takes a released connection and waits until it is ready, because a new one would exceed the limit. A connection
-    /// that is not ready in time is still sending a request whose response came early; it is closed after that.
+    /// Takes a released connection and waits until it is ready, because a new one would exceed the limit.
+    ///
+    /// A connection that is not ready in time got an early response and is still sending its request. It is closed when
+    /// it has finished.
     async fn take_released(&self) -> Option<Connection> {
         loop {
             let IdleConnection { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
@@ -252,7 +254,7 @@ impl Pool {
         }
     }
 
-    /// Takes back a connection whose response has been read to its end.
+    /// Takes back a connection after its response has been read to the end.
     pub(super) fn release(&self, connection: Connection) {
         if matches!(connection.sender, Sender::Http2(..)) {
             return;
