@@ -12,8 +12,8 @@ use tower::{Layer, service_fn};
 use crate::gateway::now_ms;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
+use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
-use crate::server::handler::ConnectionInfo;
 use tollgate_routing::{Predicate, RequestView, RouteTable};
 
 /// Policies by path: the first pattern that matches has it.

@@ -34,9 +34,9 @@ use screen::{Seen, screen};
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::fields::requested_upgrade;
+use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::service::ResponseFuture;
 use crate::http::upgrade::Upgrade;
-use crate::server::handler::{ConnectionInfo, Handler};
 use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::{Record, RecordedBody};
@@ -97,7 +97,7 @@ impl Gateway {
             chance: fastrand::u64(..),
         };
         let drains = connection.http1 && !seen.expects_continue;
-        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.activity);
+        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let found = generation.table.find(&view);
         // The marks of trusted proxies end in `identify`.
         if generation.judges_origins && head.headers.contains_key(ORIGIN) {
@@ -151,7 +151,7 @@ fn identify(
         && let Some(protocol) = requested_upgrade(head.version, &head.headers)
     {
         head.extensions.insert(AsksToUpgrade);
-        head.extensions.insert(Upgrade { protocol, host: connection.tunnel_host() });
+        head.extensions.insert(Upgrade { protocol, host: Arc::clone(&connection.tunnel_host) });
     }
     let trusted = trusted_proxies.trusts(peer.ip());
     generation.header_policy.clean_request(&mut head.headers, trusted);

@@ -10,5 +10,6 @@ pub mod deadline;
 pub mod executor;
 pub mod failure;
 pub mod fields;
+pub mod handler;
 pub mod service;
 pub mod upgrade;

@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 
+use crate::http::handler::Handler;
 use crate::server::connection::{ConnectionLimits, serve};
 use crate::server::drain::{Connections, DrainStage};
-use crate::server::handler::Handler;
 use crate::server::listener;
 
 /// Pause after `accept` failed because the process is out of file descriptors or memory. An immediate retry would fail

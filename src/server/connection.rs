@@ -14,12 +14,15 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
+use crate::http::busy::BusyCount;
+use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::upgrade::TunnelHost;
 use crate::server::client_io::{Activity, ClientIo, ClientTimeouts};
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
-use crate::server::handler::{ConnectionInfo, Handler};
-use crate::server::protocol::{HeadLimits, serve_http1, serve_http2};
+use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1, serve_http2};
 use crate::server::sniff::Protocol;
 use crate::server::stream::ClientStream;
+use crate::server::tunnel::ClientTunnelHost;
 use crate::server::write_stalls::WriteStalls;
 
 /// Time in which a connection from the accept queue of a closing gateway must send the first byte of its request.
@@ -77,23 +80,24 @@ pub async fn serve<H: Handler>(
         }
         let http1 = protocol == Some(Protocol::Http1);
         let activity = Activity::new(Instant::now(), http1);
-        let info = Rc::new(ConnectionInfo {
-            peer,
-            local,
-            tls,
-            http1,
+        let tunnel_host: Arc<dyn TunnelHost> = Arc::new(ClientTunnelHost {
             activity: Arc::clone(&activity),
             connections: Arc::clone(&connections),
             permit: Arc::clone(&permit),
+        });
+        let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
+        let served = Rc::new(ServedConnection {
+            info: ConnectionInfo { peer, local, tls, http1, busy, tunnel_host },
+            connections: Arc::clone(&connections),
             write_stalls: (!http1).then(WriteStalls::default),
         });
-        let io = ClientIo::new(stream, received, activity, limits.timeouts);
+        let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts);
         // Boxed separately, so that a parked connection is as small as its socket.
         if !http1 {
             let timeout = limits.timeouts.write;
-            return Box::pin(serve_http2(io, &limits.head, timeout, info, Rc::clone(&handler), &open)).await;
+            return Box::pin(serve_http2(io, &limits.head, timeout, served, Rc::clone(&handler), &open)).await;
         }
-        let parked = Box::pin(serve_http1(io, &limits.head, info, Rc::clone(&handler), &open)).await;
+        let parked = Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await;
         let Some(parked) = parked else { return };
         (stream, received) = parked;
         timeout = limits.timeouts.idle;

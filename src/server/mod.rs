@@ -1,6 +1,6 @@
 //! Client connections: listening, accepting, TLS, serving HTTP and draining.
 //!
-//! The server passes requests to any [`handler::Handler`] and sends any response body. It imports [`crate::http`]
+//! The server passes requests to any [`Handler`](crate::http::handler::Handler) and sends any response body. It imports [`crate::http`]
 //! only.
 
 pub mod accept;
@@ -8,9 +8,9 @@ mod body;
 pub mod client_io;
 pub mod connection;
 pub mod drain;
-pub mod handler;
 pub mod listener;
 pub mod protocol;
 pub mod sniff;
 pub mod stream;
+mod tunnel;
 pub mod write_stalls;

@@ -18,10 +18,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 
 use crate::http::busy::BusyGuard;
 use crate::http::executor::LocalExecutor;
+use crate::http::handler::{ConnectionInfo, Handler};
 use crate::server::body::ServedBody;
-use crate::server::client_io::ClientIo;
-use crate::server::drain::{DrainStage, OpenConnection};
-use crate::server::handler::{ConnectionInfo, Handler};
+use crate::server::client_io::{Activity, ClientIo};
+use crate::server::drain::{Connections, DrainStage, OpenConnection};
 use crate::server::stream::ClientStream;
 use crate::server::write_stalls::WriteStalls;
 
@@ -41,18 +41,28 @@ pub struct HeadLimits {
     pub max_fields: usize,
 }
 
+/// Client connection that is being served.
+pub(super) struct ServedConnection {
+    pub(super) info: ConnectionInfo,
+    /// All connections of the worker, including this one.
+    pub(super) connections: Arc<Connections>,
+    /// Responses that the client does not read. HTTP/2 only: HTTP/1 has one response at a time, and its socket shows
+    /// the stall.
+    pub(super) write_stalls: Option<WriteStalls>,
+}
+
 /// Serves HTTP/1 until the connection ends or is idle. An idle connection is returned, with the bytes of the next
 /// request that were received.
 pub(super) async fn serve_http1<H: Handler>(
     io: ClientIo,
     limits: &HeadLimits,
-    info: Rc<ConnectionInfo>,
+    activity: &Activity,
+    served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
 ) -> Option<(ClientStream, Bytes)> {
-    let activity = Arc::clone(&info.activity);
-    let peer = info.peer;
-    let service = service_fn(move |request| respond(&*handler, request, &info));
+    let peer = served.info.peer;
+    let service = service_fn(move |request| respond(&*handler, request, &served));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
         .max_headers(limits.max_fields)
@@ -79,13 +89,13 @@ pub(super) async fn serve_http2<H: Handler>(
     io: ClientIo,
     limits: &HeadLimits,
     write_timeout: Duration,
-    info: Rc<ConnectionInfo>,
+    served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
 ) {
-    let peer = info.peer;
-    let watched = Rc::clone(&info);
-    let service = service_fn(move |request| respond(&*handler, request, &info));
+    let peer = served.info.peer;
+    let watched = Rc::clone(&served);
+    let service = service_fn(move |request| respond(&*handler, request, &served));
     let connection = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(H2_STREAMS)
@@ -116,17 +126,16 @@ pub(super) async fn serve_http2<H: Handler>(
 fn respond<H: Handler>(
     handler: &H,
     request: Request<Incoming>,
-    info: &Rc<ConnectionInfo>,
+    served: &Rc<ServedConnection>,
 ) -> impl Future<Output = Result<Response<ServedBody<H::Body>>, Infallible>> + use<H> {
-    let activity = Arc::clone(&info.activity);
-    let busy = BusyGuard::new(activity);
-    let stall = info.write_stalls.as_ref().map(WriteStalls::watch);
-    let response = handler.handle(request, info);
-    let info = Rc::clone(info);
+    let busy = BusyGuard::new(Arc::clone(&served.info.busy));
+    let stall = served.write_stalls.as_ref().map(WriteStalls::watch);
+    let response = handler.handle(request, &served.info);
+    let served = Rc::clone(served);
     async move {
         let mut response = response.await;
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if info.http1 && !switches && info.connections.stage() > DrainStage::Serving {
+        if served.info.http1 && !switches && served.connections.stage() > DrainStage::Serving {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| ServedBody::new(body, stall, busy)))

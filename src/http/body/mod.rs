@@ -81,15 +81,12 @@ impl Body {
     /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
     /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
     #[must_use]
-    pub fn from_client<C>(incoming: Incoming, timeout: Duration, drains: bool, connection: &Arc<C>) -> Self
-    where
-        C: BusyCount + 'static,
-    {
+    pub fn from_client(incoming: Incoming, timeout: Duration, drains: bool, connection: &Arc<dyn BusyCount>) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
         }
-        let connection: Arc<C> = Arc::clone(connection);
-        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, BusyGuard::new(connection)))))
+        let busy = BusyGuard::new(Arc::clone(connection));
+        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, busy))))
     }
 
     /// Wraps a body of another type, such as the response body of an upstream.
