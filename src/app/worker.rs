@@ -13,9 +13,10 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::gateway::{Gateway, Resources};
 use crate::server::accept;
-use crate::server::connection::Limits as ConnectionLimits;
+use crate::server::client_io::ClientTimeouts;
+use crate::server::connection::ConnectionLimits;
 use crate::server::drain::Connections;
-use crate::server::io::Patience;
+use crate::server::protocol::HeadLimits;
 use crate::state::stores::{Limits, SharedLimits};
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
@@ -125,10 +126,13 @@ async fn tick(resources: Rc<Resources>) {
 fn connection_limits(config: &Config) -> ConnectionLimits {
     let server = &config.server;
     ConnectionLimits {
-        header_bytes: server.max_header_bytes,
-        headers: server.max_headers,
+        head: HeadLimits { max_bytes: server.max_header_bytes, max_fields: server.max_headers },
         http2: server.http2,
         tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.0)),
-        patience: Patience { header: server.header_timeout, idle: server.idle_timeout, write: server.write_timeout },
+        timeouts: ClientTimeouts {
+            header: server.header_timeout,
+            idle: server.idle_timeout,
+            write: server.write_timeout,
+        },
     }
 }

@@ -24,7 +24,7 @@ use self::recorder::Recorder;
 use crate::gateway::screen::screen;
 use crate::http::body::Body;
 use crate::upstream::forwarded::client_ip;
-use crate::upstream::headers::Hygiene;
+use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, Route};
 use tollgate_routing::{RequestView, RouteTable};
 
@@ -179,12 +179,12 @@ fn take(config: &Config, route: &Route, variables: Vec<(Arc<str>, String)>, mut 
         variables,
         ..RequestContext::default()
     });
-    let hygiene = Hygiene {
+    let header_policy = HeaderPolicy {
         underscores: config.forwarding.underscores,
         remove: config.forwarding.remove_hop_by_hop.clone(),
         via: config.forwarding.via.clone(),
     };
-    hygiene.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
+    header_policy.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
 
     let recorder = Recorder::new(config, route);
     let answered = recorder.run(Request::from_parts(head, Body::default()), PATIENCE);

@@ -22,9 +22,9 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
 
 use crate::explain::{Counted, Forwarded, by_name};
-use crate::gateway::service::Shared;
 use crate::gateway::stack::{self, entering, stack};
 use crate::http::body::Body;
+use crate::http::service::SharedService;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::origin::Origin;
 use tollgate_config::{
@@ -71,7 +71,7 @@ impl<'r> Recorder<'r> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
         runtime.block_on(async {
             let (notes, target) = (Arc::clone(&self.notes), self.route.uri.clone());
-            let upstream = Shared::new(service_fn(move |request: Request<Body>| {
+            let upstream = SharedService::new(service_fn(move |request: Request<Body>| {
                 notes.lock().forwarded = Some(forwarded(&request, &target));
                 std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
             }));
@@ -164,8 +164,8 @@ impl stack::Resources for Recorder<'_> {
         Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
     }
 
-    fn rerouting(&self) -> Shared {
-        Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
+    fn rerouting(&self) -> SharedService {
+        SharedService::new(service_fn(|_: Request<Body>| std::future::ready(Ok(Response::new(Body::default())))))
     }
 
     fn logs_reasons(&self) -> bool {

@@ -9,10 +9,10 @@ use http::{HeaderMap, Request};
 use tollgate_filters::cors::{CorsLayer, Policy, PolicyHeadersLayer, PolicySource};
 use tower::{Layer, service_fn};
 
-use crate::gateway::respond::Failure;
-use crate::gateway::service::Shared;
 use crate::http::body::Body;
-use crate::server::connection::ConnectionInfo;
+use crate::http::failure::Failure;
+use crate::http::handler::ConnectionInfo;
+use crate::http::service::SharedService;
 use tollgate_routing::{Predicate, RequestView, RouteTable};
 
 /// PolicySource by path: the first pattern that matches has it.
@@ -54,16 +54,18 @@ pub(super) fn came_over_tls(connection: &ConnectionInfo, headers: &HeaderMap, tr
 }
 
 /// `service` for those that `policies` let through: outermost, so that a preflight is no request to any filter.
-pub(super) fn shared_with(policies: ByPath, service: Shared) -> Shared {
-    Shared::new(CorsLayer::new(policies).layer(service))
+pub(super) fn shared_with(policies: ByPath, service: SharedService) -> SharedService {
+    SharedService::new(CorsLayer::new(policies).layer(service))
 }
 
 /// `innermost`, whose answers get the headers of the policy before the route's filters see them.
-pub(super) fn granted(innermost: Shared) -> Shared {
-    Shared::new(PolicyHeadersLayer.layer(innermost))
+pub(super) fn granted(innermost: SharedService) -> SharedService {
+    SharedService::new(PolicyHeadersLayer.layer(innermost))
 }
 
 /// What stands where no route does.
-pub(super) fn nowhere() -> Shared {
-    Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Failure::NoRoute.unrendered()))))
+pub(super) fn nowhere() -> SharedService {
+    SharedService::new(service_fn(|_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(Failure::NoRoute.unrendered()))
+    }))
 }

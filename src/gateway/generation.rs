@@ -16,16 +16,18 @@ use tollgate_limiter::store::Store;
 
 use crate::gateway::cors::{ByPath, granted, nowhere, shared_with};
 use crate::gateway::reroute::Current;
-use crate::gateway::service::Shared;
+use crate::gateway::respond::forward_failed;
 use crate::gateway::stack::{self, echoing, entering, forwarding, stack, telling_prefix};
+use crate::http::service::SharedService;
 use crate::state::stores::Limits;
 use crate::telemetry::metrics::{Metrics, RouteMetrics, Routed};
 use crate::upstream::balance::{self, Balancer, Upstreams};
-use crate::upstream::elsewhere::Elsewhere;
-use crate::upstream::endpoints::Endpoints;
-use crate::upstream::forward::{Forward, Timeouts};
-use crate::upstream::headers::Hygiene;
+use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::RouteEndpoints;
+use crate::upstream::forward::{Forward, UpstreamTimeouts};
+use crate::upstream::headers::HeaderPolicy;
 use crate::upstream::origin::Origin;
+
 use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 use tollgate_config::{
@@ -44,7 +46,7 @@ pub struct Generation {
     /// What becomes of field names with underscores.
     pub underscores: Underscores,
     /// Which fields of a request end here.
-    pub hygiene: Rc<Hygiene>,
+    pub header_policy: Rc<HeaderPolicy>,
     /// How long a client may send nothing of a body.
     pub body_timeout: Duration,
     /// Whether a trusted peer's word on its client's address holds for predicates as well.
@@ -54,7 +56,7 @@ pub struct Generation {
     /// Whether a policy on other origins wants to know how requests came.
     pub(super) judges_origins: bool,
     /// What answers requests that no route takes, where somebody does.
-    pub(super) unrouted: Option<Shared>,
+    pub(super) unrouted: Option<SharedService>,
     /// Whether requests may switch protocols.
     pub tunnels: bool,
     /// Told of the generation that serves.
@@ -67,7 +69,7 @@ pub struct Route {
     /// Its id.
     pub id: Arc<str>,
     /// Its layers, down to the upstream.
-    pub service: Shared,
+    pub service: SharedService,
     /// Where its requests are counted.
     pub metrics: Arc<RouteMetrics>,
     /// Where they are instead, by the pattern that matches, where patterns are told apart.
@@ -126,24 +128,25 @@ impl Resources {
         self.limits.configure(config);
         // A reload starts no threads.
         let workers = *self.workers.get_or_init(|| config.server.workers);
-        self.pools.configure(PoolSettings::of(&config.http_client, self.worker, workers));
-        let hygiene = Rc::new(Hygiene {
+        self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
+        let header_policy = Rc::new(HeaderPolicy {
             underscores: config.forwarding.underscores,
             remove: config.forwarding.remove_hop_by_hop.clone(),
             via: config.forwarding.via.clone(),
         });
         let cors = ByPath::new(&config.cors.by_path);
         let routes = config.routes.iter().map(|route| {
-            let elsewhere = self.elsewhere(route, &config.http_client);
-            let innermost = match (&route.uri, self.endpoints(&route.uri, &elsewhere, config)) {
+            let dynamic_target = self.dynamic_target(route, &config.http_client);
+            let innermost = match (&route.uri, self.endpoints(&route.uri, &dynamic_target, config)) {
                 (Target::Forward(_), _) => self.current.rerouting(),
                 (Target::Nowhere, _) => stack::nowhere(),
                 (_, None) => echoing(),
                 (_, Some(endpoints)) => forwarding(Forward {
                     endpoints,
-                    elsewhere,
+                    dynamic_target,
                     timeouts: timeouts(route, &config.http_client),
-                    hygiene: Rc::clone(&hygiene),
+                    header_policy: Rc::clone(&header_policy),
+                    failure_response: forward_failed,
                 }),
             };
             let tell = config.forwarding.headers.prefix;
@@ -177,7 +180,7 @@ impl Resources {
             table,
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
             underscores: config.forwarding.underscores,
-            hygiene,
+            header_policy,
             body_timeout: config.server.body_timeout,
             believes_address: config.forwarding.believes_address,
             forwarded: config.forwarding.headers,
@@ -200,8 +203,8 @@ impl Resources {
     }
 
     /// How `route` reaches targets that its requests name, and its own.
-    fn elsewhere(&self, route: &tollgate_config::Route, client: &HttpClient) -> Elsewhere {
-        Elsewhere {
+    fn dynamic_target(&self, route: &tollgate_config::Route, client: &HttpClient) -> DynamicTarget {
+        DynamicTarget {
             pools: Rc::clone(&self.pools),
             tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
             http2: route.http2.unwrap_or(client.http2),
@@ -209,17 +212,17 @@ impl Resources {
     }
 
     /// The servers at `target`, spoken to as `way` says; `None` where that is within the gateway.
-    fn endpoints(&self, target: &Target, way: &Elsewhere, config: &Config) -> Option<Endpoints> {
+    fn endpoints(&self, target: &Target, way: &DynamicTarget, config: &Config) -> Option<RouteEndpoints> {
         Some(match target {
             Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
             Target::Http { scheme, host, port } => {
-                Endpoints::One(self.pools.get(Origin::new(*scheme, host, *port, &way.tls, way.http2)))
+                RouteEndpoints::Single(self.pools.get(Origin::new(*scheme, host, *port, &way.tls, way.http2)))
             }
             Target::Balanced { upstream, scheme } => {
                 let (pools, scheme, tls, http2) = (Rc::clone(&self.pools), *scheme, Arc::clone(&way.tls), way.http2);
-                let pool_of = move |address: &_| pools.get(balance::origin(address, scheme, &tls, http2));
+                let pool_of = move |address: &_| pools.get(balance::endpoint_origin(address, scheme, &tls, http2));
                 let shared = self.upstreams.get(&upstream.name);
-                Endpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
+                RouteEndpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
             }
         })
     }
@@ -265,7 +268,7 @@ impl stack::Resources for Resources {
         self.limits.breakers().breaker(name, rules)
     }
 
-    fn rerouting(&self) -> Shared {
+    fn rerouting(&self) -> SharedService {
         self.current.rerouting()
     }
 
@@ -278,8 +281,8 @@ impl stack::Resources for Resources {
     }
 }
 
-fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> Timeouts {
-    Timeouts {
+fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> UpstreamTimeouts {
+    UpstreamTimeouts {
         connect: route.connect_timeout.unwrap_or(client.connect_timeout),
         response: route.response_timeout.unwrap_or(client.response_timeout),
         read: client.read_timeout,

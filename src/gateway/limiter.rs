@@ -10,9 +10,9 @@ use tollgate_limiter::store::Store;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
-use crate::gateway::service::Shared;
 use crate::gateway::stack::Resources;
 use crate::http::body::Body;
+use crate::http::service::SharedService;
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
 
 /// The limiter that is the `number`th of its route, from 1, before `inner`. `marked`: its refusals say that they are.
@@ -21,9 +21,9 @@ pub(super) fn limited(
     number: usize,
     limiter: &RateLimiter,
     marked: bool,
-    inner: Shared,
+    inner: SharedService,
     resources: &dyn Resources,
-) -> Shared {
+) -> SharedService {
     let naming = Naming { route, number, limiter };
     let (sets, labels) = sets(naming, resources);
     let (metrics, worker) = resources.metrics();
@@ -39,13 +39,14 @@ pub(super) fn limited(
     ));
     let layer = if marked { layer } else { layer.without_local_reply() };
     let any = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
-    let inner = if any(Cost::meters_requests) { Shared::new(MapRequest::new(inner, meter_request)) } else { inner };
+    let inner =
+        if any(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
     let metered = any(Cost::meters_responses);
     let service = match limiter.forwards().then(|| resources.rerouting()) {
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    if metered { Shared::new(MapResponse::new(service, meter_response)) } else { Shared::new(service) }
+    if metered { SharedService::new(MapResponse::new(service, meter_response)) } else { SharedService::new(service) }
 }
 
 fn meter_request(mut request: Request<Body>) -> Request<Body> {

@@ -1,6 +1,5 @@
 //! One worker's gateway: screens a request, finds its route and runs it through the route's layers.
 
-pub mod context;
 mod cors;
 mod generation;
 mod limiter;
@@ -8,7 +7,6 @@ mod reroute;
 mod resilience;
 pub mod respond;
 pub mod screen;
-pub mod service;
 pub mod stack;
 
 use std::any::Any;
@@ -19,30 +17,30 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::header::{CONNECTION, HeaderValue, ORIGIN};
+use http::header::ORIGIN;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
 
-use context::Upgrade;
 use cors::{OverTls, came_over_tls};
 pub use generation::Resources;
 pub use generation::{Generation, Route};
 use reroute::Peer;
-use respond::{Failure, render};
+use respond::render;
 use screen::{Seen, screen};
-use service::ResponseFuture;
 
 use crate::http::body::Body;
-use crate::server::connection::{ConnectionInfo, Handler};
-use crate::server::drain::Stage;
+use crate::http::failure::Failure;
+use crate::http::fields::requested_upgrade;
+use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::service::ResponseFuture;
+use crate::http::upgrade::Upgrade;
 use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
-use crate::telemetry::record::Record;
+use crate::telemetry::record::{Record, RecordedBody};
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
-use crate::upstream::headers::upgrade_of;
 use tollgate_routing::RequestView;
 
 /// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
@@ -91,7 +89,7 @@ impl Gateway {
         *as_problem = seen.as_problem;
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let drains = connection.http1 && !seen.expects_continue;
-        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.activity);
+        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let found = generation.table.find(&view);
         // The marks of trusted proxies end in `identify`.
         if generation.judges_origins && head.headers.contains_key(ORIGIN) {
@@ -142,36 +140,28 @@ fn identify(
     }
     if seen.upgrade
         && generation.tunnels
-        && let Some(protocol) = upgrade_of(head.version, &head.headers)
+        && let Some(protocol) = requested_upgrade(head.version, &head.headers)
     {
         head.extensions.insert(UpgradeRequested);
-        head.extensions.insert(Upgrade {
-            protocol,
-            activity: Arc::clone(&connection.activity),
-            connections: Arc::clone(&connection.connections),
-            permit: Arc::clone(&connection.permit),
-        });
+        head.extensions.insert(Upgrade { protocol, host: Arc::clone(&connection.tunnel_host) });
     }
     let trusted = trusted_proxies.trusts(peer.ip());
-    generation.hygiene.clean_request(&mut head.headers, trusted);
+    generation.header_policy.clean_request(&mut head.headers, trusted);
     if trusted {
         if route.tells_prefix {
             head.extensions.insert(OriginalPath(head.uri.path().into()));
         }
         let hop = Hop { peer, local: connection.local, tls: connection.tls };
-        forwarded::tell(&mut head.headers, hop, &generation.forwarded, trusted_proxies);
+        forwarded::set_forwarded_headers(&mut head.headers, hop, &generation.forwarded, trusted_proxies);
     }
 }
 
 impl Handler for Gateway {
-    type Answer = Answering;
+    type Body = RecordedBody<Body>;
+    type Future = Answering;
 
-    fn handle(&self, request: Request<Incoming>, connection: &Rc<ConnectionInfo>) -> Answering {
-        let busy = connection.activity.busy();
-        let mut record = Record::new(Instant::now(), busy, Arc::clone(&self.unrouted), request.method().clone());
-        if let Some(turns) = &connection.turns {
-            record.takes_turns(turns.begin());
-        }
+    fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> Answering {
+        let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), request.method().clone());
         let mut as_problem = false;
         let begun = catch_unwind(AssertUnwindSafe(|| self.begin(request, connection, &mut record, &mut as_problem)));
         let progress = match begun {
@@ -179,7 +169,7 @@ impl Handler for Gateway {
             Ok(Err(failure)) => Progress::Refused(Some(failure)),
             Err(panic) => Progress::Refused(Some(panicked(&*panic))),
         };
-        Answering { progress, as_problem, connection: Rc::clone(connection), record: Some(record) }
+        Answering { progress, as_problem, record: Some(record) }
     }
 }
 
@@ -188,7 +178,6 @@ impl Handler for Gateway {
 pub struct Answering {
     progress: Progress,
     as_problem: bool,
-    connection: Rc<ConnectionInfo>,
     record: Option<Box<Record>>,
 }
 
@@ -198,9 +187,9 @@ enum Progress {
 }
 
 impl Future for Answering {
-    type Output = Response<Body>;
+    type Output = Response<RecordedBody<Body>>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
         let response = match &mut self.progress {
             // A panic ends this request and no other.
             Progress::Running(running) => match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
@@ -217,27 +206,21 @@ impl Future for Answering {
 }
 
 impl Answering {
-    fn finish(&mut self, mut response: Response<Body>) -> Response<Body> {
+    fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
         let (mut reason, mut is_degraded) = (None, false);
         if !response.extensions().is_empty() {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
             is_degraded = response.extensions().get::<Degraded>().is_some();
             render(&mut response, self.as_problem);
         }
-        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if self.connection.http1 && !switches && self.connection.connections.stage() > Stage::Open {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        match self.record.take() {
-            Some(mut record) => {
-                record.answered(response.status(), reason);
-                if is_degraded {
-                    record.degraded();
-                }
-                response.map(|body| body.recorded(record))
+        let mut record = self.record.take();
+        if let Some(record) = &mut record {
+            record.answered(response.status(), reason);
+            if is_degraded {
+                record.degraded();
             }
-            None => response,
         }
+        response.map(|body| RecordedBody::new(body, record))
     }
 }
 

@@ -11,9 +11,9 @@ use tollgate_filters::context::RequestContext;
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
-use crate::gateway::respond::Failure;
-use crate::gateway::service::{ResponseFuture, Shared};
 use crate::http::body::Body;
+use crate::http::failure::Failure;
+use crate::http::service::{ResponseFuture, SharedService};
 use tollgate_routing::RequestView;
 
 /// The generation that serves at present. Whoever holds it keeps no generation alive.
@@ -38,9 +38,9 @@ impl Current {
 
     /// A service that runs each request through the layers of the route that takes it now. The request is seen as the
     /// filters before left it; it goes on being counted and logged under its first route.
-    pub(super) fn rerouting(self: &Rc<Self>) -> Shared {
+    pub(super) fn rerouting(self: &Rc<Self>) -> SharedService {
         let current = Rc::clone(self);
-        Shared::new(service_fn(move |request| {
+        SharedService::new(service_fn(move |request| {
             let current = Rc::clone(&current);
             // Not before it is polled: the route may be the one whose limiter is calling, and busy with that.
             async move {

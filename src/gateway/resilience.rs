@@ -11,35 +11,40 @@ use tollgate_filters::retry::{self, RetryLayer};
 use tower::Layer;
 use tower::util::MapRequest;
 
-use crate::gateway::service::Shared;
 use crate::gateway::stack::Resources;
 use crate::http::body::Body;
+use crate::http::service::SharedService;
 use tollgate_config::{CircuitBreaker, Forward};
 
 /// Repeats what `inner` fails to answer.
 pub(super) fn retried(
     route: &Arc<str>,
     settings: &retry::Settings,
-    inner: Shared,
+    inner: SharedService,
     resources: &dyn Resources,
-) -> Shared {
+) -> SharedService {
     let (metrics, worker) = resources.metrics();
     let series = metrics.retries(worker, route);
     let layer = RetryLayer::new(settings.clone()).on_event(Arc::new(move |event| series.count(event)));
-    Shared::new(layer.layer(MapRequest::new(inner, plain)))
+    SharedService::new(layer.layer(MapRequest::new(inner, plain)))
 }
 
 /// Asks `inner` while it answers, and the fallback otherwise.
-pub(super) fn broken(route: &Arc<str>, breaker: &CircuitBreaker, inner: Shared, resources: &dyn Resources) -> Shared {
+pub(super) fn broken(
+    route: &Arc<str>,
+    breaker: &CircuitBreaker,
+    inner: SharedService,
+    resources: &dyn Resources,
+) -> SharedService {
     let name = breaker.name.as_ref().unwrap_or(route);
     let layer = CircuitBreakerLayer::new(resources.breaker(name, &breaker.rules), breaker.settings.clone());
     let plainly = |service| MapRequest::new(service, plain as fn(Request<ReplayBody<Body>>) -> Request<Body>);
     match &breaker.fallback {
         Some(forward) => {
             let fallback = forwarded(forward, resources.rerouting());
-            Shared::new(layer.layer_with_fallback(plainly(inner), plainly(fallback)))
+            SharedService::new(layer.layer_with_fallback(plainly(inner), plainly(fallback)))
         }
-        None => Shared::new(layer.layer(plainly(inner))),
+        None => SharedService::new(layer.layer(plainly(inner))),
     }
 }
 
@@ -49,13 +54,13 @@ fn plain(request: Request<ReplayBody<Body>>) -> Request<Body> {
 
 /// Sends a fallback's requests to `forward`. Without `Origin`, as Spring does it: what answers is no upstream of the client's
 /// choosing, so that its rules on other origins are not asked.
-fn forwarded(forward: &Forward, rerouting: Shared) -> Shared {
+fn forwarded(forward: &Forward, rerouting: SharedService) -> SharedService {
     let mut edits = vec![forward.path.clone()];
     edits.extend(Edit::remove_request_header("Origin").ok());
     let edited = EditLayer::new(edits).layer(rerouting);
     match forward.query.clone() {
-        None => Shared::new(edited),
-        Some(query) => Shared::new(MapRequest::new(edited, move |mut request: Request<Body>| {
+        None => SharedService::new(edited),
+        Some(query) => SharedService::new(MapRequest::new(edited, move |mut request: Request<Body>| {
             let target = format!("{}?{query}", request.uri().path());
             replace_target(&mut request, target);
             request
@@ -64,9 +69,9 @@ fn forwarded(forward: &Forward, rerouting: Shared) -> Shared {
 }
 
 /// Gives each request `path` before `inner` sees it; its query stays.
-pub(super) fn at_path(path: &Arc<str>, inner: Shared) -> Shared {
+pub(super) fn at_path(path: &Arc<str>, inner: SharedService) -> SharedService {
     let path = Arc::clone(path);
-    Shared::new(MapRequest::new(inner, move |mut request: Request<Body>| {
+    SharedService::new(MapRequest::new(inner, move |mut request: Request<Body>| {
         let target = match request.uri().query() {
             Some(query) => format!("{path}?{query}"),
             None => path.to_string(),

@@ -6,73 +6,11 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::json;
-use thiserror::Error;
 use tollgate_filters::context::LocalReply;
+use tollgate_filters::fault::Fault;
 
 use crate::http::body::Body;
-
-/// Why the gateway answers a request itself. Its text is the answer's detail.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum Failure {
-    /// Malformed, but its end is known: the connection can go on.
-    #[error("{0}")]
-    BadRequest(&'static str),
-    /// The path has no normal form.
-    #[error("{0}")]
-    BadPath(String),
-    /// Two readings are possible: refused, and the connection is closed.
-    #[error("{0}")]
-    Ambiguous(&'static str),
-    /// A transfer coding other than `chunked`.
-    #[error("the only transfer coding understood here is chunked")]
-    TransferEncoding,
-    /// `CONNECT` and `TRACE`.
-    #[error("this method is not served here")]
-    MethodRefused,
-    /// An `Expect` other than `100-continue`.
-    #[error("the only expectation met here is 100-continue")]
-    ExpectationFailed,
-    /// `OPTIONS` about the gateway itself: answered, not failed.
-    #[error("")]
-    OptionsOfGateway,
-    /// No route matches.
-    #[error("no route matches")]
-    NoRoute,
-    /// Forwarded within the gateway from route to route without end.
-    #[error("the gateway forwards this request in a circle")]
-    Loop,
-    /// The request's body is over the limit.
-    #[error("the request body is too large")]
-    TooLarge,
-    /// The client stopped sending its body.
-    #[error("the request body did not arrive in time")]
-    ClientTimeout,
-    /// The client left or broke the framing of its body.
-    #[error("the request body is malformed or incomplete")]
-    ClientBody,
-    /// No connection to the upstream is free.
-    #[error("the upstream is busy")]
-    Busy,
-    /// No connection to the upstream.
-    #[error("the upstream cannot be reached")]
-    Unreachable,
-    /// No endpoint of the upstream lives.
-    #[error("the upstream is unavailable")]
-    NoEndpoint {
-        /// Whether it is answered as though there were no such thing (`loadbalancer.use404`).
-        as_not_found: bool,
-    },
-    /// The upstream broke off, or did not speak HTTP.
-    #[error("the upstream gave no valid answer")]
-    BadGateway,
-    /// The upstream took too long to accept the connection or to answer.
-    #[error("the upstream did not answer in time")]
-    GatewayTimeout,
-    /// A defect of ours.
-    #[error("the gateway failed")]
-    Internal,
-}
+use crate::http::failure::Failure;
 
 impl Failure {
     fn status(&self) -> StatusCode {
@@ -91,29 +29,6 @@ impl Failure {
             Self::Unreachable | Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    /// The word for it in the access log.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) => "bad-request",
-            Self::TransferEncoding => "transfer-encoding",
-            Self::MethodRefused => "method-refused",
-            Self::ExpectationFailed => "expectation-failed",
-            Self::OptionsOfGateway => "options",
-            Self::NoRoute => "no-route",
-            Self::Loop => "forward-loop",
-            Self::TooLarge => "request-too-large",
-            Self::ClientTimeout => "client-timeout",
-            Self::ClientBody => "client-body",
-            Self::Busy => "upstream-busy",
-            Self::Unreachable => "upstream-unreachable",
-            Self::NoEndpoint { .. } => "no-endpoint",
-            Self::BadGateway => "upstream-broken",
-            Self::GatewayTimeout => "upstream-timeout",
-            Self::Internal => "internal-error",
         }
     }
 
@@ -164,6 +79,16 @@ impl Failure {
     fn title(&self) -> &'static str {
         self.status().canonical_reason().unwrap_or("Error")
     }
+}
+
+/// Returns the response to a failed forward. Layers above read the fault of the upstream from its extensions.
+#[must_use]
+pub fn forward_failed(failure: Failure, fault: Option<Fault>) -> Response<Body> {
+    let mut response = failure.unrendered();
+    if let Some(fault) = fault {
+        response.extensions_mut().insert(fault);
+    }
+    response
 }
 
 /// Gives a [failure](Failure::unrendered) its body: `application/problem+json` (RFC 9457) for a client that asks for

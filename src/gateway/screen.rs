@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use http::header::{
-    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -14,7 +14,8 @@ use http::{HeaderMap, Method, Uri, Version};
 
 use tollgate_filters::reply::prefers_problem;
 
-use crate::gateway::respond::Failure;
+use crate::http::failure::Failure;
+use crate::http::fields::has_underscore;
 use tollgate_config::Underscores;
 use tollgate_routing::normalize;
 
@@ -82,13 +83,6 @@ fn fields(headers: &HeaderMap, underscores: Underscores) -> Result<Seen, Failure
         return Err(Failure::Ambiguous("more than one Host field"));
     }
     Ok(seen)
-}
-
-/// Whether a field's name holds an underscore: many backends read `x_user` as `x-user`, so a client could send a
-/// field past whoever strips or sets the hyphenated one.
-#[must_use]
-pub fn has_underscore(name: &HeaderName) -> bool {
-    name.as_str().as_bytes().contains(&b'_')
 }
 
 fn transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {

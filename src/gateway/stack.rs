@@ -25,14 +25,14 @@ use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 use tower::{Layer, service_fn};
 
-use crate::gateway::context::Upgrade;
-use crate::gateway::service::Shared;
 use crate::gateway::{limiter, resilience};
 use crate::http::body::Body;
+use crate::http::service::SharedService;
+use crate::http::upgrade::Upgrade;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
-use crate::upstream::forwarded::tell_prefix;
+use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, Target, Tell};
 
 /// What the layers of a worker's routes are made with.
@@ -50,7 +50,7 @@ pub trait Resources {
     /// The circuit breaker called `name`.
     fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker>;
     /// Routes a request anew, by its path as it is now.
-    fn rerouting(&self) -> Shared;
+    fn rerouting(&self) -> SharedService;
     /// Whether the access log says why the gateway answered a request itself.
     fn logs_reasons(&self) -> bool;
     /// The series that verdicts are counted in.
@@ -59,33 +59,37 @@ pub trait Resources {
 
 /// The innermost service of a route that forwards.
 #[must_use]
-pub fn forwarding(forward: Forward) -> Shared {
+pub fn forwarding(forward: Forward) -> SharedService {
     let forward = Rc::new(forward);
-    Shared::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)))
+    SharedService::new(service_fn(move |request: Request<Body>| Rc::clone(&forward).forward(request)))
 }
 
 /// Names, before `innermost`, the prefix that filters took off a request's path.
 #[must_use]
-pub fn telling_prefix(how: Tell, innermost: Shared) -> Shared {
-    Shared::new(tower::util::MapRequest::new(innermost, move |request: Request<Body>| tell_prefix(request, how)))
+pub fn telling_prefix(how: Tell, innermost: SharedService) -> SharedService {
+    SharedService::new(tower::util::MapRequest::new(innermost, move |request: Request<Body>| {
+        set_forwarded_prefix(request, how)
+    }))
 }
 
 /// The innermost service of the built-in demo upstream.
 #[must_use]
-pub fn echoing() -> Shared {
-    Shared::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
+pub fn echoing() -> SharedService {
+    SharedService::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
 }
 
 /// The innermost service of a route that leads nowhere.
 #[must_use]
-pub fn nowhere() -> Shared {
-    Shared::new(service_fn(|_: Request<Body>| std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))))
+pub fn nowhere() -> SharedService {
+    SharedService::new(service_fn(|_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(Response::new(Body::default())))
+    }))
 }
 
 /// `stacked` as requests come to it: those of a route that forwards within the gateway have its path before they meet a
 /// filter, as in Spring.
 #[must_use]
-pub fn entering(target: &Target, stacked: Shared) -> Shared {
+pub fn entering(target: &Target, stacked: SharedService) -> SharedService {
     match target {
         Target::Forward(path) => resilience::at_path(path, stacked),
         _ => stacked,
@@ -99,14 +103,14 @@ pub fn stack(
     route_id: &Arc<str>,
     filters: &[Filter],
     max_body: Option<u64>,
-    innermost: Shared,
+    innermost: SharedService,
     resources: &dyn Resources,
-) -> Shared {
+) -> SharedService {
     let mut limiters = filters.iter().filter(|filter| matches!(filter, Filter::RequestRateLimiter(_))).count();
     let mut counters = filters.iter().filter(|filter| matches!(filter, Filter::RequestCounter(_))).count();
     let mut gates = filters.iter().filter(|filter| matches!(filter, Filter::ConcurrencyLimiter(_))).count();
     let drops_answers = filters.iter().any(Filter::drops_answers);
-    let mut service = if drops_answers { Shared::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
+    let mut service = if drops_answers { SharedService::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
     let mut rest = filters;
     while let Some((filter, before)) = rest.split_last() {
         rest = before;
@@ -116,17 +120,19 @@ pub fn stack(
                 let start = rest.iter().rposition(|filter| !matches!(filter, Filter::Edit(_))).map_or(0, |at| at + 1);
                 let edits = &filters[start..=rest.len()];
                 rest = &rest[..start];
-                Shared::new(EditLayer::new(edits.iter().filter_map(as_edit).cloned()).layer(service))
+                SharedService::new(EditLayer::new(edits.iter().filter_map(as_edit).cloned()).layer(service))
             }
-            Filter::SetStatus(settings) => Shared::new(SetStatusLayer::new(settings.clone()).layer(service)),
-            Filter::RedirectTo(settings) => Shared::new(RedirectToLayer::new(settings.clone()).layer(service)),
+            Filter::SetStatus(settings) => SharedService::new(SetStatusLayer::new(settings.clone()).layer(service)),
+            Filter::RedirectTo(settings) => SharedService::new(RedirectToLayer::new(settings.clone()).layer(service)),
             Filter::RequestSize(max_bytes) => limited(*max_bytes, service),
             Filter::RequestHeaderSize(settings) => {
-                Shared::new(RequestHeaderSizeLayer::new(settings.clone()).layer(service))
+                SharedService::new(RequestHeaderSizeLayer::new(settings.clone()).layer(service))
             }
-            Filter::SecureHeaders(settings) => Shared::new(SecureHeadersLayer::new(settings.clone()).layer(service)),
+            Filter::SecureHeaders(settings) => {
+                SharedService::new(SecureHeadersLayer::new(settings.clone()).layer(service))
+            }
             Filter::RemoveJsonAttributes(settings) => {
-                Shared::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
+                SharedService::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
             }
             Filter::LocalResponseCache(cache) => {
                 let targets = filters.iter().filter_map(as_edit).filter_map(Edit::target_header);
@@ -150,7 +156,9 @@ pub fn stack(
             }
             Filter::Retry(settings) => resilience::retried(route_id, settings, service, resources),
             Filter::CircuitBreaker(breaker) => resilience::broken(route_id, breaker, service, resources),
-            Filter::FallbackHeaders(names) => Shared::new(FallbackHeadersLayer::new(names.clone()).layer(service)),
+            Filter::FallbackHeaders(names) => {
+                SharedService::new(FallbackHeadersLayer::new(names.clone()).layer(service))
+            }
         };
     }
     match max_body {
@@ -159,15 +167,15 @@ pub fn stack(
     }
 }
 
-fn limited(max_bytes: u64, service: Shared) -> Shared {
+fn limited(max_bytes: u64, service: SharedService) -> SharedService {
     let inner = tower::util::MapRequest::new(service, |request: Request<SizeLimited<Body>>| request.map(Body::from));
-    Shared::new(RequestSizeLayer::new(max_bytes).layer(inner))
+    SharedService::new(RequestSizeLayer::new(max_bytes).layer(inner))
 }
 
-fn counted(layer: RequestCounterLayer, service: Shared) -> Shared {
+fn counted(layer: RequestCounterLayer, service: SharedService) -> SharedService {
     let inner = tower::util::MapRequest::new(service, |request: Request<Counted<Body>>| request.map(Body::from));
     let outer = |response: Response<Counted<Body>>| response.map(Body::from);
-    Shared::new(tower::util::MapResponse::new(layer.layer(inner), outer))
+    SharedService::new(tower::util::MapResponse::new(layer.layer(inner), outer))
 }
 
 /// Fields that name another upstream, `targets`, keep answers apart: who may choose one must not answer for the others.
@@ -175,17 +183,17 @@ fn cached(
     route_id: &Arc<str>,
     cache: &ResponseCache,
     targets: impl Iterator<Item = HeaderName>,
-    service: Shared,
+    service: SharedService,
     resources: &dyn Resources,
-) -> Shared {
+) -> SharedService {
     let scope = format!("{route_id}#{:x}", cache.identity);
     let layer = LocalResponseCacheLayer::new(scope, cache.settings, resources.cache(route_id, cache));
     let layer = layer.vary_by(targets);
     let outer = |response: Response<StoringBody<Body>>| response.map(Body::from);
-    let cached = Shared::new(tower::util::MapResponse::new(layer.layer(service.clone()), outer));
+    let cached = SharedService::new(tower::util::MapResponse::new(layer.layer(service.clone()), outer));
     // Who asks to leave HTTP wants no answer that was kept.
     let leaves = |request: &Request<Body>| request.extensions().get::<Upgrade>().is_some();
-    Shared::new(service_fn(
+    SharedService::new(service_fn(
         move |request| {
             if leaves(&request) { service.respond(request) } else { cached.respond(request) }
         },
@@ -196,16 +204,16 @@ fn concurrency_limited(
     route_id: &Arc<str>,
     scope: Arc<str>,
     limiter: &ConcurrencyLimiter,
-    service: Shared,
+    service: SharedService,
     resources: &dyn Resources,
-) -> Shared {
+) -> SharedService {
     let (metrics, worker) = resources.metrics();
     let series = metrics.concurrency(worker, route_id, &scope);
     let store = resources.leases(limiter, Arc::clone(series.leases()));
     let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
         .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
     let outer = |response: Response<Leased<Body>>| response.map(Body::from);
-    Shared::new(tower::util::MapResponse::new(layer.layer(service), outer))
+    SharedService::new(tower::util::MapResponse::new(layer.layer(service), outer))
 }
 
 fn as_edit(filter: &Filter) -> Option<&Edit> {

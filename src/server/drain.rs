@@ -1,4 +1,4 @@
-//! Connections that are to end in good order: told twice, awaited until none is left.
+//! Draining of client connections: each one is notified twice, then the worker waits until all are closed.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// One worker's open connections and tunnels.
+/// Open connections and tunnels of one worker.
 ///
-/// A connection looks at a flag each time it is polled and is woken once when the flag is raised, so draining costs a
-/// request nothing (a cancellation token would be polled, and locked, every time). The lock is taken when a
-/// connection opens and closes, by its own worker.
+/// A connection reads the stage each time it is polled and is woken once per stage, so draining costs a request
+/// nothing. (A cancellation token would be polled, and locked, each time.) The lock is taken when a connection opens
+/// and closes, by its own worker.
 #[derive(Debug, Default)]
 pub struct Connections {
     stage: AtomicU8,
     slots: Mutex<Slots>,
 }
 
-/// How far the end has come.
+/// Progress of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Stage {
-    /// Serving.
-    Open = 0,
-    /// Every answer says that it is the connection's last. An idle connection stays open a little longer, for the
-    /// request that its client may have sent already.
+pub enum DrainStage {
+    /// Not draining.
+    Serving = 0,
+    /// Each response announces that it is the last one of its connection. An idle connection stays open a little
+    /// longer, because its client may already have sent a request.
     LastRequests = 1,
-    /// Idle connections are closed; the others end with the answer they are giving.
+    /// Idle connections are closed; the others end after the response in flight.
     Closing = 2,
 }
 
@@ -39,51 +39,51 @@ struct Slots {
     all_closed: Option<Waker>,
 }
 
-/// One open connection, counted until dropped.
+/// One open connection or tunnel, counted until dropped.
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenConnection {
     connections: Arc<Connections>,
     slot: usize,
 }
 
 impl Connections {
-    /// Counts a connection in.
+    /// Counts a new connection.
     #[must_use]
-    pub fn open(self: &Arc<Self>) -> Open {
+    pub fn open(self: &Arc<Self>) -> OpenConnection {
         let mut slots = self.slots.lock();
         slots.open += 1;
         let slot = slots.free.pop().unwrap_or_else(|| {
             slots.wakers.push(None);
             slots.wakers.len() - 1
         });
-        Open { connections: Arc::clone(self), slot }
+        OpenConnection { connections: Arc::clone(self), slot }
     }
 
-    /// Goes on to `stage` and tells every connection.
-    pub fn enter(&self, stage: Stage) {
+    /// Enters `stage` and wakes every connection.
+    pub fn enter(&self, stage: DrainStage) {
         self.stage.store(stage as u8, Relaxed);
         for waker in self.slots.lock().wakers.iter().flatten() {
             waker.wake_by_ref();
         }
     }
 
-    /// How far the end has come.
+    /// Returns the current stage.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> DrainStage {
         match self.stage.load(Relaxed) {
-            0 => Stage::Open,
-            1 => Stage::LastRequests,
-            _ => Stage::Closing,
+            0 => DrainStage::Serving,
+            1 => DrainStage::LastRequests,
+            _ => DrainStage::Closing,
         }
     }
 
-    /// How many are open.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn count(&self) -> usize {
         self.slots.lock().open
     }
 
-    /// Waits until none is open.
+    /// Waits until no connection is open.
     pub async fn closed(&self) {
         poll_fn(|cx| {
             let mut slots = self.slots.lock();
@@ -97,22 +97,22 @@ impl Connections {
     }
 }
 
-impl Open {
-    /// Asks to be woken at every new stage. A task keeps its waker, so once is enough.
+impl OpenConnection {
+    /// Registers the current task to be woken at every new stage. A task keeps its waker, so one call is enough.
     pub fn watch(&self, cx: &Context<'_>) {
         if let Some(waker) = self.connections.slots.lock().wakers.get_mut(self.slot) {
             *waker = Some(cx.waker().clone());
         }
     }
 
-    /// How far the end has come.
+    /// Returns the current stage.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> DrainStage {
         self.connections.stage()
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         let mut slots = self.connections.slots.lock();
         if let Some(waker) = slots.wakers.get_mut(self.slot) {
@@ -141,7 +141,7 @@ mod tests {
             local.spawn_local(async move {
                 poll_fn(|cx| {
                     open.watch(cx);
-                    if open.stage() == Stage::Closing { Poll::Ready(()) } else { Poll::Pending }
+                    if open.stage() == DrainStage::Closing { Poll::Ready(()) } else { Poll::Pending }
                 })
                 .await;
             });
@@ -150,7 +150,7 @@ mod tests {
             .run_until(async {
                 tokio::task::yield_now().await;
                 assert_eq!(connections.count(), 3);
-                connections.enter(Stage::Closing);
+                connections.enter(DrainStage::Closing);
                 connections.closed().await;
                 assert_eq!(connections.count(), 0);
             })
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connections_slot_is_used_again() {
+    fn the_slot_of_a_closed_connection_is_reused() {
         let connections = Arc::new(Connections::default());
         drop(connections.open());
         let _again = connections.open();

@@ -1,4 +1,4 @@
-//! Sockets to listen on: one a worker, on one address.
+//! Listening sockets: one for each worker, all on one address.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -7,16 +7,16 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
-/// Connections that the kernel holds for us while we are busy.
+/// Length of the kernel's accept queue.
 const BACKLOG: i32 = 4096;
 
-/// Binds `count` sockets to `address`, among which the kernel spreads new connections (`SO_REUSEPORT`).
+/// Binds `count` sockets to `address`. The kernel distributes new connections among them (`SO_REUSEPORT`).
 ///
-/// A plain bind comes first: `SO_REUSEPORT` alone would join another gateway of the same user that already listens
-/// there, and the port in use would go unnoticed.
+/// A bind without `SO_REUSEPORT` comes first. With the option alone, a second gateway of the same user would join the
+/// first one and the conflict would go unnoticed.
 ///
 /// # Errors
-/// The address is in use, not ours, or not allowed.
+/// The address is in use, does not belong to this host, or requires privileges.
 pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
     let first = socket(address)?;
     first.bind(&address.into())?;
@@ -37,15 +37,15 @@ pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
         .collect()
 }
 
-/// Lets no new connection begin on `listener`, and lets those that have begun come through.
+/// Refuses new connections on `listener`, while handshakes that have begun complete.
 ///
-/// Closing a listening socket resets what it holds, and a connection that completes between the last `accept` and the
-/// close is lost with its request. So its packets are filtered first: a SYN is dropped, and by the time the client
-/// repeats it the port is closed and refuses it, which is safe to try elsewhere. Accepted sockets inherit the filter;
-/// none of them ever gets a SYN.
+/// Closing a listening socket resets the connections in its queue. A connection that completes between the last
+/// `accept` and the close would be lost with its request. So a packet filter first drops each SYN. When the client
+/// repeats the SYN, the port is closed and refuses it, and the client can safely try another address. Accepted
+/// sockets inherit the filter, but receive no SYN.
 ///
 /// # Errors
-/// The system cannot do it.
+/// The system does not support socket filters.
 #[cfg(target_os = "linux")]
 pub fn refuse_new(listener: &impl std::os::fd::AsFd) -> io::Result<()> {
     // Classic BPF, over the TCP header (RFC 9293 §3.1): byte 13 holds the flags.
@@ -64,10 +64,10 @@ pub fn refuse_new(listener: &impl std::os::fd::AsFd) -> io::Result<()> {
     ])
 }
 
-/// Elsewhere than on Linux there is no way.
+/// Not supported outside Linux.
 ///
 /// # Errors
-/// Always.
+/// Always fails.
 #[cfg(not(target_os = "linux"))]
 pub fn refuse_new(_: &impl std::os::fd::AsFd) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
@@ -75,7 +75,7 @@ pub fn refuse_new(_: &impl std::os::fd::AsFd) -> io::Result<()> {
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_reuse_address(true)?; // a restart need not wait for old connections' TIME_WAIT
+    socket.set_reuse_address(true)?; // a restart need not wait for connections in TIME_WAIT
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_in_use_is_noticed_even_by_many_workers() {
+    fn a_port_in_use_is_an_error_for_any_number_of_workers() {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let listeners = bind(any, 3).unwrap();
         let taken = listeners[0].local_addr().unwrap();

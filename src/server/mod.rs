@@ -1,10 +1,16 @@
-//! Listening, accepting, serving and draining: knows connections, not what the requests on them mean.
+//! Client connections: listening, accepting, TLS, serving HTTP and draining.
+//!
+//! The server passes requests to any [`Handler`](crate::http::handler::Handler) and sends any response body. It imports [`crate::http`]
+//! only.
 
 pub mod accept;
+mod body;
+pub mod client_io;
 pub mod connection;
 pub mod drain;
-pub mod io;
 pub mod listener;
+pub mod protocol;
 pub mod sniff;
 pub mod stream;
-pub mod turns;
+mod tunnel;
+pub mod write_stalls;

@@ -1,27 +1,27 @@
-//! Telling HTTP/2 with prior knowledge from HTTP/1.1 on one port (RFC 9113 §3.3).
+//! Detection of HTTP/2 with prior knowledge beside HTTP/1.1 on one port (RFC 9113 §3.3).
 
 use std::io;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// How an HTTP/2 client opens (RFC 9113 §3.4). `PRI` is not a method of any HTTP/1 request, so three bytes tell.
+/// Start of the HTTP/2 connection preface (RFC 9113 §3.4). HTTP/1 has no method `PRI`, so three bytes are enough.
 const PREFACE: &[u8; 3] = b"PRI";
 
-/// What the client speaks.
+/// Protocol of a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.0 or HTTP/1.1.
     Http1,
-    /// HTTP/2 in clear text.
+    /// HTTP/2.
     Http2,
 }
 
-/// Looks at the first bytes without taking them; waits as long as they could still become either. The caller bounds
-/// the time.
+/// Detects the protocol by peeking at the first bytes. Waits while they fit both protocols, so the caller must set a
+/// timeout.
 ///
 /// # Errors
-/// The socket's own.
+/// Errors of the socket.
 pub async fn sniff(stream: &TcpStream) -> io::Result<Protocol> {
     let mut start = [0; PREFACE.len()];
     loop {
@@ -32,7 +32,7 @@ pub async fn sniff(stream: &TcpStream) -> io::Result<Protocol> {
         if length == PREFACE.len() {
             return Ok(Protocol::Http2);
         }
-        // "P" or "PR", as in POST or PRI: peek again once more has come, not at once.
+        // "P" or "PR", as in POST or PRI: wait for more bytes before peeking again.
         let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     }
 }
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// What is sniffed of a client that sends these pieces, each once the one before has been looked at, and leaves.
+    /// Returns the protocol detected for a client that sends these pieces one after the other and disconnects.
     async fn sniffed(pieces: &[&[u8]]) -> Protocol {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -61,12 +61,12 @@ mod tests {
         let (protocol, ()) = tokio::join!(sniff(&server), sending);
         let mut left = Vec::new();
         server.read_to_end(&mut left).await.unwrap();
-        assert_eq!(left, pieces.concat(), "nothing was taken from the stream");
+        assert_eq!(left, pieces.concat(), "no bytes were consumed");
         protocol.unwrap()
     }
 
     #[tokio::test]
-    async fn the_http2_preface_is_told_from_methods_that_start_alike() {
+    async fn the_http2_preface_is_distinguished_from_methods_with_the_same_start() {
         assert_eq!(sniffed(&[b"PRI * HTTP/2.0\r\n"]).await, Protocol::Http2);
         assert_eq!(sniffed(&[b"P", b"R", b"I * HTTP/2.0"]).await, Protocol::Http2);
         assert_eq!(sniffed(&[b"P", b"OST / HTTP/1.1"]).await, Protocol::Http1);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_leaves_at_once_is_no_error() {
+    async fn an_immediate_disconnect_is_not_an_error() {
         assert_eq!(sniffed(&[]).await, Protocol::Http1);
     }
 }

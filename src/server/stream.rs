@@ -1,4 +1,4 @@
-//! A client's connection as it carries bytes: in clear text, or under TLS.
+//! Byte stream of a client connection: cleartext or TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -13,36 +13,36 @@ use tokio_rustls::server::TlsStream;
 
 use crate::server::sniff::{Protocol, sniff};
 
-/// What HTTP/2 is called in ALPN (RFC 9113 §3.2).
+/// ALPN identifier of HTTP/2 (RFC 9113 §3.2).
 pub const ALPN_H2: &[u8] = b"h2";
-/// The first byte of a TLS connection: a record of the handshake (RFC 8446 §5.1).
+/// First byte of a TLS connection: the type of a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
-/// What a client that does not speak TLS is told.
-const PLAIN_REFUSED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
-    Content-Length: 44\r\nConnection: close\r\n\r\nthis port speaks TLS: ask it with https://\r\n";
-/// Bytes that are still read of such a client, so that it gets to read its answer.
-const PLAIN_READ: u64 = 64 * 1024;
+/// Response to a client that speaks plain HTTP to a TLS port.
+const CLEARTEXT_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Content-Length: 45\r\nConnection: close\r\n\r\nthis port requires TLS: use an https:// URL\r\n";
+/// Bytes of such a client that are read and discarded, so that it can read the response.
+const CLEARTEXT_READ_BYTES: u64 = 64 * 1024;
 
-/// A client's connection.
+/// Byte stream of a client connection.
 #[derive(Debug)]
 pub enum ClientStream {
-    /// In clear text.
+    /// Cleartext.
     Plain(TcpStream),
-    /// Under TLS, after its handshake.
+    /// TLS, after the handshake.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ClientStream {
-    /// Takes a new connection through its TLS handshake. The caller bounds the time.
+    /// Performs the TLS handshake of a new connection. The caller must set a timeout.
     ///
     /// # Errors
-    /// The handshake fails, or the client speaks plain HTTP, which it has been told then.
+    /// The handshake fails, or the client speaks plain HTTP. Such a client gets a response with status 400.
     pub async fn handshake(mut stream: TcpStream, tls: Arc<ServerConfig>) -> io::Result<(Self, Protocol)> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
-            stream.write_all(PLAIN_REFUSED).await?;
+            stream.write_all(CLEARTEXT_RESPONSE).await?;
             stream.shutdown().await?;
-            tokio::io::copy(&mut stream.take(PLAIN_READ), &mut tokio::io::sink()).await?;
+            tokio::io::copy(&mut stream.take(CLEARTEXT_READ_BYTES), &mut tokio::io::sink()).await?;
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
         }
         let stream = TlsAcceptor::from(tls).accept(stream).await?;
@@ -53,17 +53,19 @@ impl ClientStream {
         Ok((Self::Tls(Box::new(stream)), protocol))
     }
 
-    /// Whether it is under TLS.
+    /// True under TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Waits, without taking anything, until an idle client sends something, and tells what it speaks. Under TLS that
-    /// was settled by the handshake, and the waiting is done right only if all that came before has been read.
+    /// Waits until an idle client sends bytes, without consuming them, and returns the detected protocol.
+    ///
+    /// Under TLS the handshake has selected the protocol and the result has no meaning. There the wait is correct only
+    /// if all earlier bytes have been read.
     ///
     /// # Errors
-    /// The socket's own.
+    /// Errors of the socket.
     pub async fn first_bytes(&self) -> io::Result<Protocol> {
         match self {
             Self::Plain(stream) => sniff(stream).await,

@@ -1,15 +1,17 @@
 //! What is noted of one request, from its head to the last byte of its answer.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::http::body::BodyError;
-use crate::server::io::Busy;
-use crate::server::turns::Turn;
 use crate::telemetry::access_log::{AccessLog, Line};
 use crate::telemetry::metrics::RouteMetrics;
 
@@ -17,35 +19,38 @@ use crate::telemetry::metrics::RouteMetrics;
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// One request's record. Dropping it, when its answer has been sent or nobody waits for it any more, counts the
-/// request, writes its log line and tells the connection that it is over.
+/// request and writes its log line.
 #[derive(Debug)]
 pub struct Record {
     started: Instant,
-    _busy: Busy,
     metrics: Arc<RouteMetrics>,
     method: Method,
     status: u16,
     sent_bytes: u64,
     log: Option<(Rc<AccessLog>, Box<Line>)>,
     failure: Option<&'static str>,
-    turn: Option<Turn>,
+}
+
+/// Response body with the record of its request, which is closed when the body has been sent or is dropped.
+#[derive(Debug)]
+pub struct RecordedBody<B> {
+    body: B,
+    record: Option<Box<Record>>,
 }
 
 impl Record {
     /// Starts the record of a request whose head was read at `started`; counted under `metrics` unless a route is
     /// found for it.
     #[must_use]
-    pub fn new(started: Instant, busy: Busy, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
+    pub fn new(started: Instant, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
         Box::new(Self {
             started,
-            _busy: busy,
             metrics,
             method,
             status: CLIENT_CLOSED_REQUEST,
             sent_bytes: 0,
             log: None,
             failure: None,
-            turn: None,
         })
     }
 
@@ -53,18 +58,6 @@ impl Record {
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
-    }
-
-    /// Notes in `turn` since when the client has had the latest piece of the answer before it.
-    pub fn takes_turns(&mut self, turn: Turn) {
-        self.turn = Some(turn);
-    }
-
-    /// The client's connection asks for the next piece of the answer.
-    pub fn asked(&self) {
-        if let Some(turn) = &self.turn {
-            turn.set(None);
-        }
     }
 
     /// The request matched a route.
@@ -109,9 +102,6 @@ impl Record {
     /// `bytes` of the answer's body were handed to the client's connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
-        if let Some(turn) = &self.turn {
-            turn.set(Some(Instant::now()));
-        }
     }
 
     /// The answer's body ended before its end.
@@ -131,5 +121,38 @@ impl Drop for Record {
         if let Some((log, line)) = self.log.take() {
             log.write(&line, &self.method, self.status, self.sent_bytes, took, self.failure);
         }
+    }
+}
+
+impl<B> RecordedBody<B> {
+    /// Attaches `record` to `body`.
+    #[must_use]
+    pub fn new(body: B, record: Option<Box<Record>>) -> Self {
+        Self { body, record }
+    }
+}
+
+impl<B: HttpBody<Data = Bytes, Error = BodyError> + Unpin> HttpBody for RecordedBody<B> {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(record) = &mut self.record {
+            match &frame {
+                Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),
+                Some(Err(error)) => record.broke_off(error),
+                None => {}
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

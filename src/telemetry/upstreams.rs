@@ -11,7 +11,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::upstream::balance::{State, Upstream, UpstreamStats, Upstreams};
+use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
 
 /// What `/metrics` shows of them.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ fn endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -
     let mut family = encoder.encode_descriptor("tollgate_upstream_endpoints", help, None, MetricType::Gauge)?;
     for upstream in upstreams {
         let states = upstream.states();
-        for state in [State::Up, State::Down, State::Ejected] {
+        for state in [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected] {
             let count = states.iter().filter(|(_, known)| *known == state).count();
             let labels = [("upstream", &**upstream.name()), ("state", state.as_str())];
             ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;

@@ -1,4 +1,4 @@
-//! The built-in upstream `echo:`, which answers with what it was asked: something to curl where nothing runs yet.
+//! Built-in upstream `echo:`, which responds with the request it got. The demo uses it.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::body::Body;
 
-/// Answers 200 with the request's method, target and fields as JSON. The body is not read.
+/// Responds 200 with the method, target and header fields of the request as JSON. The body is not read.
 #[must_use]
 pub fn echo(request: &Request<Body>) -> Response<Body> {
     let mut fields = Map::new();
@@ -16,12 +16,12 @@ pub fn echo(request: &Request<Body>) -> Response<Body> {
         let joined: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
         fields.insert(name.to_string(), Value::String(joined.join(", ")));
     }
-    let answer = json!({
+    let body = json!({
         "method": request.method().as_str(),
         "target": request.uri().to_string(),
         "headers": fields,
     });
-    let mut response = Response::new(Body::from(Bytes::from(format!("{answer:#}\n"))));
+    let mut response = Response::new(Body::from(Bytes::from(format!("{body:#}\n"))));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -1,4 +1,4 @@
-//! Why there is no answer from the upstream, and whose doing it is.
+//! Errors of forwarded requests.
 
 use std::error::Error;
 
@@ -6,48 +6,49 @@ use thiserror::Error;
 use tollgate_filters::fault::Fault;
 use tollgate_filters::request_size::BodyTooLarge;
 
-use crate::gateway::respond::Failure;
 use crate::http::body::BodyError;
+use crate::http::failure::Failure;
+use crate::upstream::chain::{causes, error_chain};
 use crate::upstream::pool::ConnectError;
 
-/// Why there is no answer.
+/// Error of a request that got no response from its upstream.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForwardError {
-    /// There is no connection.
+    /// No connection could be established.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The connection broke off, or what came over it is not HTTP.
+    /// The connection closed early, or the response was not valid HTTP.
     #[error("the exchange with the upstream failed")]
     Exchange(#[source] hyper::Error),
-    /// No answer within the response timeout.
-    #[error("the upstream did not answer in time")]
+    /// The response timeout passed.
+    #[error("the upstream did not respond in time")]
     Timeout,
-    /// No endpoint of the upstream lives.
-    #[error("no endpoint of the upstream lives")]
+    /// The upstream has no healthy endpoint.
+    #[error("the upstream has no healthy endpoint")]
     NoEndpoint {
-        /// Whether the client is told that there is no such thing.
+        /// Responds with 404 instead of 503.
         as_not_found: bool,
     },
-    /// The stream was refused before the upstream did anything with the request (RFC 9113 §8.7): it may be sent again.
+    /// The upstream refused the stream without processing it (RFC 9113 §8.7). The request may be sent again.
     #[error("the upstream refused the stream")]
     Refused(#[source] hyper::Error),
-    /// The request's `Host` cannot be HTTP/2's `:authority`.
-    #[error("the request's Host cannot be sent over HTTP/2")]
+    /// The request's `Host` is not a valid `:authority` for HTTP/2.
+    #[error("the Host of the request is not valid for HTTP/2")]
     BadHost,
-    /// A filter named a target that is no HTTP server.
-    #[error("a filter named a target that is no `http` or `https` URI")]
+    /// A filter set a target that is not an HTTP URI.
+    #[error("the target set by a filter is not an http or https URI")]
     BadTarget,
-    /// Requests name more targets than connections can be kept for.
-    #[error("requests name too many targets at once")]
+    /// Requests name more targets than the gateway keeps connections for.
+    #[error("requests name too many targets")]
     TooManyOrigins,
-    /// A 101 to a request that did not ask for it.
-    #[error("the upstream switched protocols unasked")]
-    UnaskedUpgrade,
+    /// The upstream sent status 101 without a requested upgrade.
+    #[error("the upstream switched protocols without a request to do so")]
+    UnexpectedUpgrade,
 }
 
 impl ForwardError {
-    /// What went wrong with the upstream.
+    /// Returns the fault of the upstream, for the circuit breaker and its fallback.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -59,40 +60,33 @@ impl ForwardError {
             Self::Exchange(_) | Self::Refused(_) => Fault::ConnectionClosed,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
-            Self::UnaskedUpgrade => Fault::Malformed,
+            Self::UnexpectedUpgrade => Fault::Malformed,
         }
     }
 
-    /// The error and what caused it, in one line.
+    /// Returns the failure to respond with.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Timeout | Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Failure::GatewayTimeout,
+            Self::Connect(ConnectError::Exhausted) | Self::TooManyOrigins => Failure::Busy,
+            Self::Connect(_) => Failure::Unreachable,
+            Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
+            Self::UnexpectedUpgrade | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
+            Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
+            Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
+        }
+    }
+
+    /// Formats the error and its causes on one line.
     #[must_use]
     pub fn chain(&self) -> String {
-        chain(self)
+        error_chain(self)
     }
 }
 
-/// `error` and what caused it, in one line.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// What the client is told.
-#[must_use]
-pub fn to_failure(error: &ForwardError) -> Failure {
-    match error {
-        ForwardError::Timeout | ForwardError::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => {
-            Failure::GatewayTimeout
-        }
-        ForwardError::Connect(ConnectError::Exhausted) | ForwardError::TooManyOrigins => Failure::Busy,
-        ForwardError::Connect(_) => Failure::Unreachable,
-        ForwardError::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
-        ForwardError::UnaskedUpgrade | ForwardError::Refused(_) | ForwardError::BadTarget => Failure::BadGateway,
-        ForwardError::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
-        ForwardError::Exchange(error) => causes(error).find_map(clients_part).unwrap_or(Failure::BadGateway),
-    }
-}
-
-/// The client's part in a failed exchange, if `error` says that its body was the failure.
-fn clients_part(error: &(dyn Error + 'static)) -> Option<Failure> {
+/// Returns the failure of the client, if `error` is about its request body.
+fn client_failure(error: &(dyn Error + 'static)) -> Option<Failure> {
     if error.is::<BodyTooLarge>() {
         return Some(Failure::TooLarge);
     }
@@ -101,9 +95,4 @@ fn clients_part(error: &(dyn Error + 'static)) -> Option<Failure> {
         BodyError::Client(_) => Some(Failure::ClientBody),
         _ => None,
     }
-}
-
-/// `error` and what caused it, one after the other.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
 }

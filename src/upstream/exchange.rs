@@ -1,4 +1,4 @@
-//! One request over one connection, up to its answer's head.
+//! One request on one connection, up to the response head.
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
@@ -11,62 +11,64 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
-use crate::http::body::{Body, Upload};
+use crate::http::body::{Body, UploadProgress};
 use crate::http::deadline::Deadline;
 use crate::upstream::error::ForwardError;
 use crate::upstream::pool::{Connection, Sender};
 
-/// Why there is no answer over this connection.
+/// Error of an exchange.
 #[derive(Debug)]
-pub(super) struct Broken {
-    /// The failure.
+pub(super) struct ExchangeError {
+    /// The error.
     pub(super) error: ForwardError,
-    /// The request, where not a byte of it was written.
+    /// The request, if no byte of it was written.
     pub(super) unsent: Option<Request<Body>>,
 }
 
-/// Sends the request and waits for the answer's head. An upstream cannot answer what it has not got yet: an `upload`
-/// that still flows moves the deadline, which is `patience` from now, on.
+/// Sends the request and waits for the response head, for `timeout` at most.
+///
+/// An upstream cannot respond before it has the whole request, so the timeout starts again with each part of the
+/// `upload`.
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: Request<Body>,
-    patience: Option<Duration>,
-    upload: Option<&Upload>,
-) -> Result<Response<Incoming>, Broken> {
+    timeout: Option<Duration>,
+    upload: Option<&UploadProgress>,
+) -> Result<Response<Incoming>, ExchangeError> {
     let Connection { sender, deadline, .. } = connection;
     match sender {
-        Sender::Http1(sender, headroom) => {
-            headroom.begin();
-            let answer = answered(sender.try_send_request(request), deadline, patience, upload).await;
-            if answer.is_ok() {
-                headroom.end();
+        Sender::Http1(sender, head_limit) => {
+            head_limit.expect_head();
+            let response = response_head(sender.try_send_request(request), deadline, timeout, upload).await;
+            if response.is_ok() {
+                head_limit.head_received();
             }
-            answer
+            response
         }
         Sender::Http2(sender, _) => {
-            Box::pin(answered(sender.try_send_request(request), deadline, patience, upload)).await
+            Box::pin(response_head(sender.try_send_request(request), deadline, timeout, upload)).await
         }
     }
 }
 
-async fn answered(
+async fn response_head(
     sending: impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>>,
     deadline: &mut Deadline,
-    patience: Option<Duration>,
-    upload: Option<&Upload>,
-) -> Result<Response<Incoming>, Broken> {
-    match patience {
-        Some(patience) => deadline.set(Instant::now() + patience),
+    timeout: Option<Duration>,
+    upload: Option<&UploadProgress>,
+) -> Result<Response<Incoming>, ExchangeError> {
+    match timeout {
+        Some(timeout) => deadline.set(Instant::now() + timeout),
         None => deadline.clear(),
     }
     let mut sending = pin!(sending);
-    let answer = poll_fn(|cx| {
-        if let Poll::Ready(answer) = sending.as_mut().poll(cx) {
-            return Poll::Ready(Some(answer));
+    let response = poll_fn(|cx| {
+        if let Poll::Ready(response) = sending.as_mut().poll(cx) {
+            return Poll::Ready(Some(response));
         }
         while deadline.poll_expired(cx).is_ready() {
-            let latest = upload.and_then(Upload::last_progress).zip(patience);
-            match latest.map(|(latest, patience)| latest + patience).filter(|at| *at > Instant::now()) {
+            let latest = upload.and_then(UploadProgress::last_progress).zip(timeout);
+            match latest.map(|(latest, timeout)| latest + timeout).filter(|at| *at > Instant::now()) {
                 Some(at) => deadline.set(at),
                 None => return Poll::Ready(None),
             }
@@ -75,20 +77,20 @@ async fn answered(
     })
     .await;
     deadline.clear();
-    match answer {
+    match response {
         Some(Ok(response)) => Ok(response),
         Some(Err(mut error)) => {
             let unsent = error.take_message();
             let error = error.into_error();
             let error = if is_refused(&error) { ForwardError::Refused(error) } else { ForwardError::Exchange(error) };
-            Err(Broken { error, unsent })
+            Err(ExchangeError { error, unsent })
         }
-        None => Err(Broken { error: ForwardError::Timeout, unsent: None }),
+        None => Err(ExchangeError { error: ForwardError::Timeout, unsent: None }),
     }
 }
 
-/// Whether the upstream says that it did nothing with the request: it reset the stream with `REFUSED_STREAM`, or went
-/// away and named an earlier stream as its last (RFC 9113 §8.7).
+/// True if the upstream did not process the request: it reset the stream with `REFUSED_STREAM`, or its GOAWAY named an
+/// earlier stream as the last one (RFC 9113 §8.7).
 fn is_refused(error: &hyper::Error) -> bool {
     let Some(error) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) else { return false };
     error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))

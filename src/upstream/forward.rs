@@ -1,8 +1,7 @@
-//! The innermost service of every chain: sends the request to the upstream and hands back its answer, or the answer
-//! to what went wrong. Nothing is buffered either way.
+//! Innermost service of a route: sends the request to the upstream and streams the response back.
 //!
-//! A future is copied into its box with everything it may ever hold, so what seldom happens (connecting, sending
-//! again) is boxed apart from what happens for every request.
+//! A future is as large as everything that it may ever hold, and it is copied when it is boxed. So the rare paths
+//! (connecting, sending again) are boxed separately from the path that every request takes.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -11,202 +10,207 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
+use tollgate_filters::fault::Fault;
 
-use crate::gateway::respond::Failure;
-use crate::http::body::{Body, Upload};
-use crate::upstream::elsewhere::Elsewhere;
-use crate::upstream::endpoints::{Endpoints, Outcome, Pick};
-use crate::upstream::error::{ForwardError, to_failure};
-use crate::upstream::exchange::{Broken, exchange};
-use crate::upstream::headers::Hygiene;
+use crate::http::body::{Body, UploadProgress};
+use crate::http::failure::Failure;
+use crate::upstream::body::response_body;
+use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::RouteEndpoints;
+use crate::upstream::error::ForwardError;
+use crate::upstream::exchange::{ExchangeError, exchange};
+use crate::upstream::headers::HeaderPolicy;
+use crate::upstream::lease::ConnectionLease;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::{Connection, Lease};
-use crate::upstream::request::{Extras, Replay, shape};
+use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::Pick;
+use crate::upstream::pool::Connection;
+use crate::upstream::request::{Replay, RequestExtras, prepare_head};
 use crate::upstream::upgrade;
 
-/// How long an upstream may take.
+/// Timeouts for an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// To accept a connection.
+pub struct UpstreamTimeouts {
+    /// For establishing a connection.
     pub connect: Duration,
-    /// From the request, or the latest piece of its body, to the answer's head; `None` waits without end.
+    /// From the request, or the latest part of its body, to the response head; `None` for no limit.
     pub response: Option<Duration>,
-    /// Between two pieces of the answer's body.
+    /// Between two parts of the response body.
     pub read: Duration,
 }
 
-/// Forwards to a route's upstream under the route's settings.
+/// Forwarding to a route's upstream with the settings of the route.
 #[derive(Debug)]
 pub struct Forward {
-    /// Where to.
-    pub endpoints: Endpoints,
-    /// Where to instead, if the request says so.
-    pub elsewhere: Elsewhere,
-    /// The route's timeouts.
-    pub timeouts: Timeouts,
-    /// What happens to the fields.
-    pub hygiene: Rc<Hygiene>,
+    /// Endpoints of the route.
+    pub endpoints: RouteEndpoints,
+    /// Connections to targets that a request names instead.
+    pub dynamic_target: DynamicTarget,
+    /// Timeouts of the route.
+    pub timeouts: UpstreamTimeouts,
+    /// Header fields that do not pass the gateway.
+    pub header_policy: Rc<HeaderPolicy>,
+    /// Builds the response to a failure. Outer layers find the upstream's fault in its extensions.
+    pub failure_response: fn(Failure, Option<Fault>) -> Response<Body>,
 }
 
 impl Forward {
-    /// Sends the request; never fails but with an answer that says so.
+    /// Sends the request and returns its response. Failures become responses too.
     ///
-    /// What a connection did not even take, and what may be repeated (RFC 9110 §9.2.2) and was broken off before its
-    /// answer, is sent once more on a new connection: to another endpoint where there is one.
+    /// A request is sent a second time in two cases: the connection closed before a byte of it was written, or it may
+    /// be repeated (RFC 9110 §9.2.2) and the connection closed before the response. The second attempt uses a new
+    /// connection, to another endpoint if there is one.
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let pick = match request.extensions_mut().remove::<TargetUri>() {
             None => self.endpoints.pick(&request),
-            Some(target) => self.elsewhere.pick(target, &mut request),
+            Some(target) => self.dynamic_target.pick(target, &mut request),
         };
         let pick = match pick {
             Ok(pick) => pick,
-            Err(error) => return Ok(failed(&error, None)),
+            Err(error) => return Ok(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
-        let extras = Extras::take(&mut head.extensions);
-        let upgrades = extras.as_deref().is_some_and(Extras::upgrades);
+        let extras = RequestExtras::take(&mut head.extensions);
+        let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
-            Some(kept) => (pick, kept),
+            Some(idle) => (pick, idle),
             None => match Box::pin(self.connect(pick, upgrades)).await {
-                Ok(fresh) => fresh,
-                Err(answer) => return Ok(answer),
+                Ok(established) => established,
+                Err(response) => return Ok(response),
             },
         };
         let is_http2 = connection.is_http2();
         let replay = Replay::of(&head, &body, extras.as_deref(), is_http2);
-        if let Err(error) = shape(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
-            return Ok(self.given_up(&error, &pick));
+        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
+            return Ok(self.failed_at(&error, &pick));
         }
         let upload = body.upload();
         let request = Request::from_parts(head, body);
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
         Ok(match sent {
             Ok(response) => self.relay(response, pick, connection, extras),
-            Err(broken) => {
+            Err(error) => {
                 drop(connection);
-                Box::pin(self.again(broken, replay, pick, extras, upload)).await
+                Box::pin(self.send_again(error, replay, pick, extras, upload)).await
             }
         })
     }
 
-    /// A new connection to the picked endpoint, or to the next one that can be reached; otherwise the answer that
-    /// says so.
+    /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
+    /// to the failure.
     async fn connect(&self, mut pick: Pick, upgrades: bool) -> Result<(Pick, Connection), Response<Body>> {
         loop {
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
-                Ok(fresh) => return Ok((pick, fresh)),
+                Ok(connection) => return Ok((pick, connection)),
                 Err(error) => {
-                    pick.observe(Outcome::ConnectFailed);
-                    let answer = failed(&error.into(), Some(pick.pool.origin()));
-                    pick = pick.another().ok_or(answer)?;
+                    pick.report(Outcome::ConnectFailed);
+                    let response = self.failed(&error.into(), Some(pick.pool.origin()));
+                    pick = pick.another().ok_or(response)?;
                 }
             }
         }
     }
 
-    /// What becomes of a request that a connection broke under: a second attempt where that is safe.
-    async fn again(
+    /// Sends the request a second time, if that is safe.
+    async fn send_again(
         &self,
-        broken: Broken,
+        failed: ExchangeError,
         replay: Option<Replay>,
         pick: Pick,
-        extras: Option<Box<Extras>>,
-        upload: Option<Rc<Upload>>,
+        extras: Option<Box<RequestExtras>>,
+        upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
-        let again = match (broken.unsent, replay) {
+        let again = match (failed.unsent, replay) {
             (Some(unsent), _) => unsent,
-            (None, Some(replay)) if may_repeat(&broken.error, &replay) => replay.request(),
-            _ => return self.given_up(&broken.error, &pick),
+            (None, Some(replay)) if may_repeat(&failed.error, &replay) => replay.request(),
+            _ => return self.failed_at(&failed.error, &pick),
         };
-        pick.observe(blame(&broken.error));
+        pick.report(outcome_of(&failed.error));
         let pick = pick.another().unwrap_or(pick);
-        let upgrades = extras.as_deref().is_some_and(Extras::upgrades);
+        let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match self.connect(pick, upgrades).await {
-            Ok(fresh) => fresh,
-            Err(answer) => return answer,
+            Ok(established) => established,
+            Err(response) => return response,
         };
         let (mut head, body) = again.into_parts();
         let is_http2 = connection.is_http2();
-        if let Err(error) = shape(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
-            return self.given_up(&error, &pick);
+        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
+            return self.failed_at(&error, &pick);
         }
         let request = Request::from_parts(head, body);
         match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
             Ok(response) => self.relay(response, pick, connection, extras),
-            Err(broken) => self.given_up(&broken.error, &pick),
+            Err(failed) => self.failed_at(&failed.error, &pick),
         }
     }
 
-    /// The upstream's answer, as the client gets it.
+    /// Turns the upstream's response into the response to the client.
     fn relay(
         &self,
         response: Response<Incoming>,
         pick: Pick,
         connection: Connection,
-        extras: Option<Box<Extras>>,
+        extras: Option<Box<RequestExtras>>,
     ) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return match extras.and_then(|extras| Some((extras.client?, extras.upgrade?))) {
-                Some((client, asked)) => {
-                    pick.observe(Outcome::Answered(response.status()));
-                    upgrade::tunnel(response, client, Lease::new(pick, connection), asked)
+                Some((client, requested)) => {
+                    pick.report(Outcome::Response(response.status()));
+                    upgrade::tunnel(response, client, ConnectionLease::new(pick, connection), &requested)
                 }
-                None => self.given_up(&ForwardError::UnaskedUpgrade, &pick),
+                None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };
         }
-        pick.observe(Outcome::Answered(response.status()));
+        pick.report(Outcome::Response(response.status()));
         let (mut head, body) = response.into_parts();
-        self.hygiene.clean_response(head.status, &mut head.headers);
-        // Otherwise an HTTP/1.0 upstream would end the client's connection too.
+        self.header_policy.clean_response(head.status, &mut head.headers);
+        // With version HTTP/1.0, hyper would close the client's connection.
         head.version = Version::HTTP_11;
-        Response::from_parts(head, Body::from_upstream(body, Lease::new(pick, connection), self.timeouts.read))
+        let lease = ConnectionLease::new(pick, connection);
+        Response::from_parts(head, response_body(body, lease, self.timeouts.read))
     }
 
-    fn given_up(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
-        pick.observe(blame(error));
-        failed(error, Some(pick.pool.origin()))
+    fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
+        pick.report(outcome_of(error));
+        self.failed(error, Some(pick.pool.origin()))
+    }
+
+    /// Logs an error and returns the response to it.
+    fn failed(&self, error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
+        let failure = error.failure();
+        let (host, port) = origin.map_or(("", 0), |origin| (origin.host.as_str(), origin.port));
+        match failure {
+            // The client caused it: an operator can do nothing about it.
+            Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
+                tracing::debug!(host, port, error = error.chain(), "request not forwarded");
+                return (self.failure_response)(failure, None);
+            }
+            // Logged once, when the last endpoint became unavailable.
+            Failure::NoEndpoint { .. } => {}
+            _ => tracing::warn!(host, port, error = error.chain(), "request not forwarded"),
+        }
+        (self.failure_response)(failure, Some(error.fault()))
     }
 }
 
-/// Whether a request that `error` ended may be sent again.
+/// True if a request that failed with `error` may be sent again.
 fn may_repeat(error: &ForwardError, replay: &Replay) -> bool {
     match error {
-        // The upstream did nothing with it.
+        // The upstream did not process it.
         ForwardError::Refused(_) => true,
-        // What came was an answer, if no valid one: to ask again would bring the same.
+        // An invalid response is a response: the next one would be the same.
         ForwardError::Exchange(error) => replay.is_idempotent && !error.is_parse(),
         _ => false,
     }
 }
 
-/// What an endpoint is told of a failure.
-fn blame(error: &ForwardError) -> Outcome {
-    match to_failure(error) {
-        Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => Outcome::Unblamed,
-        Failure::GatewayTimeout => Outcome::TimedOut,
-        _ => Outcome::BrokeOff,
-    }
-}
-
-/// The answer to a failure, which is logged.
-fn failed(error: &ForwardError, origin: Option<&Origin>) -> Response<Body> {
-    let failure = to_failure(error);
-    let (host, port) = origin.map_or(("", 0), |origin| (origin.host.as_str(), origin.port));
-    let cause = error.chain();
-    match failure {
-        // The client's doing: nothing an operator could mend.
+/// Returns the outcome to report for an error.
+fn outcome_of(error: &ForwardError) -> Outcome {
+    match error.failure() {
         Failure::TooLarge | Failure::ClientBody | Failure::ClientTimeout | Failure::BadRequest(_) => {
-            tracing::debug!(host, port, cause, "cannot forward");
-            failure.unrendered()
+            Outcome::ClientFailed
         }
-        _ => {
-            // That no endpoint lives was told once, when the last one died.
-            if !matches!(failure, Failure::NoEndpoint { .. }) {
-                tracing::warn!(host, port, cause, "cannot forward");
-            }
-            let mut response = failure.unrendered();
-            response.extensions_mut().insert(error.fault());
-            response
-        }
+        Failure::GatewayTimeout => Outcome::TimedOut,
+        _ => Outcome::Disconnected,
     }
 }

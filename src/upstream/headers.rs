@@ -1,48 +1,49 @@
-//! Which fields end at the gateway, both ways (RFC 9110 §7.6.1; Spring's `RemoveHopByHopHeadersFilter`).
+//! Header fields that the gateway removes from requests and responses (RFC 9110 §7.6.1; Spring's
+//! `RemoveHopByHopHeadersFilter`).
 
+use http::StatusCode;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName,
-    HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    HeaderValue, TE, TRANSFER_ENCODING, VIA,
 };
-use http::{StatusCode, Version};
 
-use crate::gateway::screen::has_underscore;
+use crate::http::fields::{has_token, has_underscore};
 use tollgate_config::Underscores;
 
-/// What is done to the fields of every request and answer.
+/// Rules for the header fields of every request and response.
 #[derive(Clone, Debug)]
-pub struct Hygiene {
-    /// Drop fields with an underscore in their name.
+pub struct HeaderPolicy {
+    /// Handling of fields with an underscore in their name.
     pub underscores: Underscores,
-    /// Spring's `filter.remove-hop-by-hop.headers`, which replaces the list of what is removed beside the fields that
-    /// framing needs gone.
+    /// Spring's `filter.remove-hop-by-hop.headers`. It replaces the default list, except for the fields that framing
+    /// requires to be removed.
     pub remove: Option<Vec<HeaderName>>,
-    /// What is added to `Via`.
+    /// Value appended to `Via`.
     pub via: Option<HeaderValue>,
 }
 
-impl Hygiene {
-    /// Removes what a client may not say to an upstream: before the route's filters run, so that no `Connection` field
-    /// can name away what they add. Of `TE`, `trailers` alone stays.
+impl HeaderPolicy {
+    /// Removes fields that a client may not send to an upstream. It runs before the route's filters, so that a
+    /// `Connection` field cannot remove the fields they add. Only `trailers` remains of `TE`.
     pub fn clean_request(&self, headers: &mut HeaderMap, keep_forwarded: bool) {
         let mut trailers = false;
-        let mut doomed: Vec<HeaderName> = Vec::new();
+        let mut removed: Vec<HeaderName> = Vec::new();
         for (name, value) in &*headers {
             if name == TE {
                 trailers |= has_token(value, b"trailers");
             }
-            let ends = self.ends_here(name)
+            let is_removed = self.is_hop_by_hop(name)
                 || (!keep_forwarded && is_forwarded(name))
                 || (self.underscores == Underscores::Drop && has_underscore(name))
-                || name == http::header::EXPECT; // met here: reading the body sends 100 Continue
-            if ends && doomed.last() != Some(name) {
-                doomed.push(name.clone());
+                || name == http::header::EXPECT; // answered here: reading the body sends 100 Continue
+            if is_removed && removed.last() != Some(name) {
+                removed.push(name.clone());
             }
             if name == CONNECTION {
-                named_in(value, &mut doomed);
+                add_connection_options(value, &mut removed);
             }
         }
-        for name in doomed {
+        for name in removed {
             headers.remove(name);
         }
         if trailers {
@@ -53,26 +54,26 @@ impl Hygiene {
         }
     }
 
-    /// Removes what an upstream may not say to a client.
+    /// Removes fields that an upstream may not send to a client.
     pub fn clean_response(&self, status: StatusCode, headers: &mut HeaderMap) {
-        let mut doomed: Vec<HeaderName> = Vec::new();
+        let mut removed: Vec<HeaderName> = Vec::new();
         for (name, value) in &*headers {
-            if self.ends_here(name) {
-                doomed.push(name.clone());
+            if self.is_hop_by_hop(name) {
+                removed.push(name.clone());
             }
             if name == CONTENT_LENGTH && value.as_bytes().contains(&b',') {
-                // `2, 2` was read as 2; the body knows its length.
-                doomed.push(CONTENT_LENGTH);
+                // hyper reads `2, 2` as 2, and the body has the length.
+                removed.push(CONTENT_LENGTH);
             }
             if name == TRANSFER_ENCODING {
-                // With both, the chunks are what was read (RFC 9112 §6.3): the length would lie to the client.
-                doomed.push(CONTENT_LENGTH);
+                // If both are present, the chunks define the length (RFC 9112 §6.3), and this field may differ.
+                removed.push(CONTENT_LENGTH);
             }
             if name == CONNECTION {
-                named_in(value, &mut doomed);
+                add_connection_options(value, &mut removed);
             }
         }
-        for name in doomed {
+        for name in removed {
             headers.remove(name);
         }
         if status == StatusCode::NO_CONTENT {
@@ -80,7 +81,7 @@ impl Hygiene {
         }
     }
 
-    fn ends_here(&self, name: &HeaderName) -> bool {
+    fn is_hop_by_hop(&self, name: &HeaderName) -> bool {
         match name.as_str() {
             "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" | "te" => true,
             "proxy-authenticate" | "proxy-authorization" | "x-application-context" if self.remove.is_none() => true,
@@ -89,14 +90,14 @@ impl Hygiene {
     }
 }
 
-/// Whether `name` tells of proxies on the way.
+/// True for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
 fn is_forwarded(name: &HeaderName) -> bool {
     name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }
 
-/// Adds the fields that `Connection` names, except those that no one but us may take out of a message: a client must
-/// not be able to strip what routing, framing or authentication stands on.
-fn named_in(connection: &HeaderValue, doomed: &mut Vec<HeaderName>) {
+/// Adds the fields that `Connection` names, except those that routing, framing or authentication depend on: a client
+/// must not be able to remove them.
+fn add_connection_options(connection: &HeaderValue, removed: &mut Vec<HeaderName>) {
     for token in connection.as_bytes().split(|byte| *byte == b',') {
         let token = token.trim_ascii();
         if token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive") {
@@ -105,31 +106,9 @@ fn named_in(connection: &HeaderValue, doomed: &mut Vec<HeaderName>) {
         let Ok(name) = HeaderName::from_bytes(token) else { continue };
         let essential = [HOST, CONTENT_LENGTH, CONTENT_TYPE, AUTHORIZATION, COOKIE, VIA].contains(&name);
         if !essential && !is_forwarded(&name) {
-            doomed.push(name);
+            removed.push(name);
         }
     }
-}
-
-/// Whether a comma-separated list holds `token`, whatever its case and parameters.
-#[must_use]
-pub fn has_token(list: &HeaderValue, token: &[u8]) -> bool {
-    list.as_bytes().split(|byte| *byte == b',').any(|item| {
-        let item = item.split(|byte| *byte == b';').next().unwrap_or_default();
-        item.trim_ascii().eq_ignore_ascii_case(token)
-    })
-}
-
-/// The protocol that an HTTP/1.1 request asks to switch to, if it is one that is tunnelled: `websocket`, and others
-/// but `h2c`, which would smuggle requests past every filter.
-#[must_use]
-pub fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    if version != Version::HTTP_11 {
-        return None;
-    }
-    let protocol = headers.get(UPGRADE)?;
-    let asked = headers.get_all(CONNECTION).iter().any(|value| has_token(value, b"upgrade"));
-    let tunnelled = !has_token(protocol, b"h2c") && !has_token(protocol, b"h2");
-    (asked && tunnelled).then(|| protocol.clone())
 }
 
 #[cfg(test)]
@@ -137,8 +116,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn hygiene() -> Hygiene {
-        Hygiene { underscores: Underscores::Drop, remove: None, via: Some(HeaderValue::from_static("1.1 tollgate")) }
+    fn policy() -> HeaderPolicy {
+        HeaderPolicy {
+            underscores: Underscores::Drop,
+            remove: None,
+            via: Some(HeaderValue::from_static("1.1 tollgate")),
+        }
     }
 
     fn fields(list: &[(&'static str, &str)]) -> HeaderMap {
@@ -154,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn hop_by_hop_fields_and_those_named_in_connection_end_here() {
+    fn hop_by_hop_fields_and_those_named_in_connection_are_removed() {
         let mut headers = fields(&[
             ("host", "a"),
             ("connection", "close, x-secret, Host, Content-Length, x-forwarded-for"),
@@ -169,7 +152,7 @@ mod tests {
             ("expect", "100-continue"),
             ("accept", "*/*"),
         ]);
-        hygiene().clean_request(&mut headers, false);
+        policy().clean_request(&mut headers, false);
         assert_eq!(names(&headers).len(), 5, "{headers:?}");
         assert_eq!(headers["te"], "trailers");
         for kept in ["host", "content-length", "accept", "via"] {
@@ -182,38 +165,28 @@ mod tests {
         let given =
             fields(&[("x-forwarded-for", "1.2.3.4"), ("forwarded", "for=1.2.3.4"), ("x-forwarded-prefix", "/a")]);
         let mut untrusted = given.clone();
-        hygiene().clean_request(&mut untrusted, false);
+        policy().clean_request(&mut untrusted, false);
         assert_eq!(names(&untrusted), ["via"]);
         let mut trusted = given;
-        hygiene().clean_request(&mut trusted, true);
+        policy().clean_request(&mut trusted, true);
         assert_eq!(trusted.len(), 4);
     }
 
     #[test]
-    fn an_answer_with_a_length_and_chunks_keeps_neither() {
+    fn a_response_with_length_and_chunks_keeps_neither_field() {
         let mut headers = fields(&[("transfer-encoding", "chunked"), ("content-length", "3"), ("set-cookie", "a")]);
         headers.append("set-cookie", HeaderValue::from_static("b"));
-        hygiene().clean_response(StatusCode::OK, &mut headers);
+        policy().clean_response(StatusCode::OK, &mut headers);
         assert_eq!(headers.get_all("set-cookie").iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(headers.len(), 2);
     }
 
     #[test]
-    fn springs_own_list_replaces_the_default_one() {
+    fn the_list_of_spring_replaces_the_default() {
         let remove = Some(vec![HeaderName::from_static("x-inner")]);
-        let rules = Hygiene { remove, ..hygiene() };
+        let rules = HeaderPolicy { remove, ..policy() };
         let mut headers = fields(&[("x-inner", "1"), ("proxy-authorization", "x"), ("connection", "close")]);
         rules.clean_request(&mut headers, false);
         assert_eq!(names(&headers), ["proxy-authorization", "via"]);
-    }
-
-    #[test]
-    fn websocket_is_tunnelled_and_h2c_never() {
-        let ask = |protocol: &str| fields(&[("connection", "keep-alive, Upgrade"), ("upgrade", protocol)]);
-        assert!(upgrade_of(Version::HTTP_11, &ask("websocket")).is_some());
-        assert!(upgrade_of(Version::HTTP_11, &ask("h2c")).is_none());
-        assert!(upgrade_of(Version::HTTP_11, &ask("websocket, h2c")).is_none());
-        assert!(upgrade_of(Version::HTTP_10, &ask("websocket")).is_none());
-        assert!(upgrade_of(Version::HTTP_11, &fields(&[("upgrade", "websocket")])).is_none());
     }
 }

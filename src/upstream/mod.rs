@@ -1,18 +1,26 @@
-//! The far side: connections to upstreams, what is sent over them, and what comes back.
+//! Upstreams: connection pools, load balancing, TLS, and forwarding of requests.
+//!
+//! [`forward::Forward`] sends a request to an endpoint of its route. [`endpoints`] and [`balance`] select the endpoint,
+//! [`pool`] keeps its connections. [`headers`] and [`forwarded`] decide which fields pass.
 
 pub mod balance;
+mod body;
+mod chain;
+pub mod dynamic_target;
 pub mod echo;
-pub mod elsewhere;
 pub mod endpoints;
 pub mod error;
-pub mod exchange;
+mod exchange;
 pub mod forward;
 pub mod forwarded;
 pub mod headers;
+pub mod lease;
 pub mod origin;
+pub mod outcome;
+pub mod pick;
 pub mod pool;
 pub mod pools;
 pub mod proxy;
-pub mod request;
+mod request;
 pub mod tls;
-pub mod upgrade;
+mod upgrade;

@@ -1,5 +1,4 @@
-//! A request on its way out: what it carries beside its head, the head as the upstream gets it, and its copy for a
-//! second attempt.
+//! Requests as they are sent to an upstream: their extensions, their head, and a copy for a second attempt.
 
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -9,20 +8,20 @@ use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
 
-use crate::gateway::context::Upgrade;
 use crate::http::body::Body;
+use crate::http::upgrade::Upgrade;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
 
-/// What came with a request beside its head.
-pub(super) struct Extras {
+/// Extensions of a request that forwarding needs.
+pub(super) struct RequestExtras {
     pub(super) upgrade: Option<Upgrade>,
     pub(super) client: Option<OnUpgrade>,
     preserve_host: bool,
 }
 
-impl Extras {
-    /// Takes them out of `extensions`, which is empty then; `None` where nothing matters.
+impl RequestExtras {
+    /// Takes them from `extensions` and clears the rest. Returns `None` if none is needed.
     pub(super) fn take(extensions: &mut Extensions) -> Option<Box<Self>> {
         if extensions.is_empty() {
             return None;
@@ -34,33 +33,33 @@ impl Extras {
         (upgrade.is_some() || preserve_host).then(|| Box::new(Self { upgrade, client, preserve_host }))
     }
 
-    /// Whether the request asks to leave HTTP.
+    /// True if the request asks to switch protocols.
     pub(super) fn upgrades(&self) -> bool {
         self.upgrade.is_some()
     }
 }
 
-/// Makes of the head that came through the filters the one that goes to `origin`. A head that went elsewhere before, as
-/// HTTP/1.1 or HTTP/2, may come again.
+/// Prepares a request head for `origin`. The head may have been prepared for another origin before, for HTTP/1.1 or
+/// HTTP/2.
 ///
 /// # Errors
-/// A preserved `Host` that HTTP/2 cannot have.
-pub(super) fn shape(
+/// The preserved `Host` is not valid for HTTP/2.
+pub(super) fn prepare_head(
     head: &mut Parts,
     body: &Body,
     origin: &Origin,
-    extras: Option<&Extras>,
+    extras: Option<&RequestExtras>,
     is_http2: bool,
 ) -> Result<(), ForwardError> {
-    unshape_http2(head);
+    revert_http2(head);
     if is_http2 {
-        return shape_http2(head, origin, extras);
+        return prepare_http2(head, origin, extras);
     }
-    shape_http1(head, body, origin, extras);
+    prepare_http1(head, body, origin, extras);
     Ok(())
 }
 
-fn shape_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&Extras>) {
+fn prepare_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&RequestExtras>) {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     if !preserve_host || !head.headers.contains_key(HOST) {
         head.headers.insert(HOST, origin.authority.clone());
@@ -72,15 +71,14 @@ fn shape_http1(head: &mut Parts, body: &Body, origin: &Origin, extras: Option<&E
         head.headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
     if !body.is_end_stream() && body.size_hint().exact().is_none() {
-        // hyper takes a GET without framing fields to have no body, and would drop it.
+        // hyper assumes that a GET without framing fields has no body, and would drop it.
         head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     head.version = Version::HTTP_11;
 }
 
-/// `Host` becomes `:authority` (RFC 9113 §8.3.1), fields about the connection do not exist
-/// (§8.2.2), and the body frames itself.
-fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Extras>) -> Result<(), ForwardError> {
+/// Turns `Host` into `:authority` (RFC 9113 §8.3.1) and removes connection-specific fields (§8.2.2).
+fn prepare_http2(head: &mut Parts, origin: &Origin, extras: Option<&RequestExtras>) -> Result<(), ForwardError> {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     let host = head.headers.remove(HOST).filter(|_| preserve_host);
     let authority = host.unwrap_or_else(|| origin.authority.clone());
@@ -95,8 +93,8 @@ fn shape_http2(head: &mut Parts, origin: &Origin, extras: Option<&Extras>) -> Re
     Ok(())
 }
 
-/// Undoes [`shape_http2`] for a request that comes back unsent.
-fn unshape_http2(head: &mut Parts) {
+/// Reverts [`prepare_http2`] for a request that was not sent.
+fn revert_http2(head: &mut Parts) {
     if head.uri.authority().is_none() {
         return;
     }
@@ -107,20 +105,20 @@ fn unshape_http2(head: &mut Parts) {
     head.uri = uri.path_and_query.map(Uri::from).unwrap_or_default();
 }
 
-/// What it takes to send a request without a body once more.
+/// Copy of a request without a body, to send it again.
 pub(super) struct Replay {
     head: Box<(Method, Uri, HeaderMap)>,
-    /// Whether it may be sent again although the upstream may have acted on it (RFC 9110 §9.2.2).
+    /// True if it may be sent again although the upstream may have processed it (RFC 9110 §9.2.2).
     pub(super) is_idempotent: bool,
 }
 
 impl Replay {
-    /// A copy of a request that may be sent twice: it has no body to send twice, and its method is idempotent, or an
-    /// upstream can say that it did nothing, as it can over HTTP/2.
-    pub(super) fn of(head: &Parts, body: &Body, extras: Option<&Extras>, is_http2: bool) -> Option<Self> {
+    /// Copies a request that may be sent twice: it has no body, and either its method is idempotent or the upstream
+    /// can report that it did not process it, as HTTP/2 allows.
+    pub(super) fn of(head: &Parts, body: &Body, extras: Option<&RequestExtras>, is_http2: bool) -> Option<Self> {
         let is_idempotent =
             [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
-        let switches = extras.is_some_and(Extras::upgrades);
+        let switches = extras.is_some_and(RequestExtras::upgrades);
         ((is_idempotent || is_http2) && body.is_end_stream() && !switches).then(|| Self {
             head: Box::new((head.method.clone(), head.uri.clone(), head.headers.clone())),
             is_idempotent,

@@ -1,4 +1,4 @@
-//! Tunnels: after the upstream's 101, and not before, bytes pass both ways unseen (RFC 9110 §7.8).
+//! Tunnels. From the upstream's status 101 on, bytes pass both ways unread (RFC 9110 §7.8).
 
 use http::Response;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
@@ -7,23 +7,27 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tollgate_filters::context::Tunnel;
 
-use crate::gateway::context::Upgrade;
 use crate::http::body::Body;
-use crate::upstream::pool::Lease;
+use crate::http::upgrade::Upgrade;
+use crate::upstream::lease::ConnectionLease;
 
-/// Hands the client the upstream's 101 and joins the two connections once it has been written. A draining gateway
-/// waits for tunnels like for requests: until the deadline.
-pub fn tunnel(mut response: Response<Incoming>, client: OnUpgrade, lease: Lease, asked: Upgrade) -> Response<Body> {
+/// Returns the upstream's status 101 to the client and connects the two connections once it has been written. A
+/// draining gateway waits for tunnels as it does for requests: until the deadline.
+pub(super) fn tunnel(
+    mut response: Response<Incoming>,
+    client: OnUpgrade,
+    lease: ConnectionLease,
+    requested: &Upgrade,
+) -> Response<Body> {
     let upstream = hyper::upgrade::on(&mut response);
-    let open = asked.connections.open();
-    asked.activity.tunnelled();
+    let open = requested.host.open_tunnel();
     let (tunnel, end) = Tunnel::open();
     tokio::task::spawn_local(async move {
-        // The lease is the upstream's connection, until the end.
-        let _held = (open, asked.permit, end, lease);
+        // The lease holds the upstream's connection until the end.
+        let _held = (open, end, lease);
         let Ok((client, upstream)) = tokio::try_join!(client, upstream) else { return };
         let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));
-        // Either side may reset a tunnel as it likes: no fault of the gateway's.
+        // A reset by either side is a normal end of a tunnel.
         let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
     });
     let (mut head, _) = response.into_parts();

@@ -42,12 +42,12 @@ fn a_certificate_is_believed_or_the_log_says_what_is_wrong_with_it() {
         ("renamed", elsewhere.uri("https"), format!(", tls: {{ca: {ca}, server-name: elsewhere.example}}"), None),
         ("shown", asking.uri("https"), format!(", tls: {{ca: {ca}, cert: {cert}, key: {key}}}"), None),
         ("tls12", old.uri("https"), by_ca.clone(), None),
-        ("unknown", good.uri("https"), String::new(), Some("no authority that is trusted")),
+        ("unknown", good.uri("https"), String::new(), Some("not signed by a trusted CA")),
         ("expired", expired.uri("https"), by_ca.clone(), Some("has expired")),
         ("misnamed", elsewhere.uri("https"), by_ca.clone(), Some("is for another name")),
         ("too-old", old.uri("https"), format!(", tls: {{ca: {ca}, min-version: 1.3}}"), Some("ProtocolVersion")),
-        ("unshown", asking.uri("https"), by_ca.clone(), Some("HTTP/2 connection to the upstream broke off")),
-        ("no-tls", format!("https://{}", plain.address), by_ca, Some("is no TLS")),
+        ("unshown", asking.uri("https"), by_ca.clone(), Some("upstream http/2 connection lost")),
+        ("no-tls", format!("https://{}", plain.address), by_ca, Some("does not use TLS")),
     ];
     let routes: String = cases.iter().map(|(id, uri, tls, _)| route(id, uri, tls)).collect();
     let gateway = Gateway::start(&format!("routes:\n{routes}"));

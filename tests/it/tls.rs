@@ -85,7 +85,7 @@ fn curl_gets_what_its_alpn_asks_for_and_upstreams_learn_of_https() {
     let (code, _) = curl(&gateway, &Certificates::new(), &[]);
     assert_ne!(code, 0, "another authority's certificate is not trusted");
     let plain = gateway.get("/");
-    assert_eq!((plain.status, plain.text().trim()), (400, "this port speaks TLS: ask it with https://"));
+    assert_eq!((plain.status, plain.text().trim()), (400, "this port requires TLS: use an https:// URL"));
 }
 
 #[test]

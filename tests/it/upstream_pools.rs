@@ -54,7 +54,7 @@ fn whoever_waits_too_long_for_a_connection_is_answered_503() {
     let late = gateway.connect().request("GET", "/x", &[("Accept", "application/json")], b"");
     assert_eq!((late.status, &late.json()["detail"]), (503, &"the upstream is busy".into()));
     assert!((Duration::from_millis(190)..Duration::from_secs(10)).contains(&start.elapsed()));
-    gateway.logged("all connections that `httpclient.pool.max-connections` allows this worker are in use");
+    gateway.logged("all connections allowed by `httpclient.pool.max-connections` are in use");
     let second = std::thread::spawn(move || get(address, "/x").status);
     free.send(()).unwrap();
     assert_eq!((first.join().unwrap(), second.join().unwrap()), (200, 200));

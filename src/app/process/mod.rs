@@ -25,7 +25,7 @@ use crate::state::redis_monitor::RedisWatch;
 use crate::state::stores::SharedLimits;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
-use crate::upstream::balance::{Keeper, Upstreams};
+use crate::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_config::{Config, LogOutput, Target};
 use tollgate_routing::Predicate;
 
@@ -104,8 +104,8 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
     #[cfg(feature = "jwt")]
     keys.take_over(config.jwt.as_ref()).await;
     let upstreams = Arc::<Upstreams>::default();
-    let mut keeper = Keeper::new(Arc::clone(&upstreams));
-    keeper.take_over(&config).await;
+    let mut upstream_manager = UpstreamManager::new(Arc::clone(&upstreams));
+    upstream_manager.apply(&config).await;
     let metrics = Arc::new(Metrics::default());
     let (shared, counted) = (Arc::clone(&limits), Arc::clone(&metrics));
     let (state, mut refreshes) =
@@ -161,7 +161,7 @@ async fn serve(source: &Source, config: Config) -> Result<(), StartError> {
         };
         #[cfg(feature = "jwt")]
         keys.take_over(config.jwt.as_ref()).await;
-        keeper.take_over(&config).await;
+        upstream_manager.apply(&config).await;
         state.config.store(Arc::clone(&config));
         state.reloads.fetch_add(1, Relaxed);
         orders.send_modify(|orders| orders.config = Arc::clone(&config));

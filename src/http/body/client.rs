@@ -1,4 +1,4 @@
-//! A client's request body.
+//! Request body of a client.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -12,23 +12,23 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::http::body::BodyError;
+use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
-use crate::server::io::Busy;
 
-/// Bytes of a refused request's body that are read and thrown away so that the connection can go on, or so that the
-/// client reads the refusal before it meets a closed socket; past that the connection is closed.
+/// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
+/// response before the socket closes. Past this limit the connection is closed.
 const DRAIN_BYTES: u64 = 256 * 1024;
-/// How long that may take.
+/// Time limit for discarding an unread body.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// How far a client's upload has come: while it flows, an upstream that waits for its end is not late.
+/// Progress of a client's upload. The response timeout of an upstream does not run while the upload makes progress.
 #[derive(Debug, Default)]
-pub struct Upload {
+pub struct UploadProgress {
     last: Cell<Option<Instant>>,
 }
 
-impl Upload {
-    /// When the latest piece came; `None` before the first.
+impl UploadProgress {
+    /// Returns the arrival time of the latest frame; `None` before the first.
     #[must_use]
     pub fn last_progress(&self) -> Option<Instant> {
         self.last.get()
@@ -39,25 +39,25 @@ impl Upload {
 pub(super) struct ClientBody {
     incoming: Option<Incoming>,
     stall: Deadline,
-    patience: Duration,
+    timeout: Duration,
     drains: bool,
-    upload: Rc<Upload>,
-    busy: Option<Busy>,
+    upload: Rc<UploadProgress>,
+    busy: Option<BusyGuard>,
 }
 
 impl ClientBody {
-    pub(super) fn new(incoming: Incoming, patience: Duration, drains: bool, busy: Busy) -> Self {
+    pub(super) fn new(incoming: Incoming, timeout: Duration, drains: bool, busy: BusyGuard) -> Self {
         Self {
             incoming: Some(incoming),
             stall: Deadline::default(),
-            patience,
+            timeout,
             drains,
             upload: Rc::default(),
             busy: Some(busy),
         }
     }
 
-    pub(super) fn upload(&self) -> Rc<Upload> {
+    pub(super) fn upload(&self) -> Rc<UploadProgress> {
         Rc::clone(&self.upload)
     }
 
@@ -78,25 +78,25 @@ impl ClientBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.ended();
+                self.finish();
                 Poll::Ready(Some(Err(BodyError::Client(error))))
             }
             Poll::Ready(None) => {
-                self.ended();
+                self.finish();
                 Poll::Ready(None)
             }
             Poll::Pending => {
                 if !self.stall.is_set() {
-                    self.stall.set(Instant::now() + self.patience);
+                    self.stall.set(Instant::now() + self.timeout);
                 }
                 ready!(self.stall.poll_expired(cx));
-                self.ended();
+                self.finish();
                 Poll::Ready(Some(Err(BodyError::ClientStalled)))
             }
         }
     }
 
-    fn ended(&mut self) {
+    fn finish(&mut self) {
         self.incoming = None;
         self.busy = None;
     }

@@ -1,12 +1,12 @@
-//! The one body type of requests and answers on their way through: streamed, never collected.
+//! Body type of requests and responses: streamed, never collected.
 
 mod client;
-mod upstream;
 
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,21 +22,15 @@ use tollgate_filters::request_size::SizeLimited;
 use tower::BoxError;
 
 use self::client::ClientBody;
-pub use self::client::Upload;
-use self::upstream::UpstreamBody;
-use crate::server::io::Activity;
-use crate::telemetry::record::Record;
-use crate::upstream::pool::Lease;
+pub use self::client::UploadProgress;
+use crate::http::busy::{BusyCount, BusyGuard};
 
-/// A request's or an answer's body.
+/// Body of a request or response.
 #[derive(Debug, Default)]
-pub struct Body {
-    kind: Kind,
-    record: Option<Box<Record>>,
-}
+pub struct Body(BodyKind);
 
 #[derive(Debug, Default)]
-enum Kind {
+enum BodyKind {
     #[default]
     Empty,
     Full(Bytes),
@@ -47,148 +41,119 @@ enum Kind {
     Filling(Box<StoringBody<Body>>),
     Metered(Box<Metered<Body>>),
     Replayed(Box<ReplayBody<Body>>),
-    Upstream(Box<UpstreamBody>),
+    Boxed(Box<dyn StreamedBody>),
 }
 
-/// Why a body ended before its end.
+/// Body of a type that this module does not name.
+trait StreamedBody: HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin {}
+
+impl<B: HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin> StreamedBody for B {}
+
+/// Error of a body that ended early.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The client left, or broke HTTP's framing.
-    #[error("the client's body broke off")]
+    /// The client disconnected, or broke HTTP's framing.
+    #[error("the request body ended early")]
     Client(#[source] hyper::Error),
     /// The client sent nothing for `server.body-timeout`.
-    #[error("the client sent no more of its body in time")]
+    #[error("the client did not send its body in time")]
     ClientStalled,
-    /// A body held to a size by `RequestSize` or `server.max-body-size` failed: it was larger
-    /// ([`BodyTooLarge`](tollgate_filters::request_size::BodyTooLarge)), or of a reason of its own.
+    /// A size-limited body (`RequestSize`, `server.max-body-size`) failed: it was too large
+    /// ([`BodyTooLarge`](tollgate_filters::request_size::BodyTooLarge)), or the body inside it failed.
     #[error("the size-limited body failed")]
     Limited(#[source] BoxError),
     /// The request is being sent again.
     #[error("the request is being sent again")]
     Superseded,
     /// The upstream closed or reset the connection, or broke HTTP's framing.
-    #[error("the upstream's body broke off")]
+    #[error("the response body of the upstream ended early")]
     Upstream(#[source] hyper::Error),
     /// The upstream sent nothing for `httpclient.read-timeout`.
-    #[error("the upstream sent no more of its body in time")]
+    #[error("the upstream did not send its response body in time")]
     UpstreamStalled,
 }
 
 impl Body {
-    /// A client's request body.
+    /// Wraps the request body of a client.
     ///
-    /// `patience` is how long the client may send nothing; `drains` whether a part left unread is read and thrown
-    /// away when the body is dropped: HTTP/1 only, where it stands between us and the next request, and never for a
-    /// client that still waits for `100 Continue`. The connection of `activity` counts as busy until nothing more is
-    /// read of the body.
+    /// The body fails if the client sends nothing for `timeout`. If `drains` is true, an unread rest is read and
+    /// discarded when the body is dropped. That is for HTTP/1, where the rest precedes the next request, and never
+    /// for a client that still waits for `100 Continue`. `connection` counts as busy until the body has been read.
     #[must_use]
-    pub fn from_client(incoming: Incoming, patience: Duration, drains: bool, activity: &Arc<Activity>) -> Self {
+    pub fn from_client(incoming: Incoming, timeout: Duration, drains: bool, connection: &Arc<dyn BusyCount>) -> Self {
         if incoming.is_end_stream() {
             return Self::default();
         }
-        Kind::Client(Box::new(ClientBody::new(incoming, patience, drains, activity.busy()))).into()
+        let busy = BusyGuard::new(Arc::clone(connection));
+        Self(BodyKind::Client(Box::new(ClientBody::new(incoming, timeout, drains, busy))))
     }
 
-    /// An upstream's answer; `lease` goes back to its pool when the body has been read to its end.
+    /// Wraps a body of another type, such as the response body of an upstream.
     #[must_use]
-    pub fn from_upstream(incoming: Incoming, lease: Lease, patience: Duration) -> Self {
-        if incoming.is_end_stream() {
-            lease.return_leases();
-            return Self::default();
-        }
-        Kind::Upstream(Box::new(UpstreamBody::new(incoming, lease, patience))).into()
+    pub fn boxed(body: impl HttpBody<Data = Bytes, Error = BodyError> + Debug + Unpin + 'static) -> Self {
+        Self(BodyKind::Boxed(Box::new(body)))
     }
 
-    /// Attaches the request's record, which is closed when the body has been sent or is dropped.
+    /// Returns the progress of the client's upload, if this is a client's body.
     #[must_use]
-    pub fn recorded(mut self, record: Box<Record>) -> Self {
-        self.record = Some(record);
-        self
-    }
-
-    /// The progress of the client's upload, if this is one.
-    #[must_use]
-    pub fn upload(&self) -> Option<Rc<Upload>> {
-        match &self.kind {
-            Kind::Client(body) => Some(body.upload()),
-            Kind::Limited(body) => body.get_ref().upload(),
-            Kind::Counted(body) => body.get_ref().upload(),
-            Kind::Metered(body) => body.get_ref().upload(),
-            Kind::Replayed(body) => body.with_inner(Self::upload).flatten(),
+    pub fn upload(&self) -> Option<Rc<UploadProgress>> {
+        match &self.0 {
+            BodyKind::Client(body) => Some(body.upload()),
+            BodyKind::Limited(body) => body.get_ref().upload(),
+            BodyKind::Counted(body) => body.get_ref().upload(),
+            BodyKind::Metered(body) => body.get_ref().upload(),
+            BodyKind::Replayed(body) => body.with_inner(Self::upload).flatten(),
             _ => None,
         }
-    }
-
-    fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.kind {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                self.kind = Kind::Empty;
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Kind::Client(body) => body.poll(cx),
-            Kind::Limited(body) => {
-                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
-            }
-            Kind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
-            Kind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
-            Kind::Filling(body) => Pin::new(&mut **body).poll_frame(cx),
-            Kind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
-            Kind::Replayed(body) => {
-                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
-            }
-            Kind::Upstream(body) => body.poll(cx),
-        }
-    }
-}
-
-impl From<Kind> for Body {
-    fn from(kind: Kind) -> Self {
-        Self { kind, record: None }
     }
 }
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        if bytes.is_empty() { Self::default() } else { Kind::Full(bytes).into() }
+        if bytes.is_empty() { Self::default() } else { Self(BodyKind::Full(bytes)) }
     }
 }
 
 impl From<SizeLimited<Body>> for Body {
     fn from(limited: SizeLimited<Body>) -> Self {
-        Kind::Limited(Box::new(limited)).into()
+        Self(BodyKind::Limited(Box::new(limited)))
     }
 }
 
 impl From<Counted<Body>> for Body {
     fn from(counted: Counted<Body>) -> Self {
-        // Of a body without bytes there is nothing to count.
-        if counted.is_end_stream() { counted.into_inner() } else { Kind::Counted(Box::new(counted)).into() }
+        // An empty body has no bytes to count.
+        if counted.is_end_stream() { counted.into_inner() } else { Self(BodyKind::Counted(Box::new(counted))) }
     }
 }
 
 impl From<Leased<Body>> for Body {
     fn from(leased: Leased<Body>) -> Self {
-        // Without a body the request is over; without a slot there is nothing to give back.
+        // Without a body the request is over; without a slot nothing has to be released.
         if leased.is_end_stream() || !leased.has_lease() {
             leased.into_inner()
         } else {
-            Kind::Leased(Box::new(leased)).into()
+            Self(BodyKind::Leased(Box::new(leased)))
         }
     }
 }
 
 impl From<StoringBody<Body>> for Body {
     fn from(filling: StoringBody<Body>) -> Self {
-        if filling.is_storing() { Kind::Filling(Box::new(filling)).into() } else { filling.into_inner() }
+        if filling.is_storing() { Self(BodyKind::Filling(Box::new(filling))) } else { filling.into_inner() }
     }
 }
 
 impl From<ReplayBody<Body>> for Body {
     fn from(body: ReplayBody<Body>) -> Self {
-        body.into_direct().unwrap_or_else(|recorded| Kind::Replayed(Box::new(recorded)).into())
+        body.into_direct().unwrap_or_else(|recorded| Self(BodyKind::Replayed(Box::new(recorded))))
+    }
+}
+
+impl From<Metered<Body>> for Body {
+    fn from(metered: Metered<Body>) -> Self {
+        Self(BodyKind::Metered(Box::new(metered)))
     }
 }
 
@@ -201,58 +166,60 @@ impl From<ReplayError<BodyError>> for BodyError {
     }
 }
 
-impl From<Metered<Body>> for Body {
-    fn from(metered: Metered<Body>) -> Self {
-        Kind::Metered(Box::new(metered)).into()
-    }
-}
-
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Some(record) = &self.record {
-            record.asked();
-        }
-        let frame = ready!(self.poll_kind(cx));
-        if let Some(record) = &mut self.record {
-            match &frame {
-                Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),
-                Some(Err(error)) => record.broke_off(error),
-                None => {}
+        match &mut self.0 {
+            BodyKind::Empty => Poll::Ready(None),
+            BodyKind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.0 = BodyKind::Empty;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
+            BodyKind::Client(body) => body.poll(cx),
+            BodyKind::Limited(body) => {
+                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::Limited)))
+            }
+            BodyKind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::Filling(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::Replayed(body) => {
+                Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
+            }
+            BodyKind::Boxed(body) => Pin::new(&mut **body).poll_frame(cx),
         }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Empty => true,
-            Kind::Full(_) => false,
-            Kind::Client(body) => body.is_end_stream(),
-            Kind::Limited(body) => body.is_end_stream(),
-            Kind::Counted(body) => body.is_end_stream(),
-            Kind::Leased(body) => body.is_end_stream(),
-            Kind::Filling(body) => body.is_end_stream(),
-            Kind::Metered(body) => body.is_end_stream(),
-            Kind::Replayed(body) => body.is_end_stream(),
-            Kind::Upstream(body) => body.is_end_stream(),
+        match &self.0 {
+            BodyKind::Empty => true,
+            BodyKind::Full(_) => false,
+            BodyKind::Client(body) => body.is_end_stream(),
+            BodyKind::Limited(body) => body.is_end_stream(),
+            BodyKind::Counted(body) => body.is_end_stream(),
+            BodyKind::Leased(body) => body.is_end_stream(),
+            BodyKind::Filling(body) => body.is_end_stream(),
+            BodyKind::Metered(body) => body.is_end_stream(),
+            BodyKind::Replayed(body) => body.is_end_stream(),
+            BodyKind::Boxed(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Client(body) => body.size_hint(),
-            Kind::Limited(body) => body.size_hint(),
-            Kind::Counted(body) => body.size_hint(),
-            Kind::Leased(body) => body.size_hint(),
-            Kind::Filling(body) => body.size_hint(),
-            Kind::Metered(body) => body.size_hint(),
-            Kind::Replayed(body) => body.size_hint(),
-            Kind::Upstream(body) => body.size_hint(),
+        match &self.0 {
+            BodyKind::Empty => SizeHint::with_exact(0),
+            BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Client(body) => body.size_hint(),
+            BodyKind::Limited(body) => body.size_hint(),
+            BodyKind::Counted(body) => body.size_hint(),
+            BodyKind::Leased(body) => body.size_hint(),
+            BodyKind::Filling(body) => body.size_hint(),
+            BodyKind::Metered(body) => body.size_hint(),
+            BodyKind::Replayed(body) => body.size_hint(),
+            BodyKind::Boxed(body) => body.size_hint(),
         }
     }
 }

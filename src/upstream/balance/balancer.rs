@@ -1,4 +1,4 @@
-//! One worker's way to an upstream: chooses endpoints, and tells what became of requests.
+//! Load balancer of one route on one worker.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,15 +12,16 @@ use tollgate_filters::context::Attempts;
 use tollgate_filters::key_resolver::KeyBuf;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::policy::{Candidate, Turns, hash, highest, least_request, random};
-use crate::upstream::balance::roster::Member;
+use crate::upstream::balance::endpoint_set::WeightedEndpoint;
+use crate::upstream::balance::policy::{RoundRobin, Selectable, hash, highest, least_request, random};
 use crate::upstream::balance::upstream::Upstream;
-use crate::upstream::endpoints::{Outcome, Pick, Watcher};
 use crate::upstream::error::ForwardError;
+use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::{Attempt, Pick};
 use crate::upstream::pool::Pool;
 use tollgate_config::{Balance, Ejection, EndpointAddress};
 
-/// Chooses among the endpoints of an upstream for one route on one worker.
+/// Load balancer over the endpoints of an upstream, for one route on one worker.
 pub struct Balancer {
     upstream: Arc<Upstream>,
     balance: Balance,
@@ -31,54 +32,54 @@ pub struct Balancer {
     rng: RefCell<Rng>,
 }
 
-/// Finds the connections to an endpoint.
+/// Returns the connection pool of an endpoint.
 type PoolOf = dyn Fn(&EndpointAddress) -> Rc<Pool>;
 
-/// A snapshot as this worker sees it: with its connections, and its turns.
+/// Snapshot of the upstream with this worker's pools and round-robin state.
 #[derive(Debug, Default)]
 struct View {
     version: u64,
-    living: Vec<Rank>,
-    suspects: Vec<Rank>,
+    healthy: Vec<PriorityTier>,
+    ejected: Vec<PriorityTier>,
 }
 
-/// Endpoints of one priority.
+/// Candidates of one priority.
 #[derive(Debug)]
-struct Rank {
-    seats: Vec<Rc<Seat>>,
-    turns: RefCell<Turns>,
+struct PriorityTier {
+    candidates: Vec<Rc<Candidate>>,
+    round_robin: RefCell<RoundRobin>,
 }
 
-/// An endpoint that may be chosen.
+/// Endpoint that may be selected.
 #[derive(Debug)]
-struct Seat {
+struct Candidate {
     endpoint: Arc<Endpoint>,
     weight: u32,
     pool: Rc<Pool>,
 }
 
-/// A request under way to an endpoint.
+/// Request in flight to an endpoint.
 #[derive(Debug)]
-struct Flight {
+struct InFlight {
     balancer: Rc<Balancer>,
-    seat: Rc<Seat>,
-    errand: Errand,
+    candidate: Rc<Candidate>,
+    context: SelectionContext,
 }
 
-/// What a choice is made for.
+/// Data of a request that a selection depends on.
 #[derive(Clone, Debug)]
-struct Errand {
-    /// Whose request it is, under consistent hashing.
+struct SelectionContext {
+    /// Hash of the request's key, under consistent hashing.
     key: Option<u64>,
-    /// Where this attempt has been before.
+    /// Endpoints that this attempt has tried.
     tried: Vec<u64>,
-    /// Where earlier attempts went.
+    /// Endpoints of earlier attempts.
     attempts: Option<Attempts>,
 }
 
 impl Balancer {
-    /// A balancer over `upstream` as `settings` say, whose endpoints' connections `pool_of` finds. `use404`: where nobody
-    /// lives, the client is told that there is no such thing.
+    /// Creates a balancer over `upstream`. `pool_of` returns the pool of an endpoint. If `use404` is true, requests
+    /// without an available endpoint get 404 instead of 503.
     pub fn new(
         upstream: Arc<Upstream>,
         settings: &tollgate_config::Upstream,
@@ -96,25 +97,26 @@ impl Balancer {
         })
     }
 
-    /// An endpoint for `request`: none that an earlier attempt went to, while another lives.
+    /// Selects an endpoint for `request`, if possible one that no earlier attempt has tried.
     ///
     /// # Errors
-    /// Nobody lives.
+    /// No endpoint is available.
     pub fn pick<B>(self: &Rc<Self>, request: &Request<B>) -> Result<Pick, ForwardError> {
         let key = match &self.balance {
             Balance::ConsistentHash(resolver) => resolver.resolve(request, &mut KeyBuf::new()).map(hash),
             Balance::LeastRequest | Balance::RoundRobin | Balance::Random => None,
         };
-        let errand = Errand { key, tried: Vec::new(), attempts: request.extensions().get::<Attempts>().cloned() };
+        let context =
+            SelectionContext { key, tried: Vec::new(), attempts: request.extensions().get::<Attempts>().cloned() };
         let view = self.view();
-        let untried = |seat: &Rc<Seat>| !errand.was_at(seat);
-        let seat = self
-            .choose(&view.living, &errand, untried)
-            .or_else(|| self.choose(&view.living, &errand, |_| true))
-            .or_else(|| self.choose(&view.suspects, &errand, untried))
-            .or_else(|| self.choose(&view.suspects, &errand, |_| true));
-        match seat {
-            Some(seat) => Ok(self.flight(seat, errand)),
+        let untried = |candidate: &Rc<Candidate>| !context.has_tried(candidate);
+        let candidate = self
+            .select(&view.healthy, &context, untried)
+            .or_else(|| self.select(&view.healthy, &context, |_| true))
+            .or_else(|| self.select(&view.ejected, &context, untried))
+            .or_else(|| self.select(&view.ejected, &context, |_| true));
+        match candidate {
+            Some(candidate) => Ok(self.start(candidate, context)),
             None => {
                 self.upstream.stats().unavailable.fetch_add(1, Relaxed);
                 Err(ForwardError::NoEndpoint { as_not_found: self.use404 })
@@ -122,73 +124,78 @@ impl Balancer {
         }
     }
 
-    fn flight(self: &Rc<Self>, seat: Rc<Seat>, errand: Errand) -> Pick {
-        if let Some(attempts) = &errand.attempts {
-            attempts.note(seat.identity());
+    fn start(self: &Rc<Self>, candidate: Rc<Candidate>, context: SelectionContext) -> Pick {
+        if let Some(attempts) = &context.attempts {
+            attempts.note(candidate.identity());
         }
-        seat.endpoint.begin();
-        let pool = Rc::clone(&seat.pool);
-        Pick { pool, watcher: Some(Box::new(Flight { balancer: Rc::clone(self), seat, errand })) }
+        candidate.endpoint.request_started();
+        let pool = Rc::clone(&candidate.pool);
+        Pick { pool, attempt: Some(Box::new(InFlight { balancer: Rc::clone(self), candidate, context })) }
     }
 
-    fn choose(&self, ranks: &[Rank], errand: &Errand, may: impl Fn(&Rc<Seat>) -> bool) -> Option<Rc<Seat>> {
-        ranks.iter().find_map(|rank| {
-            let seats = &rank.seats;
+    fn select(
+        &self,
+        tiers: &[PriorityTier],
+        context: &SelectionContext,
+        allowed: impl Fn(&Rc<Candidate>) -> bool,
+    ) -> Option<Rc<Candidate>> {
+        tiers.iter().find_map(|tier| {
+            let candidates = &tier.candidates;
             let rng = &mut *self.rng.borrow_mut();
-            let at = match (&self.balance, errand.key) {
-                (Balance::LeastRequest, _) => least_request(seats, &may, rng),
-                (Balance::RoundRobin, _) => rank.turns.borrow_mut().next(seats, &may),
-                (Balance::ConsistentHash(_), Some(key)) => highest(key, seats, &may),
-                // A request without a key is as good anywhere.
-                (Balance::ConsistentHash(_), None) | (Balance::Random, _) => random(seats, &may, rng),
+            let index = match (&self.balance, context.key) {
+                (Balance::LeastRequest, _) => least_request(candidates, &allowed, rng),
+                (Balance::RoundRobin, _) => tier.round_robin.borrow_mut().next(candidates, &allowed),
+                (Balance::ConsistentHash(_), Some(key)) => highest(key, candidates, &allowed),
+                // A request without a key may go to any endpoint.
+                (Balance::ConsistentHash(_), None) | (Balance::Random, _) => random(candidates, &allowed, rng),
             };
-            at.map(|at| Rc::clone(&seats[at]))
+            index.map(|index| Rc::clone(&candidates[index]))
         })
     }
 
-    /// The latest snapshot as this worker sees it.
+    /// Returns this worker's view of the latest snapshot.
     fn view(&self) -> Rc<View> {
-        // Read before the snapshot, so that at worst a newer one is looked at twice.
+        // The version is read before the snapshot: at worst, a newer snapshot is read twice.
         let version = self.upstream.version();
         let mut view = self.view.borrow_mut();
         if view.version != version {
             let snapshot = self.upstream.snapshot();
-            let ranks = |ranks: &[Vec<Member>]| ranks.iter().map(|members| self.rank(members)).collect();
-            let (living, suspects) = (ranks(&snapshot.living), ranks(&snapshot.suspects));
-            *view = Rc::new(View { version, living, suspects });
+            let tiers = |tiers: &[Vec<WeightedEndpoint>]| tiers.iter().map(|endpoints| self.tier(endpoints)).collect();
+            let (healthy, ejected) = (tiers(&snapshot.healthy), tiers(&snapshot.ejected));
+            *view = Rc::new(View { version, healthy, ejected });
         }
         Rc::clone(&view)
     }
 
-    fn rank(&self, members: &[Member]) -> Rank {
-        let seat = |member: &Member| {
-            let endpoint = Arc::clone(&member.endpoint);
+    fn tier(&self, endpoints: &[WeightedEndpoint]) -> PriorityTier {
+        let candidate = |weighted: &WeightedEndpoint| {
+            let endpoint = Arc::clone(&weighted.endpoint);
             let pool = (self.pool_of)(endpoint.address());
-            Rc::new(Seat { endpoint, weight: member.weight, pool })
+            Rc::new(Candidate { endpoint, weight: weighted.weight, pool })
         };
-        let first = self.rng.borrow_mut().usize(..members.len().max(1));
-        let turns = RefCell::new(Turns::starting(members.len(), first));
-        Rank { seats: members.iter().map(seat).collect(), turns }
+        let first = self.rng.borrow_mut().usize(..endpoints.len().max(1));
+        let round_robin = RefCell::new(RoundRobin::starting_at(endpoints.len(), first));
+        PriorityTier { candidates: endpoints.iter().map(candidate).collect(), round_robin }
     }
 }
 
-impl Errand {
-    fn was_at(&self, seat: &Rc<Seat>) -> bool {
-        let identity = seat.identity();
+impl SelectionContext {
+    fn has_tried(&self, candidate: &Rc<Candidate>) -> bool {
+        let identity = candidate.identity();
         self.tried.contains(&identity) || self.attempts.as_ref().is_some_and(|attempts| attempts.tried(identity))
     }
 }
 
-impl Watcher for Flight {
-    fn observe(&self, outcome: Outcome) {
+impl Attempt for InFlight {
+    fn report(&self, outcome: Outcome) {
         let Some(ejection) = &self.balancer.ejection else { return };
-        let endpoint = &self.seat.endpoint;
+        let endpoint = &self.candidate.endpoint;
         match outcome {
-            Outcome::Unblamed => {}
-            Outcome::Answered(status) if !ejection.statuses.contains(&status) => endpoint.succeed(),
-            Outcome::Answered(_) | Outcome::ConnectFailed | Outcome::BrokeOff | Outcome::TimedOut => {
-                // Again after as many failures where it could not be ejected, and not at each of them.
-                if endpoint.fail().is_multiple_of(ejection.consecutive_failures.get()) {
+            Outcome::ClientFailed => {}
+            Outcome::Response(status) if !ejection.statuses.contains(&status) => endpoint.reset_failures(),
+            Outcome::Response(_) | Outcome::ConnectFailed | Outcome::Disconnected | Outcome::TimedOut => {
+                // If the ejection is not possible, it is tried again after as many failures, not at each of them.
+                if endpoint.count_failure().is_multiple_of(ejection.consecutive_failures.get()) {
                     self.balancer.upstream.eject(endpoint, ejection);
                 }
             }
@@ -196,23 +203,23 @@ impl Watcher for Flight {
     }
 
     fn another(&self) -> Option<Pick> {
-        let mut errand = self.errand.clone();
-        errand.tried.push(self.seat.identity());
+        let mut context = self.context.clone();
+        context.tried.push(self.candidate.identity());
         let view = self.balancer.view();
-        let untried = |seat: &Rc<Seat>| !errand.was_at(seat);
-        let seat = self.balancer.choose(&view.living, &errand, untried);
-        let seat = seat.or_else(|| self.balancer.choose(&view.suspects, &errand, untried));
-        Some(self.balancer.flight(seat?, errand))
+        let untried = |candidate: &Rc<Candidate>| !context.has_tried(candidate);
+        let candidate = self.balancer.select(&view.healthy, &context, untried);
+        let candidate = candidate.or_else(|| self.balancer.select(&view.ejected, &context, untried));
+        Some(self.balancer.start(candidate?, context))
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.seat.endpoint.end();
+        self.candidate.endpoint.request_ended();
     }
 }
 
-impl Candidate for Rc<Seat> {
+impl Selectable for Rc<Candidate> {
     fn weight(&self) -> u32 {
         self.weight
     }

@@ -1,7 +1,7 @@
-//! Endpoints that DNS names.
+//! Endpoints discovered by DNS.
 //!
-//! It is asked again when its answer's time to live is over, and at the latest after `refresh`. An answer that fails, or
-//! names nobody, changes nothing: whether the endpoints at hand live is found out otherwise.
+//! A lookup is repeated when the time to live of its records expires, and after `refresh` at the latest. A failed or empty
+//! lookup changes nothing: health checks and ejections decide whether the known endpoints work.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,48 +20,45 @@ use tokio::time::sleep;
 use crate::upstream::balance::upstream::Upstream;
 use tollgate_config::{Dns, DnsQuery, EndpointAddress, ListedEndpoint, Records};
 
-/// Answers of shorter life are kept for so long all the same.
-const LEAST_LIFE: Duration = Duration::from_secs(1);
-/// After a failure it is tried again this soon, then half as often each time, down to `refresh`.
+/// Minimum time between two lookups, even if the records expire sooner.
+const MIN_TTL: Duration = Duration::from_secs(1);
+/// Pause after the first failed lookup. It doubles with each further failure, up to `refresh`.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 
-/// Why there are no endpoints.
+/// Error of a lookup.
 #[derive(Debug, Error)]
-enum LookUpError {
-    #[error("cannot ask")]
-    Ask(#[from] NetError),
+enum LookupError {
+    #[error("lookup failed")]
+    Failed(#[from] NetError),
     #[error("the name has no such records")]
-    Nobody,
+    NoRecords,
 }
 
-/// What DNS said, and until when it counts.
+/// Endpoints found by a lookup, with their expiry.
 #[derive(Debug, PartialEq, Eq)]
-struct Answer {
+struct DiscoveredEndpoints {
     endpoints: Vec<ListedEndpoint>,
-    until: Instant,
+    valid_until: Instant,
 }
 
-/// Asks for the endpoints of `upstream` again and again; tells `attempted` after the first time.
-pub(super) async fn follow(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, attempted: oneshot::Sender<()>) {
+/// Looks up the endpoints of `upstream` periodically. Sends `attempted` after the first lookup.
+pub(super) async fn run(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, attempted: oneshot::Sender<()>) {
     let mut attempted = Some(attempted);
     let mut failures = 0_u32;
     loop {
-        let answer = look_up(&query, &dns).await;
-        let pause = match answer {
-            Ok(answer) => {
+        let pause = match look_up(&query, &dns).await {
+            Ok(found) => {
                 if failures > 0 {
-                    tracing::info!(upstream = %upstream.name(), name = %query.name, "DNS names endpoints again");
+                    tracing::info!(upstream = %upstream.name(), name = %query.name, "dns lookup succeeded again");
                 }
                 failures = 0;
-                upstream.list(&answer.endpoints);
-                pause(answer.until.saturating_duration_since(Instant::now()), query.refresh)
+                upstream.list(&found.endpoints);
+                refresh_after(found.valid_until.saturating_duration_since(Instant::now()), query.refresh)
             }
             Err(error) => {
                 upstream.stats().failed_lookups.fetch_add(1, Relaxed);
                 if failures == 0 {
-                    let reason = std::error::Error::source(&error).map(ToString::to_string);
-                    let stay = upstream.endpoints().len();
-                    tracing::error!(upstream = %upstream.name(), name = %query.name, %error, reason, stay, "no endpoints from DNS; those at hand stay");
+                    log_failure(&upstream, &query, &error);
                 }
                 failures = failures.saturating_add(1);
                 FIRST_RETRY.saturating_mul(1 << (failures - 1).min(8)).min(query.refresh)
@@ -74,36 +71,42 @@ pub(super) async fn follow(upstream: Arc<Upstream>, query: DnsQuery, dns: Dns, a
     }
 }
 
-/// How long an answer counts that lives for `life`.
-fn pause(life: Duration, refresh: Duration) -> Duration {
-    life.max(LEAST_LIFE).min(refresh)
+fn log_failure(upstream: &Upstream, query: &DnsQuery, error: &LookupError) {
+    let reason = std::error::Error::source(error).map(ToString::to_string);
+    let endpoints = upstream.endpoints().len();
+    tracing::error!(upstream = %upstream.name(), name = %query.name, %error, reason, endpoints, "dns lookup failed; known endpoints are kept");
 }
 
-async fn look_up(query: &DnsQuery, dns: &Dns) -> Result<Answer, LookUpError> {
-    // Made anew each time: the system's files change.
+/// Returns the time until the next lookup, for records with the time to live `ttl`.
+fn refresh_after(ttl: Duration, refresh: Duration) -> Duration {
+    ttl.max(MIN_TTL).min(refresh)
+}
+
+async fn look_up(query: &DnsQuery, dns: &Dns) -> Result<DiscoveredEndpoints, LookupError> {
+    // Created for each lookup, because the system's files may change.
     let resolver = resolver(dns)?;
-    let mut answer = match query.records {
+    let mut found = match query.records {
         Records::A(port) => addresses(&resolver, query, RecordType::A, port).await?,
         Records::Aaaa(port) => addresses(&resolver, query, RecordType::AAAA, port).await?,
         Records::Any(port) => {
-            let four = addresses(&resolver, query, RecordType::A, port).await;
-            let six = addresses(&resolver, query, RecordType::AAAA, port).await;
-            match (four, six) {
-                (Ok(four), Ok(six)) => Answer {
-                    endpoints: four.endpoints.into_iter().chain(six.endpoints).collect(),
-                    until: four.until.min(six.until),
+            let ipv4 = addresses(&resolver, query, RecordType::A, port).await;
+            let ipv6 = addresses(&resolver, query, RecordType::AAAA, port).await;
+            match (ipv4, ipv6) {
+                (Ok(ipv4), Ok(ipv6)) => DiscoveredEndpoints {
+                    endpoints: ipv4.endpoints.into_iter().chain(ipv6.endpoints).collect(),
+                    valid_until: ipv4.valid_until.min(ipv6.valid_until),
                 },
-                (four, six) => four.or(six)?,
+                (ipv4, ipv6) => ipv4.or(ipv6)?,
             }
         }
         Records::Srv => services(&resolver, query).await?,
     };
-    if answer.endpoints.is_empty() {
-        return Err(LookUpError::Nobody);
+    if found.endpoints.is_empty() {
+        return Err(LookupError::NoRecords);
     }
-    answer.endpoints.sort_by(|one, other| one.address.cmp(&other.address));
-    answer.endpoints.dedup_by(|one, other| one.address == other.address);
-    Ok(answer)
+    found.endpoints.sort_by(|one, other| one.address.cmp(&other.address));
+    found.endpoints.dedup_by(|one, other| one.address == other.address);
+    Ok(found)
 }
 
 fn resolver(dns: &Dns) -> Result<TokioResolver, NetError> {
@@ -120,7 +123,7 @@ fn resolver(dns: &Dns) -> Result<TokioResolver, NetError> {
     };
     let options = builder.options_mut();
     options.timeout = dns.timeout;
-    // Asked when the last answer is over, or sooner because it is wanted anew.
+    // A lookup happens only when the previous records have expired or a refresh is due.
     options.cache_size = 0;
     options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
     builder.build()
@@ -131,7 +134,7 @@ async fn addresses(
     query: &DnsQuery,
     records: RecordType,
     port: u16,
-) -> Result<Answer, LookUpError> {
+) -> Result<DiscoveredEndpoints, LookupError> {
     let found = resolver.lookup(query.name.as_str(), records).await?;
     let ips = found.answers().iter().filter_map(|record| match &record.data {
         RData::A(address) => Some(IpAddr::V4(address.0)),
@@ -140,17 +143,17 @@ async fn addresses(
     });
     let endpoints =
         ips.map(|ip| ListedEndpoint { address: address(query, ip, port, &query.name), weight: 1, priority: 0 });
-    Ok(Answer { endpoints: endpoints.collect(), until: found.valid_until() })
+    Ok(DiscoveredEndpoints { endpoints: endpoints.collect(), valid_until: found.valid_until() })
 }
 
-/// The servers of SRV records (RFC 2782), with their addresses.
-async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<Answer, LookUpError> {
-    let found = resolver.lookup(query.name.as_str(), RecordType::SRV).await?;
-    let mut answer = Answer { endpoints: Vec::new(), until: found.valid_until() };
+/// Looks up SRV records (RFC 2782) and the addresses of their targets.
+async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<DiscoveredEndpoints, LookupError> {
+    let records = resolver.lookup(query.name.as_str(), RecordType::SRV).await?;
+    let mut found = DiscoveredEndpoints { endpoints: Vec::new(), valid_until: records.valid_until() };
     let mut failure = None;
-    for record in found.answers() {
+    for record in records.answers() {
         let RData::SRV(service) = &record.data else { continue };
-        // The root for a target says that there is no such service.
+        // The root as target means that the service does not exist.
         if service.target.is_root() {
             continue;
         }
@@ -161,22 +164,23 @@ async fn services(resolver: &TokioResolver, query: &DnsQuery) -> Result<Answer, 
                 continue;
             }
         };
-        answer.until = answer.until.min(ips.valid_until());
+        found.valid_until = found.valid_until.min(ips.valid_until());
         let name = service.target.to_utf8();
         let name = name.trim_end_matches('.');
-        answer.endpoints.extend(ips.iter().map(|ip| ListedEndpoint {
+        found.endpoints.extend(ips.iter().map(|ip| ListedEndpoint {
             address: address(query, ip, service.port, name),
             weight: weight(service.weight),
             priority: service.priority,
         }));
     }
     match failure {
-        Some(error) if answer.endpoints.is_empty() => Err(error.into()),
-        _ => Ok(answer),
+        Some(error) if found.endpoints.is_empty() => Err(error.into()),
+        _ => Ok(found),
     }
 }
 
-/// A record of weight 0 has "a very small chance" beside others (RFC 2782), and an equal one among its like.
+/// Scales the weight of an SRV record. Weight 0 must have "a very small chance" beside other weights (RFC 2782), and
+/// equal chances among records of weight 0.
 fn weight(weight: u16) -> u32 {
     (u32::from(weight) * 100).max(1)
 }
@@ -190,11 +194,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_counts_for_its_time_to_live_within_bounds() {
+    fn records_are_kept_for_their_time_to_live_within_bounds() {
         let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
-        assert_eq!(pause(Duration::ZERO, minute), second);
-        assert_eq!(pause(second * 20, minute), second * 20);
-        assert_eq!(pause(minute * 60, minute), minute);
-        assert_eq!(pause(Duration::ZERO, second / 10), second / 10);
+        assert_eq!(refresh_after(Duration::ZERO, minute), second);
+        assert_eq!(refresh_after(second * 20, minute), second * 20);
+        assert_eq!(refresh_after(minute * 60, minute), minute);
+        assert_eq!(refresh_after(Duration::ZERO, second / 10), second / 10);
     }
 }

@@ -1,4 +1,4 @@
-//! One endpoint, as all workers see it.
+//! One endpoint, shared by all workers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::upstream::balance::policy::hash;
 use crate::upstream::origin::Origin;
 use tollgate_config::{EndpointAddress, Http2, Scheme, Tls};
 
-/// One endpoint of an upstream: what workers count of it.
+/// Endpoint of an upstream, with the counters of all workers.
 #[derive(Debug)]
 pub struct Endpoint {
     address: EndpointAddress,
@@ -19,59 +19,59 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that nothing is known of.
+    /// Creates an endpoint without history.
     pub(super) fn new(address: EndpointAddress) -> Self {
         let identity = hash(address.to_string().as_bytes());
         Self { address, identity, in_flight: AtomicU32::new(0), failures: AtomicU32::new(0) }
     }
 
-    /// Where it is.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> &EndpointAddress {
         &self.address
     }
 
-    /// A number made of its address: the same in every gateway.
+    /// Returns a hash of its address, the same in every gateway.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// How many requests of this process are under way to it.
+    /// Returns the number of requests of this process in flight to it.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
     }
 
-    pub(super) fn begin(&self) {
+    pub(super) fn request_started(&self) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn request_ended(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// One failure more makes a row of `threshold`: whoever comes back from an ejection must prove itself.
-    pub(super) fn put_on_probation(&self, threshold: u32) {
+    /// Marks an endpoint as recovering: the next failure reaches `threshold` and ejects it again.
+    pub(super) fn mark_recovering(&self, threshold: u32) {
         self.failures.store(threshold.saturating_sub(1), Relaxed);
     }
 
-    /// Counts a failure; how many there were in a row.
-    pub(super) fn fail(&self) -> u32 {
+    /// Counts a failure and returns the number of consecutive failures.
+    pub(super) fn count_failure(&self) -> u32 {
         self.failures.fetch_add(1, Relaxed).saturating_add(1)
     }
 
-    /// Ends a row of failures. Written only where there is one: all workers read this line of memory.
-    pub(super) fn succeed(&self) {
+    /// Resets the consecutive failures. Writes only if there are any, because all workers read this cache line.
+    pub(super) fn reset_failures(&self) {
         if self.failures.load(Relaxed) != 0 {
             self.failures.store(0, Relaxed);
         }
     }
 }
 
-/// The origin at `address`, spoken to with `scheme` where that is given, and otherwise as its own says.
+/// Returns the origin of an endpoint. `scheme` overrides the scheme of `address`.
 #[must_use]
-pub fn origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
+pub fn endpoint_origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
     let EndpointAddress { host, name, port, .. } = address;
     let origin = Origin::new(scheme.unwrap_or(address.scheme), name, *port, tls, http2);
     Origin { address: host.parse().ok(), ..origin }

@@ -1,5 +1,6 @@
-//! Active health checks: endpoints are asked themselves, from the process' thread, each once for all workers.
+//! Active health checks, from the process' thread, once for all workers.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,41 +13,50 @@ use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 use crate::http::body::Body;
-use crate::upstream::balance::endpoint::{Endpoint, origin};
-use crate::upstream::balance::keeper::{Reach, Task};
-use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::endpoint::{Endpoint, endpoint_origin};
+use crate::upstream::balance::endpoint_set::Health;
+use crate::upstream::balance::task::AbortOnDrop;
 use crate::upstream::balance::upstream::Upstream;
+use crate::upstream::chain::error_chain;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::exchange;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::Pool;
-use crate::upstream::request::shape;
-use tollgate_config::{EndpointAddress, HealthCheck};
+use crate::upstream::pool::{Pool, PoolSettings};
+use crate::upstream::request::prepare_head;
+use tollgate_config::{EndpointAddress, HealthCheck, Http2, Tls};
 
-/// Why an answer is none that a living endpoint gives.
+/// Connection settings of health checks.
+#[derive(Clone, Debug)]
+pub(super) struct ProbeConnections {
+    pub(super) tls: Arc<Tls>,
+    pub(super) http2: Http2,
+    pub(super) settings: Rc<RefCell<PoolSettings>>,
+}
+
+/// Error of a failed health check.
 #[derive(Debug, Error)]
-enum Ill {
-    #[error("no answer in time")]
-    Late,
+enum ProbeError {
+    #[error("no response in time")]
+    Timeout,
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    #[error("it answers {}", .0.as_u16())]
+    #[error("unexpected status {}", .0.as_u16())]
     Status(StatusCode),
 }
 
-/// Checks every endpoint of `upstream`, those that come as well, until it is dropped.
-pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, reach: Reach) {
+/// Checks every endpoint of `upstream`, including endpoints that are added later, until it is dropped.
+pub(super) async fn run(upstream: Arc<Upstream>, check: Arc<HealthCheck>, connections: ProbeConnections) {
     let mut listings = upstream.listings();
-    let mut running: Vec<(Arc<Endpoint>, Task)> = Vec::new();
+    let mut running: Vec<(Arc<Endpoint>, AbortOnDrop)> = Vec::new();
     loop {
         listings.borrow_and_update();
         let endpoints = upstream.endpoints();
         running.retain(|(known, _)| endpoints.iter().any(|endpoint| Arc::ptr_eq(endpoint, known)));
         for endpoint in endpoints {
             if !running.iter().any(|(known, _)| Arc::ptr_eq(&endpoint, known)) {
-                let questioner = Questioner::new(endpoint.address(), Arc::clone(&check), &reach);
-                let task = spawn_local(check_one(Arc::clone(&upstream), Arc::clone(&endpoint), questioner));
-                running.push((endpoint, Task::from(task)));
+                let probe = Probe::new(endpoint.address(), Arc::clone(&check), &connections);
+                let task = spawn_local(check_endpoint(Arc::clone(&upstream), Arc::clone(&endpoint), probe));
+                running.push((endpoint, AbortOnDrop::from(task)));
             }
         }
         if listings.changed().await.is_err() {
@@ -55,87 +65,79 @@ pub(super) async fn watch(upstream: Arc<Upstream>, check: Arc<HealthCheck>, reac
     }
 }
 
-async fn check_one(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, questioner: Questioner) {
+async fn check_endpoint(upstream: Arc<Upstream>, endpoint: Arc<Endpoint>, probe: Probe) {
     let mut tally = Tally { health: upstream.health(&endpoint), contradictions: 0 };
     loop {
-        let answer = questioner.ask().await;
+        let result = probe.send().await;
         let stats = upstream.stats();
-        let counter = if answer.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
+        let counter = if result.is_ok() { &stats.checks_passed } else { &stats.checks_failed };
         counter.fetch_add(1, Relaxed);
-        if let Some(health) = tally.observe(answer.is_ok(), &questioner.check) {
+        if let Some(health) = tally.count(result.is_ok(), &probe.check) {
             upstream.set_health(&endpoint, health);
-            if let Err(ill) = &answer {
-                let reason = chain(ill);
-                tracing::warn!(upstream = %upstream.name(), %endpoint, reason, "endpoint fails its health checks");
+            if let Err(error) = &result {
+                let reason = error_chain(error);
+                tracing::warn!(upstream = %upstream.name(), %endpoint, reason, "endpoint unhealthy");
             }
         }
-        sleep(jittered(questioner.check.interval)).await;
+        sleep(jittered(probe.check.interval)).await;
     }
 }
 
-/// A tenth more or less, so that checks of many endpoints, and of many gateways, do not come in step.
+/// Varies the interval by 10 %, so that checks of many endpoints and gateways do not coincide.
 fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.9 + 0.2 * fastrand::f64())
 }
 
-/// A question, and how its endpoint is reached.
-struct Questioner {
+/// Health check of one endpoint.
+struct Probe {
     check: Arc<HealthCheck>,
-    /// Keeps no connection: whether new ones are taken is part of the question.
+    /// Keeps no connections, because accepting a new one is part of the check.
     pool: Rc<Pool>,
 }
 
-impl Questioner {
-    fn new(address: &EndpointAddress, check: Arc<HealthCheck>, reach: &Reach) -> Self {
-        let own = origin(address, None, &reach.tls, reach.http2);
+impl Probe {
+    fn new(address: &EndpointAddress, check: Arc<HealthCheck>, connections: &ProbeConnections) -> Self {
+        let own = endpoint_origin(address, None, &connections.tls, connections.http2);
         let authority = check.host.clone().unwrap_or_else(|| own.authority.clone());
-        let asked = Origin { port: check.port.unwrap_or(own.port), authority, ..own };
-        Self { pool: Pool::new(asked, Rc::clone(&reach.settings)), check }
+        let checked = Origin { port: check.port.unwrap_or(own.port), authority, ..own };
+        Self { pool: Pool::new(checked, Rc::clone(&connections.settings)), check }
     }
 
-    /// Asks once.
-    async fn ask(&self) -> Result<(), Ill> {
-        let patience = self.check.timeout;
-        timeout(patience, self.status())
-            .await
-            .unwrap_or(Err(Ill::Late))
-            .and_then(|status| if self.check.statuses.contain(status) { Ok(()) } else { Err(Ill::Status(status)) })
+    /// Sends one request and checks the status of its response.
+    async fn send(&self) -> Result<(), ProbeError> {
+        let status = timeout(self.check.timeout, self.status()).await.unwrap_or(Err(ProbeError::Timeout))?;
+        if self.check.statuses.contain(status) { Ok(()) } else { Err(ProbeError::Status(status)) }
     }
 
-    async fn status(&self) -> Result<StatusCode, Ill> {
+    async fn status(&self) -> Result<StatusCode, ProbeError> {
         let mut connection = self.pool.connect(self.check.timeout, false).await.map_err(ForwardError::from)?;
         let (mut head, body) = Request::new(Body::default()).into_parts();
         head.uri = self.check.path.clone().into();
         head.headers.insert(USER_AGENT, HeaderValue::from_static("tollgate-health-check"));
         let is_http2 = connection.is_http2();
-        shape(&mut head, &body, self.pool.origin(), None, is_http2)?;
+        prepare_head(&mut head, &body, self.pool.origin(), None, is_http2)?;
         if !is_http2 {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let answer = exchange(&mut connection, Request::from_parts(head, body), None, None).await;
-        Ok(answer.map_err(|broken| broken.error)?.status())
+        let response = exchange(&mut connection, Request::from_parts(head, body), None, None).await;
+        Ok(response.map_err(|failed| failed.error)?.status())
     }
 }
 
-/// An error and what is behind it, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// What an endpoint's answers say together.
+/// Health of an endpoint, from consecutive results of its checks.
 #[derive(Debug)]
 struct Tally {
     health: Health,
-    /// Answers in a row that say otherwise.
+    /// Consecutive results that contradict `health`.
     contradictions: u32,
 }
 
 impl Tally {
-    /// Counts an answer; what it makes of the endpoint's health where that changes. The very first decides alone.
-    fn observe(&mut self, good: bool, check: &HealthCheck) -> Option<Health> {
-        let (says, needed) =
-            if good { (Health::Up, check.healthy.get()) } else { (Health::Down, check.unhealthy.get()) };
-        if says == self.health {
+    /// Counts a result. Returns the new health if it changes; the very first result changes it at once.
+    fn count(&mut self, passed: bool, check: &HealthCheck) -> Option<Health> {
+        let (health, needed) =
+            if passed { (Health::Healthy, check.healthy.get()) } else { (Health::Unhealthy, check.unhealthy.get()) };
+        if health == self.health {
             self.contradictions = 0;
             return None;
         }
@@ -143,8 +145,8 @@ impl Tally {
         if self.health != Health::Unknown && self.contradictions < needed {
             return None;
         }
-        (self.health, self.contradictions) = (says, 0);
-        Some(says)
+        (self.health, self.contradictions) = (health, 0);
+        Some(health)
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
     use tollgate_config::Statuses;
 
     #[test]
-    fn the_first_answer_decides_alone_and_later_ones_only_in_a_row() {
+    fn the_first_result_counts_at_once_and_later_ones_only_in_a_row() {
         let check = HealthCheck {
             path: "/".parse().unwrap(),
             interval: Duration::ZERO,
@@ -166,17 +168,17 @@ mod tests {
             port: None,
             host: None,
         };
-        let run = |health, answers: &str| {
+        let run = |health, results: &str| {
             let mut tally = Tally { health, contradictions: 0 };
-            let changes = answers.chars().map(|answer| tally.observe(answer == '+', &check));
+            let changes = results.chars().map(|result| tally.count(result == '+', &check));
             changes
-                .map(|change| change.map_or('.', |health| if health == Health::Up { 'U' } else { 'D' }))
+                .map(|change| change.map_or('.', |health| if health == Health::Healthy { 'U' } else { 'D' }))
                 .collect::<String>()
         };
         assert_eq!(run(Health::Unknown, "+"), "U");
         assert_eq!(run(Health::Unknown, "-"), "D");
-        assert_eq!(run(Health::Up, "--+---"), ".....D");
-        assert_eq!(run(Health::Down, "+-+-++"), ".....U");
-        assert_eq!(run(Health::Up, "---++-++"), "..D.U...");
+        assert_eq!(run(Health::Healthy, "--+---"), ".....D");
+        assert_eq!(run(Health::Unhealthy, "+-+-++"), ".....U");
+        assert_eq!(run(Health::Healthy, "---++-++"), "..D.U...");
     }
 }

@@ -1,27 +1,28 @@
-//! Chooses among the endpoints of an upstream (`lb://orders`), and knows which of them live.
+//! Load balancing: selects among the endpoints of an upstream (`lb://orders`) and tracks their health.
 //!
 //! ```text
-//! process' thread                                              each worker
-//! Keeper ── discovery: DNS ─┐                                  Balancer ── policy ── Pick ── outcome
-//!        ── health checks ──┼─▸ Upstream: Roster ─▸ Snapshot ─▸                                │
-//!        ── ends of ejections ◂─┘        ▴──────────────── failures in a row ────────────────┘
+//! process' thread                                            each worker
+//! UpstreamManager ── discovery: DNS ─┐                       Balancer ── policy ── Pick ── Outcome
+//!                 ── health checks ──┼─▸ Upstream ─▸ Snapshot ─▸                           │
+//!                 ── end of ejections ─┘     ▴────────── consecutive failures ─────────────┘
 //! ```
 //!
-//! What is known of endpoints (`roster.rs`) is changed under a lock, seldom; each change is published as a
-//! `Snapshot`, of which a worker keeps its own view until there is a newer one. So choosing an endpoint takes no lock
-//! and reads no clock. All of it lives as long as the process: a reload keeps what is known of an endpoint that stays.
+//! Endpoint states ([`EndpointState`]) change rarely and under a lock. Each change publishes a `Snapshot`, and a worker
+//! keeps its own view of it until a newer one exists. So selecting an endpoint takes no lock and reads no clock. The
+//! state lives as long as the process: a reload keeps the state of an endpoint that remains.
 
 mod balancer;
 mod discovery;
 mod endpoint;
+mod endpoint_set;
 mod health;
-mod keeper;
+mod manager;
 pub mod policy;
-mod roster;
+mod task;
 mod upstream;
 
 pub use self::balancer::Balancer;
-pub use self::endpoint::{Endpoint, origin};
-pub use self::keeper::Keeper;
-pub use self::roster::State;
+pub use self::endpoint::{Endpoint, endpoint_origin};
+pub use self::endpoint_set::EndpointState;
+pub use self::manager::UpstreamManager;
 pub use self::upstream::{Upstream, UpstreamStats, Upstreams};

@@ -1,4 +1,4 @@
-//! An upstream as the whole process knows it, and all of them.
+//! Upstreams of the process, shared by all workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,60 +11,60 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::upstream::balance::endpoint::Endpoint;
-use crate::upstream::balance::roster::{Change, Health, Roster, Snapshot, State};
+use crate::upstream::balance::endpoint_set::{EndpointChange, EndpointSet, EndpointState, Health, Snapshot};
 use tollgate_config::{Ejection, ListedEndpoint};
 
-/// One upstream: what is known of its endpoints, shared by all workers and kept over reloads.
+/// Upstream with the states of its endpoints, kept across reloads.
 #[derive(Debug)]
 pub struct Upstream {
     name: Arc<str>,
-    roster: Mutex<Roster>,
+    endpoint_set: Mutex<EndpointSet>,
     snapshot: ArcSwap<Snapshot>,
-    /// Raised with each snapshot, after it can be read.
+    /// Incremented after each new snapshot.
     version: AtomicU64,
-    /// Raised when endpoints come or go.
+    /// Incremented when the list of endpoints changes.
     listed: watch::Sender<u64>,
-    /// Somebody was ejected: an end is to be waited for.
+    /// Notified when an endpoint is ejected.
     pub(super) ejected: Notify,
     stats: UpstreamStats,
 }
 
-/// What is counted of an upstream.
+/// Counters of an upstream.
 #[derive(Debug, Default)]
 pub struct UpstreamStats {
     /// Ejections.
     pub ejections: AtomicU64,
-    /// Requests for which no endpoint lived.
+    /// Requests for which no endpoint was available.
     pub unavailable: AtomicU64,
-    /// Good answers to health checks.
+    /// Passed health checks.
     pub checks_passed: AtomicU64,
-    /// Bad ones.
+    /// Failed health checks.
     pub checks_failed: AtomicU64,
-    /// Questions to DNS that brought no endpoints.
+    /// Failed or empty DNS lookups.
     pub failed_lookups: AtomicU64,
 }
 
-/// The upstreams of the process, by name.
+/// Upstreams of the process by name.
 #[derive(Debug, Default)]
 pub struct Upstreams(Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>);
 
 impl Upstreams {
-    /// The upstream `name`, without endpoints where it is new.
+    /// Returns the upstream `name`. A new one has no endpoints.
     #[must_use]
     pub fn get(&self, name: &Arc<str>) -> Arc<Upstream> {
         let mut all = self.0.lock();
         Arc::clone(all.entry(Arc::clone(name)).or_insert_with(|| Arc::new(Upstream::new(Arc::clone(name)))))
     }
 
-    /// Every upstream.
+    /// Returns all upstreams.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Upstream>> {
         self.0.lock().values().cloned().collect()
     }
 
-    /// Forgets those of which `stays` says no; requests under way keep theirs.
-    pub(super) fn retain(&self, stays: impl Fn(&str) -> bool) {
-        self.0.lock().retain(|name, _| stays(name));
+    /// Removes the upstreams for which `is_kept` is false. Requests in flight keep theirs.
+    pub(super) fn retain(&self, is_kept: impl Fn(&str) -> bool) {
+        self.0.lock().retain(|name, _| is_kept(name));
     }
 }
 
@@ -72,7 +72,7 @@ impl Upstream {
     fn new(name: Arc<str>) -> Self {
         Self {
             name,
-            roster: Mutex::default(),
+            endpoint_set: Mutex::default(),
             snapshot: ArcSwap::default(),
             version: AtomicU64::new(1),
             listed: watch::Sender::new(0),
@@ -81,134 +81,134 @@ impl Upstream {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What is counted of it.
+    /// Returns its counters.
     #[must_use]
     pub fn stats(&self) -> &UpstreamStats {
         &self.stats
     }
 
-    /// Every endpoint and how it stands.
+    /// Returns all endpoints with their states.
     #[must_use]
-    pub fn states(&self) -> Vec<(Arc<Endpoint>, State)> {
-        self.roster.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
+    pub fn states(&self) -> Vec<(Arc<Endpoint>, EndpointState)> {
+        self.endpoint_set.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
     }
 
-    /// The number of the latest snapshot: a worker compares it with the one that it knows.
+    /// Returns the version of the latest snapshot. A worker compares it with the version of its view.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
 
-    /// Who may be chosen now.
+    /// Returns the endpoints that may be selected now.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
-    /// Tells of endpoints that come and go.
+    /// Subscribes to changes of the list of endpoints.
     pub(super) fn listings(&self) -> watch::Receiver<u64> {
         self.listed.subscribe()
     }
 
-    /// Its endpoints are `listed` from now on.
+    /// Replaces the list of endpoints.
     pub(super) fn list(&self, listed: &[ListedEndpoint]) {
-        let (differs, changes) = self.change(|roster| {
-            let (differs, changes) = roster.list(listed);
+        let (differs, changes) = self.change(|endpoint_set| {
+            let (differs, changes) = endpoint_set.replace(listed);
             (differs, (differs, changes))
         });
         if differs {
             self.listed.send_modify(|version| *version += 1);
         }
-        self.tell(&changes);
+        self.log(&changes);
     }
 
     pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
-        self.roster.lock().endpoints().cloned().collect()
+        self.endpoint_set.lock().endpoints().cloned().collect()
     }
 
     pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
-        self.roster.lock().health(endpoint)
+        self.endpoint_set.lock().health(endpoint)
     }
 
-    /// Notes what health checks say of `endpoint`.
+    /// Stores the result of the health checks of `endpoint`.
     pub(super) fn set_health(&self, endpoint: &Arc<Endpoint>, health: Health) {
-        let change = self.change(|roster| {
-            let change = roster.set_health(endpoint, health);
+        let change = self.change(|endpoint_set| {
+            let change = endpoint_set.set_health(endpoint, health);
             (change.is_some(), change)
         });
-        self.tell(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
+        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
     }
 
-    /// Leaves `endpoint` alone for a while, if too many others are not.
+    /// Ejects `endpoint`, unless too many others are ejected.
     pub(super) fn eject(&self, endpoint: &Arc<Endpoint>, settings: &Ejection) {
-        let change = self.change(|roster| {
-            let change = roster.eject(endpoint, settings, Instant::now());
+        let change = self.change(|endpoint_set| {
+            let change = endpoint_set.eject(endpoint, settings, Instant::now());
             (change.is_some(), change)
         });
         if change.is_some() {
             self.stats.ejections.fetch_add(1, Relaxed);
             self.ejected.notify_one();
         }
-        self.tell(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
+        self.log(change.map(|change| (Arc::clone(endpoint), change)).as_slice());
     }
 
-    /// Brings back those whose ejection is over; when the next one's is.
+    /// Ends the ejections that have expired. Returns the end of the next one to expire.
     pub(super) fn end_ejections(&self) -> Option<Instant> {
-        let (changes, next) = self.change(|roster| {
-            let changes = roster.end_ejections(Instant::now());
-            (!changes.is_empty(), (changes, roster.next_return()))
+        let (changes, next) = self.change(|endpoint_set| {
+            let changes = endpoint_set.end_ejections(Instant::now());
+            (!changes.is_empty(), (changes, endpoint_set.next_recovery()))
         });
-        self.tell(&changes);
+        self.log(&changes);
         next
     }
 
-    /// Brings all back.
-    pub(super) fn pardon(&self) {
-        let changes = self.change(|roster| {
-            let changes = roster.pardon(Instant::now());
+    /// Ends all ejections.
+    pub(super) fn clear_ejections(&self) {
+        let changes = self.change(|endpoint_set| {
+            let changes = endpoint_set.clear_ejections(Instant::now());
             (!changes.is_empty(), changes)
         });
-        self.tell(&changes);
+        self.log(&changes);
     }
 
-    /// Changes what is known, and publishes it where `change` says that something is different.
-    fn change<T>(&self, change: impl FnOnce(&mut Roster) -> (bool, T)) -> T {
-        let mut roster = self.roster.lock();
-        let (differs, outcome) = change(&mut roster);
+    /// Applies `change` and publishes a new snapshot if it returns true.
+    fn change<T>(&self, change: impl FnOnce(&mut EndpointSet) -> (bool, T)) -> T {
+        let mut endpoint_set = self.endpoint_set.lock();
+        let (differs, outcome) = change(&mut endpoint_set);
         if differs {
-            let snapshot = Arc::new(roster.snapshot());
+            let snapshot = Arc::new(endpoint_set.snapshot());
             let is_empty = snapshot.is_empty();
             let was_empty = self.snapshot.swap(snapshot).is_empty();
             let is_first = self.version.fetch_add(1, AcqRel) == 1;
-            drop(roster);
+            drop(endpoint_set);
             match (was_empty, is_empty) {
                 _ if is_first => {}
-                (false, true) => tracing::error!(upstream = %self.name, "no endpoint lives: requests are refused"),
-                (true, false) => tracing::info!(upstream = %self.name, "there are endpoints to ask"),
+                (false, true) => tracing::error!(upstream = %self.name, "no healthy endpoint: requests are refused"),
+                (true, false) => tracing::info!(upstream = %self.name, "upstream available again"),
                 _ => {}
             }
         }
         outcome
     }
 
-    fn tell(&self, changes: &[(Arc<Endpoint>, Change)]) {
+    fn log(&self, changes: &[(Arc<Endpoint>, EndpointChange)]) {
         let upstream = &self.name;
         for (endpoint, change) in changes {
             match change {
-                Change::Joined => tracing::debug!(%upstream, %endpoint, "endpoint joined"),
-                Change::Left => tracing::debug!(%upstream, %endpoint, "endpoint left"),
-                Change::Up => tracing::info!(%upstream, %endpoint, "endpoint passes its health checks again"),
-                Change::Down => {} // told by who checked it, with the reason
-                Change::Ejected(time) => {
-                    tracing::warn!(%upstream, %endpoint, ?time, "endpoint ejected: too many failures in a row");
+                EndpointChange::Added => tracing::debug!(%upstream, %endpoint, "endpoint added"),
+                EndpointChange::Removed => tracing::debug!(%upstream, %endpoint, "endpoint removed"),
+                EndpointChange::Healthy => tracing::info!(%upstream, %endpoint, "endpoint healthy"),
+                EndpointChange::Unhealthy => {} // logged by the health check, with the reason
+                EndpointChange::Ejected(time) => {
+                    tracing::warn!(%upstream, %endpoint, ?time, "endpoint ejected: too many consecutive failures");
                 }
-                Change::Returned => tracing::info!(%upstream, %endpoint, "endpoint back after its ejection"),
+                EndpointChange::Recovering => tracing::info!(%upstream, %endpoint, "endpoint recovering"),
             }
         }
     }

@@ -1,81 +1,9 @@
-//! Who the client is behind the proxies that we trust, and what the upstream is told of it.
+//! Forwarded fields: the client's address as trusted proxies report it, and the fields set for the upstream.
 
+mod client_ip;
 mod prefix;
-mod tell;
+mod set;
 
-use std::net::{IpAddr, SocketAddr};
-
-use http::header::{HeaderMap, HeaderValue};
-
-pub use self::prefix::{OriginalPath, tell_prefix};
-pub use self::tell::{Hop, tell};
-use tell::X_FORWARDED_FOR;
-use tollgate_config::TrustedProxies;
-
-/// The client's address: the peer's, unless the peer is a trusted proxy; then the right-most entry of
-/// `X-Forwarded-For` that is no trusted proxy. Entries further left are the client's own word and count for nothing.
-#[must_use]
-pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
-    let mut client = peer.to_canonical();
-    if !trusted.trusts(client) {
-        return client;
-    }
-    let lines: Vec<&HeaderValue> = headers.get_all(X_FORWARDED_FOR).iter().collect();
-    for line in lines.iter().rev() {
-        for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
-            let Some(ip) = parse_entry(entry) else { return client };
-            client = ip;
-            if !trusted.trusts(client) {
-                return client;
-            }
-        }
-    }
-    client
-}
-
-/// An address as proxies write it: bare, with a port, or in brackets.
-fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(entry).ok()?.trim();
-    let ip = text
-        .parse::<IpAddr>()
-        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
-        .or_else(|_| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>())
-        .ok()?;
-    Some(ip.to_canonical())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn networks(list: &[&str]) -> TrustedProxies {
-        TrustedProxies::Networks(list.iter().map(|text| text.parse().unwrap()).collect())
-    }
-
-    fn client(peer: &str, lines: &[&str], trusted: &TrustedProxies) -> String {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append("x-forwarded-for", line.parse().unwrap());
-        }
-        client_ip(peer.parse().unwrap(), &headers, trusted).to_string()
-    }
-
-    #[test]
-    fn an_untrusted_peer_is_the_client_whatever_it_says() {
-        assert_eq!(client("192.0.2.1", &["10.9.9.9"], &TrustedProxies::Nobody), "192.0.2.1");
-        assert_eq!(client("192.0.2.1", &["10.9.9.9"], &networks(&["10.0.0.0/8"])), "192.0.2.1");
-        assert_eq!(client("::ffff:192.0.2.1", &[], &TrustedProxies::Nobody), "192.0.2.1");
-    }
-
-    #[test]
-    fn behind_trusted_proxies_the_right_most_untrusted_entry_counts() {
-        let trusted = networks(&["10.0.0.0/8"]);
-        assert_eq!(client("10.0.0.1", &["6.6.6.6, 192.0.2.7, 10.0.0.2"], &trusted), "192.0.2.7");
-        assert_eq!(client("::ffff:10.0.0.1", &["6.6.6.6", "192.0.2.7:4711"], &trusted), "192.0.2.7");
-        assert_eq!(client("10.0.0.1", &["[2001:db8::1]:80"], &trusted), "2001:db8::1");
-        assert_eq!(client("10.0.0.1", &["192.0.2.7, junk, 10.0.0.2"], &trusted), "10.0.0.2");
-        assert_eq!(client("10.0.0.1", &[], &trusted), "10.0.0.1");
-        assert_eq!(client("10.0.0.1", &["10.0.0.3"], &trusted), "10.0.0.3");
-    }
-}
+pub use self::client_ip::client_ip;
+pub use self::prefix::{OriginalPath, set_forwarded_prefix};
+pub use self::set::{Hop, set_forwarded_headers};

@@ -1,22 +1,26 @@
-//! `X-Forwarded-Prefix`: what the route's filters took off the front of the path.
+//! `X-Forwarded-Prefix`: the path prefix that the route's filters removed.
 
 use http::Request;
+use percent_encoding::percent_decode_str;
 
-use crate::upstream::forwarded::tell::{X_FORWARDED_PREFIX, say};
+use crate::upstream::forwarded::set::{X_FORWARDED_PREFIX, set_field};
 use tollgate_config::Tell;
 
-/// The path with which a trusted peer's request came; a request extension.
+/// Path of the request of a trusted peer, before any filter. A request extension.
 #[derive(Clone, Debug)]
 pub struct OriginalPath(pub Box<str>);
 
-/// Names the prefix of `request`'s original path that its path has no more: behind the route's filters, before it is
-/// sent. Paths are compared decoded, as by Spring, and without a slash at their end; what no longer ends the same has no prefix.
+/// Sets `X-Forwarded-Prefix` to the prefix that the path has lost since the request arrived. It runs after the route's
+/// filters.
+///
+/// As in Spring, paths are compared after percent-decoding and without a trailing slash. If the path is not a suffix of
+/// the original path, the field is not set.
 #[must_use]
-pub fn tell_prefix<B>(mut request: Request<B>, how: Tell) -> Request<B> {
+pub fn set_forwarded_prefix<B>(mut request: Request<B>, how: Tell) -> Request<B> {
     if let Some(OriginalPath(original)) = request.extensions_mut().remove::<OriginalPath>()
         && let Some(prefix) = prefix(&original, request.uri().path())
     {
-        say(request.headers_mut(), X_FORWARDED_PREFIX, &prefix, how);
+        set_field(request.headers_mut(), X_FORWARDED_PREFIX, &prefix, how);
     }
     request
 }
@@ -31,23 +35,7 @@ fn prefix(original: &str, path: &str) -> Option<String> {
 }
 
 fn decoded(path: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let bytes = path.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(high << 4 | low);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
+    percent_decode_str(path).collect()
 }
 
 #[cfg(test)]
@@ -55,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_off_the_front_is_the_prefix() {
+    fn the_removed_start_of_the_path_is_the_prefix() {
         for (original, path, expected) in [
             ("/api/x", "/x", Some("/api")),
             ("/api/v1/x/", "/x", Some("/api/v1")),

@@ -1,45 +1,33 @@
-//! A connection and who has it.
-
-use std::rc::Rc;
+//! Connection that takes requests.
 
 use hyper::client::conn::{http1, http2};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::http::deadline::Deadline;
-use crate::upstream::endpoints::{Outcome, Pick, Watcher};
-use crate::upstream::pool::Pool;
-use crate::upstream::pool::headroom::Headroom;
-use crate::upstream::pool::shared::Stream;
+use crate::upstream::pool::head_limit::HeadLimit;
+use crate::upstream::pool::http2::OpenStream;
 
-/// A connection, and the deadline of whatever it is doing.
+/// Connection with the deadline of its current operation.
 #[derive(Debug)]
 pub struct Connection {
-    /// Where requests are sent.
+    /// Sends requests.
     pub sender: Sender,
-    /// The deadline of the answer, then of each of its body's pieces.
+    /// Deadline of the response head, then of each part of the body.
     pub deadline: Deadline,
-    /// Second of the pool in which it was made.
+    /// Second of the pool's clock in which it was established.
     pub(super) since_secs: u64,
-    /// Its share of what the pool may have in use at once.
+    /// Share of the pool's connection limit.
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Where requests are sent.
+/// Sender of requests.
 #[derive(Debug)]
 pub enum Sender {
-    /// One request after the other.
-    Http1(http1::SendRequest<Body>, Headroom),
-    /// A stream of a connection that others use at the same time.
-    Http2(http2::SendRequest<Body>, Stream),
-}
-
-/// A connection in use, to be given back when its answer has been read to the end; dropped otherwise.
-#[derive(Debug)]
-pub struct Lease {
-    pool: Rc<Pool>,
-    connection: Connection,
-    watcher: Option<Box<dyn Watcher>>,
+    /// HTTP/1.1: one request after the other.
+    Http1(http1::SendRequest<Body>, HeadLimit),
+    /// One stream of an HTTP/2 connection that other requests share.
+    Http2(http2::SendRequest<Body>, OpenStream),
 }
 
 impl Connection {
@@ -47,7 +35,7 @@ impl Connection {
         Self { sender, deadline: Deadline::default(), since_secs, permit: None }
     }
 
-    /// Whether it can take a request now.
+    /// True if it can take a request now.
     pub(super) fn is_ready(&self) -> bool {
         match &self.sender {
             Sender::Http1(sender, _) => sender.is_ready(),
@@ -55,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Whether it speaks HTTP/2.
+    /// True for HTTP/2.
     #[must_use]
     pub fn is_http2(&self) -> bool {
         matches!(self.sender, Sender::Http2(..))
@@ -66,30 +54,5 @@ impl Connection {
             Sender::Http1(sender, _) => sender.is_closed(),
             Sender::Http2(sender, _) => sender.is_closed(),
         }
-    }
-}
-
-impl Lease {
-    /// A connection of the picked pool, in use.
-    #[must_use]
-    pub fn new(pick: Pick, connection: Connection) -> Self {
-        Self { pool: pick.pool, connection, watcher: pick.watcher }
-    }
-
-    /// The connection's deadline.
-    pub fn deadline(&mut self) -> &mut Deadline {
-        &mut self.connection.deadline
-    }
-
-    /// The answer came to no good end after its head.
-    pub fn broke_off(&self, outcome: Outcome) {
-        if let Some(watcher) = &self.watcher {
-            watcher.observe(outcome);
-        }
-    }
-
-    /// Its answer was read to the end: the next request may have the connection.
-    pub fn give_back(self) {
-        self.pool.give_back(self.connection);
     }
 }

@@ -1,4 +1,4 @@
-//! Why there is no connection.
+//! Errors of establishing a connection.
 
 use std::io;
 
@@ -7,32 +7,32 @@ use thiserror::Error;
 use crate::upstream::proxy::ProxyError;
 use crate::upstream::tls::TlsError;
 
-/// Why there is no connection.
+/// Error of establishing a connection to an upstream.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The name has no address.
-    #[error("cannot resolve the upstream's name")]
+    /// The host name could not be resolved.
+    #[error("cannot resolve the host name of the upstream")]
     Resolve(#[source] io::Error),
-    /// Nobody listens, or the way is barred.
+    /// The connection was refused, or the host is unreachable.
     #[error("cannot connect to the upstream")]
     Connect(#[source] io::Error),
-    /// Not within the connect timeout.
+    /// The connect timeout passed.
     #[error("the upstream did not accept the connection in time")]
     Timeout,
-    /// The proxy on the way did not let it through.
+    /// The proxy refused or failed.
     #[error("cannot connect through `httpclient.proxy`")]
     Proxy(#[source] ProxyError),
-    /// No TLS.
-    #[error("no TLS with the upstream")]
+    /// The TLS handshake failed.
+    #[error("TLS handshake with the upstream failed")]
     Tls(#[source] TlsError),
-    /// TLS was not set up within `handshake-timeout`.
-    #[error("the upstream did not set up TLS in time")]
+    /// The TLS handshake exceeded `handshake-timeout`.
+    #[error("the upstream did not complete the TLS handshake in time")]
     TlsTimeout,
-    /// The HTTP client refused the connection.
-    #[error("cannot speak HTTP with the upstream")]
+    /// The HTTP handshake failed.
+    #[error("HTTP handshake with the upstream failed")]
     Handshake(#[source] hyper::Error),
-    /// All connections that `httpclient.pool.max-connections` allows were busy for `acquire-timeout`.
-    #[error("all connections that `httpclient.pool.max-connections` allows this worker are in use")]
+    /// All connections allowed by `httpclient.pool.max-connections` were in use for `acquire-timeout`.
+    #[error("all connections allowed by `httpclient.pool.max-connections` are in use")]
     Exhausted,
 }

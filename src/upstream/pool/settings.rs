@@ -1,4 +1,4 @@
-//! What a worker's pools are held to.
+//! Settings of a worker's connection pools.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use tollgate_config::{HttpClient, Leasing, Proxy};
 
-/// What a worker's pools are held to; a reload changes it for all of them.
+/// Settings of a worker's connection pools. A reload changes them for all pools.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// Idle connections that each keeps; 0: every request has a connection of its own.
+    /// Maximum number of idle connections in a pool; 0 uses a new connection for each request.
     pub max_idle: usize,
-    /// How long an idle one is kept, in seconds.
+    /// Maximum idle time of a connection, in seconds.
     pub max_idle_secs: u64,
-    /// Age past which a connection takes no further request, in seconds.
+    /// Age in seconds from which a connection takes no more requests.
     pub max_life_secs: u64,
-    /// Connections that each has at most.
+    /// Maximum number of connections of a pool; `None` for no limit.
     pub max_connections: Option<NonZeroUsize>,
-    /// Time that a request waits for one of them.
+    /// Maximum time that a request waits for a free connection.
     pub acquire_timeout: Duration,
-    /// Which idle connection is used next.
+    /// Order in which idle connections are reused.
     pub leasing: Leasing,
-    /// Bytes of an answer's head that are still read: past that the upstream is broken (502).
+    /// Maximum size of a response head in bytes. A larger one fails the request with 502.
     pub max_head_bytes: usize,
-    /// Time in which TLS must stand.
+    /// Time limit of the TLS handshake.
     pub handshake_timeout: Duration,
-    /// What connections are made through.
+    /// Proxy for connections to upstreams.
     pub proxy: Option<Arc<Proxy>>,
 }
 
 impl PoolSettings {
-    /// What `client` leaves to the worker numbered `worker`, from 0, of `workers`: each has its part of
-    /// `max-connections`, at least one.
+    /// Returns the settings of one worker, numbered from 0, out of `workers`. Workers divide `max-connections` among
+    /// them; each gets at least one.
     #[must_use]
-    pub fn of(client: &HttpClient, worker: usize, workers: NonZeroUsize) -> Self {
+    pub fn for_worker(client: &HttpClient, worker: usize, workers: NonZeroUsize) -> Self {
         let pool = &client.pool;
         Self {
             max_idle: pool.max_idle,
@@ -65,7 +65,7 @@ impl Default for PoolSettings {
     }
 }
 
-/// One worker's part of what all have together.
+/// Returns one worker's share of `all`.
 fn share(all: NonZeroUsize, worker: usize, workers: NonZeroUsize) -> NonZeroUsize {
     let rest = usize::from(worker < all.get() % workers.get());
     NonZeroUsize::new(all.get() / workers.get() + rest).unwrap_or(NonZeroUsize::MIN)
@@ -82,7 +82,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn workers_share_all_connections_and_each_has_one(all in 1_usize..500, workers in 1_usize..65) {
+        fn workers_divide_all_connections_and_each_gets_at_least_one(all in 1_usize..500, workers in 1_usize..65) {
             let number = NonZeroUsize::new(workers).unwrap();
             let shares: Vec<usize> =
                 (0..workers).map(|worker| share(NonZeroUsize::new(all).unwrap(), worker, number).get()).collect();

@@ -1,9 +1,8 @@
-//! TLS to upstreams: rustls with the process' one cryptography.
+//! TLS to upstreams, with rustls.
 
 mod error;
 mod verify;
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
@@ -18,27 +17,27 @@ use tokio_rustls::client::TlsStream;
 pub use self::error::TlsError;
 use tollgate_config::{Tls, TlsVersion, Trust};
 
-/// Sessions that are remembered for each origin, to resume them (RFC 8446 §2.2).
+/// Number of TLS sessions kept for resumption, for each origin (RFC 8446 §2.2).
 const SESSIONS: usize = 8;
 
-/// How TLS is set up with one origin.
+/// TLS connectors for one origin.
 #[derive(Clone)]
-pub struct Connectors {
+pub struct TlsConnectors {
     name: ServerName<'static>,
-    /// Offers HTTP/1.1 alone.
+    /// Offers HTTP/1.1 only.
     http1: TlsConnector,
-    /// Offers HTTP/2 as well.
+    /// Offers HTTP/2 and HTTP/1.1.
     http2: TlsConnector,
 }
 
-impl Connectors {
-    /// Connectors to `host` under `tls`.
+impl TlsConnectors {
+    /// Creates connectors to `host` with the settings `tls`.
     ///
     /// # Errors
-    /// The host cannot have a certificate, or nobody's certificates are trusted.
+    /// The host is not a valid server name, or the settings are invalid.
     pub fn new(tls: &Tls, host: &str) -> Result<Self, TlsError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::InvalidServerName)?;
         let mut config = client_config(tls)?;
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -47,28 +46,28 @@ impl Connectors {
         Ok(Self { name, http1, http2: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Sets up TLS over `stream`; with `offer_http2` the server may choose it.
+    /// Performs the TLS handshake on `stream`. If `offer_http2` is true, the server may choose HTTP/2.
     ///
     /// # Errors
-    /// The server's certificate is none to be believed, it does not believe ours, or it speaks no TLS.
+    /// The server's certificate is not trusted, the server refuses the client's certificate, or it does not use TLS.
     pub async fn connect(&self, stream: TcpStream, offer_http2: bool) -> Result<TlsStream<TcpStream>, TlsError> {
         let connector = if offer_http2 { &self.http2 } else { &self.http1 };
         connector.connect(self.name.clone(), stream).await.map_err(TlsError::handshake)
     }
 }
 
-impl std::fmt::Debug for Connectors {
+impl std::fmt::Debug for TlsConnectors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connectors").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TlsConnectors").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// The settings as rustls wants them. Whether they can be used is found out when they are read: what fails here is
-/// at most that the system trusts nobody.
+/// Builds rustls' settings. Certificates and keys were validated when the configuration was read, so the only expected
+/// error is an empty trust store.
 ///
 /// # Errors
-/// A certificate or key that cannot be used, or nobody to trust.
-pub fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
+/// A certificate or key is invalid, or the system's trust store is empty.
+fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions: &[_] = match tls.min_version {
         TlsVersion::Tls12 => &[&TLS13, &TLS12],
@@ -76,26 +75,26 @@ pub fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
     };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(TlsError::Unusable)?;
+        .map_err(TlsError::InvalidSettings)?;
     let builder = match &tls.trust {
-        Trust::System => builder.with_root_certificates(system_roots().ok_or(TlsError::NoRoots)?),
-        Trust::Authorities(certificates) => verify::authorities(builder, certificates, provider)?,
-        Trust::Anybody => verify::anybody(builder, &provider),
+        Trust::System => builder.with_root_certificates(system_roots().ok_or(TlsError::NoCaCertificates)?),
+        Trust::Authorities(certificates) => verify::with_ca_certificates(builder, certificates, provider)?,
+        Trust::Anybody => verify::without_verification(builder, &provider),
     };
     match &tls.identity {
         None => Ok(builder.with_no_client_auth()),
         Some(identity) => {
             let chain = identity.chain.iter().map(|certificate| CertificateDer::from(certificate.clone())).collect();
             let key = PrivateKeyDer::from_pem_slice(&identity.key)
-                .map_err(|error| TlsError::Unusable(rustls::Error::General(error.to_string())))?;
-            builder.with_client_auth_cert(chain, key).map_err(TlsError::Unusable)
+                .map_err(|error| TlsError::InvalidSettings(rustls::Error::General(error.to_string())))?;
+            builder.with_client_auth_cert(chain, key).map_err(TlsError::InvalidSettings)
         }
     }
 }
 
-/// The authorities that the system trusts, read once; `None` where it trusts none. `SSL_CERT_FILE` and `SSL_CERT_DIR`
-/// say where they are.
-pub fn system_roots() -> Option<Arc<RootCertStore>> {
+/// Returns the system's trust store, read once; `None` if it is empty. `SSL_CERT_FILE` and `SSL_CERT_DIR` override its
+/// location.
+fn system_roots() -> Option<Arc<RootCertStore>> {
     static ROOTS: OnceLock<Option<Arc<RootCertStore>>> = OnceLock::new();
     let read = || {
         let mut roots = RootCertStore::empty();
@@ -103,9 +102,4 @@ pub fn system_roots() -> Option<Arc<RootCertStore>> {
         (usable > 0).then(|| Arc::new(roots))
     };
     ROOTS.get_or_init(read).clone()
-}
-
-/// The rustls error in `error`, if that is what it is.
-fn of_rustls(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
 }

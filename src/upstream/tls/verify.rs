@@ -1,4 +1,4 @@
-//! Whose certificates are believed, where that is not for the system to say.
+//! Verification of server certificates when the system's trust store is not used.
 
 use std::sync::Arc;
 
@@ -12,44 +12,45 @@ use rustls::{
     WantsVerifier,
 };
 
-use crate::upstream::tls::TlsError;
+use crate::upstream::tls::error::TlsError;
 
-/// Believes what one of `certificates` has signed, and each of them itself.
-pub(super) fn authorities(
+/// Trusts certificates signed by one of `certificates`, and these certificates themselves.
+pub(super) fn with_ca_certificates(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     certificates: &[Vec<u8>],
     provider: Arc<CryptoProvider>,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
-        roots.add(CertificateDer::from(certificate.as_slice())).map_err(TlsError::Unusable)?;
+        roots.add(CertificateDer::from(certificate.as_slice())).map_err(TlsError::InvalidSettings)?;
     }
     let by_chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
-        .map_err(|error| TlsError::Unusable(Error::General(error.to_string())))?;
-    let verifier = Listed { by_chain, certificates: certificates.to_vec() };
+        .map_err(|error| TlsError::InvalidSettings(Error::General(error.to_string())))?;
+    let verifier = CaOrListed { by_chain, certificates: certificates.to_vec() };
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
 }
 
-/// Believes anybody, who must still have the key of the certificate that is shown.
-pub(super) fn anybody(
+/// Accepts any certificate. The server must still prove that it has the certificate's key.
+pub(super) fn without_verification(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     provider: &CryptoProvider,
 ) -> ConfigBuilder<ClientConfig, WantsClientCert> {
-    let verifier = Anybody(provider.signature_verification_algorithms);
+    let verifier = NoVerification(provider.signature_verification_algorithms);
     builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
 }
 
-/// Chains up to one of the certificates, and the certificates themselves. `openssl req -x509` marks what it makes as an
-/// authority's, which no server's certificate may be (RFC 5280 §4.2.1.9): whoever lists such a one believes it all the
-/// same, and Java does. Its name and its time must fit as ever.
+/// Verifier that accepts chains up to a listed certificate, and the listed certificates themselves.
+///
+/// `openssl req -x509` marks its certificates as CA certificates, which a server's certificate must not be (RFC 5280
+/// §4.2.1.9). A listed one is accepted nevertheless, as in Java. Its name and validity period are still verified.
 #[derive(Debug)]
-struct Listed {
+struct CaOrListed {
     by_chain: Arc<WebPkiServerVerifier>,
     certificates: Vec<Vec<u8>>,
 }
 
-impl ServerCertVerifier for Listed {
+impl ServerCertVerifier for CaOrListed {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -60,7 +61,7 @@ impl ServerCertVerifier for Listed {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // What webpki says of a certificate that is an authority's; times are looked at before.
+            // webpki's error for a CA certificate as a server's certificate. It checks the validity period before.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.certificates.iter().any(|listed| listed == end_entity.as_ref()) =>
             {
@@ -95,9 +96,9 @@ impl ServerCertVerifier for Listed {
 }
 
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+struct NoVerification(WebPkiSupportedAlgorithms);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -49,7 +49,7 @@ fn addresses_come_and_go_with_their_names() {
     assert_eq!(host, format!("orders.internal:{port}"), "asked by its name");
     assert_eq!(shares(&gateway, "/shop/x", 4, &[]), [share("one", 4)].into(), "the lower priority first");
     assert_eq!(gateway.get("/nobody/x").status, 503);
-    gateway.logged("no endpoints from DNS; those at hand stay");
+    gateway.logged("dns lookup failed; known endpoints are kept");
     dns.set("orders.internal", [address(2), address(3)]);
     eventually("the new one is asked", || shares(&gateway, "/orders/x", 4, &[]).len() == 2);
     dns.set("orders.internal", [address(3)]);
@@ -61,7 +61,7 @@ fn addresses_come_and_go_with_their_names() {
     assert_eq!(shares(&gateway, "/orders/x", 4, &[]), [share("three", 4)].into());
     dns.set("orders.internal", [address(2)]);
     eventually("it is back", || shares(&gateway, "/orders/x", 4, &[]) == [share("two", 4)].into());
-    gateway.logged("DNS names endpoints again");
+    gateway.logged("dns lookup succeeded again");
     dns.set("_http._tcp.shop.internal", [Record::Service(0, 0, spare.address.port(), "node2.internal")]);
     eventually("services move", || shares(&gateway, "/shop/x", 2, &[]) == [share("spare", 2)].into());
 }

@@ -25,11 +25,11 @@ fn a_dead_server_costs_no_request_and_is_asked_again_when_it_is_back() {
         let answer = client.request(method, "/orders/x", &[], if n % 2 == 0 { b"" } else { b"body" });
         assert_eq!((answer.status, answer.text().as_str()), (200, "alive"), "{n}");
     }
-    let line = gateway.logged("endpoint ejected: too many failures in a row");
+    let line = gateway.logged("endpoint ejected: too many consecutive failures");
     assert!(line.contains(&format!("http://{place}")), "{line}");
     assert!(gateway.metric("tollgate_upstream_ejections_total", &["\"orders\""]) >= 1.0);
     let _back = named_at(TcpListener::bind(place).unwrap(), "back");
-    gateway.logged("endpoint back after its ejection");
+    gateway.logged("endpoint recovering");
     eventually("it has its turns again", || shares(&gateway, "/orders/x", 4, &[]).contains_key("back"));
 }
 

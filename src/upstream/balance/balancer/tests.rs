@@ -5,21 +5,21 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::upstream::balance::balancer::*;
-use crate::upstream::balance::endpoint::origin;
-use crate::upstream::balance::roster::Health;
+use crate::upstream::balance::endpoint::endpoint_origin;
+use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::upstream::Upstreams;
 use crate::upstream::pool::PoolSettings;
 use tollgate_config::{EndpointSource, Http2, ListedEndpoint, Scheme};
 
-const BAD: Outcome = Outcome::Answered(StatusCode::BAD_GATEWAY);
-const GOOD: Outcome = Outcome::Answered(StatusCode::NOT_FOUND);
+const BAD: Outcome = Outcome::Response(StatusCode::BAD_GATEWAY);
+const GOOD: Outcome = Outcome::Response(StatusCode::NOT_FOUND);
 
 fn listed(host: &str, priority: u16) -> ListedEndpoint {
     let address = EndpointAddress { scheme: Scheme::Http, host: host.to_owned(), port: 80, name: host.to_owned() };
     ListedEndpoint { address, weight: 1, priority }
 }
 
-/// An upstream of `list`, one of which may be ejected after two failures, and a balancer over it.
+/// Creates an upstream of `list`, with one possible ejection after two failures, and a balancer over it.
 fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Balancer>) {
     let settings = tollgate_config::Upstream {
         name: "orders".into(),
@@ -38,7 +38,7 @@ fn balancer(list: &[ListedEndpoint], balance: Balance) -> (Arc<Upstream>, Rc<Bal
     upstream.list(list);
     let pools: Rc<RefCell<PoolSettings>> = Rc::default();
     let pool_of = move |address: &EndpointAddress| {
-        Pool::new(origin(address, None, &Arc::default(), Http2::Auto), Rc::clone(&pools))
+        Pool::new(endpoint_origin(address, None, &Arc::default(), Http2::Auto), Rc::clone(&pools))
     };
     (Arc::clone(&upstream), Balancer::new(upstream, &settings, false, pool_of))
 }
@@ -52,7 +52,7 @@ fn pick(balancer: &Rc<Balancer>) -> Pick {
 }
 
 #[test]
-fn a_second_attempt_goes_elsewhere_while_another_lives() {
+fn a_second_attempt_goes_to_another_endpoint_while_one_is_healthy() {
     let (upstream, balancer) = balancer(&[listed("a", 0), listed("b", 0), listed("c", 1)], Balance::LeastRequest);
     for _ in 0..20 {
         let attempts = Attempts::default();
@@ -60,8 +60,8 @@ fn a_second_attempt_goes_elsewhere_while_another_lives() {
         request.extensions_mut().insert(attempts.clone());
         let been: Vec<String> = (0..4).map(|_| host(&balancer.pick(&request).unwrap())).collect();
         assert_ne!(been[0], been[1]);
-        assert_eq!(been[2], "c", "the spare, rather than one of them again");
-        assert_ne!(been[3], "c", "all have been asked: the best is asked again");
+        assert_eq!(been[2], "c", "the lower priority before an endpoint that was tried");
+        assert_ne!(been[3], "c", "all have been tried: the best tier is used again");
     }
     let first = pick(&balancer);
     let second = first.another().unwrap();
@@ -78,31 +78,31 @@ fn a_second_attempt_goes_elsewhere_while_another_lives() {
 }
 
 #[test]
-fn failures_in_a_row_eject_and_whatever_else_does_not() {
+fn only_consecutive_failures_eject() {
     let (upstream, balancer) = balancer(&[listed("a", 0), listed("b", 0)], Balance::RoundRobin);
     let ejections = || upstream.stats().ejections.load(Relaxed);
     let of = |name: &str| {
         let pick = pick(&balancer);
         if host(&pick) == name { pick } else { pick.another().unwrap() }
     };
-    for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::Unblamed, Outcome::Unblamed, GOOD]] {
-        outcomes.into_iter().for_each(|outcome| of("a").observe(outcome));
+    for outcomes in [[BAD, GOOD, BAD, GOOD], [BAD, Outcome::ClientFailed, Outcome::ClientFailed, GOOD]] {
+        outcomes.into_iter().for_each(|outcome| of("a").report(outcome));
     }
     assert_eq!(ejections(), 0);
-    of("a").observe(Outcome::TimedOut);
-    of("a").observe(Outcome::ConnectFailed);
+    of("a").report(Outcome::TimedOut);
+    of("a").report(Outcome::ConnectFailed);
     assert_eq!(ejections(), 1);
     let last = pick(&balancer);
     assert_eq!(host(&last), "b");
-    assert_eq!(last.another().map(|pick| host(&pick)).as_deref(), Some("a"), "rather than nobody");
+    assert_eq!(last.another().map(|pick| host(&pick)).as_deref(), Some("a"), "an ejected endpoint before none");
     for _ in 0..9 {
-        of("b").observe(Outcome::BrokeOff);
+        of("b").report(Outcome::Disconnected);
     }
-    assert_eq!(ejections(), 1, "of two only one");
+    assert_eq!(ejections(), 1, "at most half of the endpoints");
     assert_eq!(host(&pick(&balancer)), "b");
     let (b, _) = upstream.states().into_iter().find(|(endpoint, _)| endpoint.address().host == "b").unwrap();
-    upstream.set_health(&b, Health::Down);
-    assert_eq!(host(&pick(&balancer)), "a", "the last resort");
+    upstream.set_health(&b, Health::Unhealthy);
+    assert_eq!(host(&pick(&balancer)), "a", "an ejected endpoint, if no healthy one is left");
     upstream.list(&[listed("b", 0)]);
     assert!(matches!(balancer.pick(&Request::new(())), Err(ForwardError::NoEndpoint { as_not_found: false })));
     assert_eq!(upstream.stats().unavailable.load(Relaxed), 1);

@@ -1,12 +1,12 @@
-//! Choices by lot.
+//! Random selection and the least-request policy.
 
 use fastrand::Rng;
 
-use crate::upstream::balance::policy::Candidate;
+use crate::upstream::balance::policy::Selectable;
 
-/// One drawn with the weights as the odds; `None` where nobody may be chosen.
-pub fn random<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
-    let odds = |candidate: &C| if may(candidate) { u64::from(candidate.weight()) } else { 0 };
+/// Returns the index of a random candidate, in proportion to the weights; `None` if none is allowed.
+pub fn random<C: Selectable>(candidates: &[C], allowed: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
+    let odds = |candidate: &C| if allowed(candidate) { u64::from(candidate.weight()) } else { 0 };
     let sum: u64 = candidates.iter().map(odds).sum();
     if sum == 0 {
         return None;
@@ -20,17 +20,18 @@ pub fn random<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mu
     })
 }
 
-/// Of two drawn by their weights, the one with fewer requests under way for its weight; the first drawn where they are
-/// even, so that idle endpoints are asked in proportion to their weights.
+/// Returns the index of the less loaded of two random candidates. The load is the number of requests in flight, divided
+/// by the weight. If the loads are equal, the first one is selected, so that idle endpoints get requests in proportion to
+/// their weights.
 ///
-/// Two choices keep the busiest endpoint's load close to the average without anybody comparing all of them, and
-/// without all workers running to the same least busy one at a time. Envoy does the same where weights are equal, and
-/// takes turns with weights divided by the load where they are not.
-pub fn least_request<C: Candidate>(candidates: &[C], may: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
-    let first = random(candidates, &may, rng)?;
-    let is_other = |candidate: &C| may(candidate) && !std::ptr::eq(candidate, &candidates[first]);
+/// Two choices keep the highest load close to the average. Comparing all candidates would cost more, and would make all
+/// workers select the same one at a time. Envoy uses this policy for equal weights, and for others a round robin with
+/// weights divided by the load.
+pub fn least_request<C: Selectable>(candidates: &[C], allowed: impl Fn(&C) -> bool, rng: &mut Rng) -> Option<usize> {
+    let first = random(candidates, &allowed, rng)?;
+    let is_other = |candidate: &C| allowed(candidate) && !std::ptr::eq(candidate, &candidates[first]);
     let Some(second) = random(candidates, is_other, rng) else { return Some(first) };
-    // a / v < b / w, without the division: weights of drawn ones are above 0.
+    // a / v < b / w without the division: the weights of drawn candidates are above 0.
     let load = |of: usize, by: usize| u64::from(candidates[of].in_flight()) * u64::from(candidates[by].weight());
     Some(if load(second, first) < load(first, second) { second } else { first })
 }

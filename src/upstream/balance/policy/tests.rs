@@ -9,16 +9,16 @@ use crate::upstream::balance::policy::*;
 struct Server {
     id: u64,
     weight: u32,
-    busy: u32,
+    in_flight: u32,
 }
 
-impl Candidate for Server {
+impl Selectable for Server {
     fn weight(&self) -> u32 {
         self.weight
     }
 
     fn in_flight(&self) -> u32 {
-        self.busy
+        self.in_flight
     }
 
     fn identity(&self) -> u64 {
@@ -27,14 +27,14 @@ impl Candidate for Server {
 }
 
 fn servers(weights: &[u32]) -> Vec<Server> {
-    weights.iter().zip(0..).map(|(weight, id)| Server { id, weight: *weight, busy: 0 }).collect()
+    weights.iter().zip(0..).map(|(weight, id)| Server { id, weight: *weight, in_flight: 0 }).collect()
 }
 
 fn all(_: &Server) -> bool {
     true
 }
 
-/// How often each was chosen in `count` choices.
+/// Counts the selections of each candidate.
 fn shares(count: usize, of: usize, mut choose: impl FnMut(usize) -> Option<usize>) -> Vec<usize> {
     let mut shares = vec![0; of];
     for n in 0..count {
@@ -44,33 +44,34 @@ fn shares(count: usize, of: usize, mut choose: impl FnMut(usize) -> Option<usize
 }
 
 #[test]
-fn turns_are_spread_and_not_in_heaps() {
+fn the_turns_of_one_candidate_are_spread() {
     let servers = servers(&[5, 1, 1]);
-    let mut turns = Turns::default();
-    let order: Vec<usize> = (0..7).map(|_| turns.next(&servers, all).unwrap()).collect();
+    let mut round_robin = RoundRobin::default();
+    let order: Vec<usize> = (0..7).map(|_| round_robin.next(&servers, all).unwrap()).collect();
     assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
 }
 
 #[test]
-fn turns_begin_where_they_are_told_to() {
+fn round_robin_starts_at_the_given_candidate() {
     let servers = servers(&[1, 1, 1]);
-    let mut turns = Turns::starting(3, 2);
-    let order: Vec<usize> = (0..6).map(|_| turns.next(&servers, all).unwrap()).collect();
+    let mut round_robin = RoundRobin::starting_at(3, 2);
+    let order: Vec<usize> = (0..6).map(|_| round_robin.next(&servers, all).unwrap()).collect();
     assert_eq!(order, [2, 0, 1, 2, 0, 1]);
 }
 
 #[test]
-fn the_busier_of_two_is_left_alone_in_proportion_to_weights() {
+fn the_less_loaded_of_two_is_selected_in_proportion_to_weights() {
     let mut rng = Rng::with_seed(1);
-    let pair = |weights: [u32; 2], busy: [u32; 2]| {
+    let pair = |weights: [u32; 2], in_flight: [u32; 2]| {
         let mut pair = servers(&weights);
-        pair.iter_mut().zip(busy).for_each(|(server, busy)| server.busy = busy);
+        pair.iter_mut().zip(in_flight).for_each(|(server, in_flight)| server.in_flight = in_flight);
         pair
     };
-    for (weights, busy, chosen) in [([1, 1], [4, 3], 1), ([3, 1], [4, 2], 0), ([3, 1], [4, 1], 1), ([1, 9], [0, 1], 0)]
+    for (weights, in_flight, chosen) in
+        [([1, 1], [4, 3], 1), ([3, 1], [4, 2], 0), ([3, 1], [4, 1], 1), ([1, 9], [0, 1], 0)]
     {
-        let pair = pair(weights, busy);
-        assert!((0..50).all(|_| least_request(&pair, all, &mut rng) == Some(chosen)), "{weights:?} {busy:?}");
+        let pair = pair(weights, in_flight);
+        assert!((0..50).all(|_| least_request(&pair, all, &mut rng) == Some(chosen)), "{weights:?} {in_flight:?}");
     }
 }
 
@@ -81,19 +82,19 @@ fn two_choices_keep_the_highest_load_near_the_average() {
         let mut servers = servers(&[1; 50]);
         for _ in 0..5000 {
             let chosen = choose(&servers, rng);
-            servers[chosen].busy += 1;
+            servers[chosen].in_flight += 1;
         }
-        servers.iter().map(|server| server.busy).max().unwrap()
+        servers.iter().map(|server| server.in_flight).max().unwrap()
     };
     let two = spread(&mut rng, &|servers, rng| least_request(servers, all, rng).unwrap());
     let one = spread(&mut rng, &|servers, rng| random(servers, all, rng).unwrap());
     assert!(two <= 104, "{two} of 100 on average");
-    assert!(one > 112, "{one}: by lot alone it is worse, or the test shows nothing");
+    assert!(one > 112, "{one}: random selection alone must be worse");
 }
 
 #[test]
-fn the_same_key_belongs_to_the_same_endpoint_in_every_gateway() {
-    // Written down: a change of these numbers would move every key of everybody at an upgrade.
+fn a_key_maps_to_the_same_endpoint_in_every_gateway() {
+    // Fixed values: a change would move all keys to other endpoints at an upgrade.
     assert_eq!(hash(b"10.0.0.1:9000"), 0x6fdc_231f_30af_7b3a);
     let servers = servers(&[1, 1, 1, 1]);
     let of = |key: &[u8]| highest(hash(key), &servers, all).unwrap();
@@ -104,41 +105,41 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_whole_round_of_turns_is_exactly_the_weights(weights in proptest::collection::vec(0_u32..20, 1..8), first in 0_usize..8) {
+    fn one_round_selects_each_candidate_as_often_as_its_weight(weights in proptest::collection::vec(0_u32..20, 1..8), first in 0_usize..8) {
         let sum: u32 = weights.iter().sum();
         prop_assume!(sum > 0);
         let servers = servers(&weights);
-        let mut turns = Turns::starting(servers.len(), first % servers.len());
-        let shares = shares(sum as usize, servers.len(), |_| turns.next(&servers, all));
+        let mut round_robin = RoundRobin::starting_at(servers.len(), first % servers.len());
+        let shares = shares(sum as usize, servers.len(), |_| round_robin.next(&servers, all));
         for (share, weight) in shares.iter().zip(&weights) {
-            // Whoever came first among equals may be ahead by one.
+            // The starting candidate may be ahead by one.
             prop_assert!(share.abs_diff(*weight as usize) <= 1, "{shares:?} {weights:?}");
         }
     }
 
     #[test]
-    fn nobody_is_chosen_who_may_not_be(
+    fn only_allowed_candidates_are_selected(
         weights in proptest::collection::vec(0_u32..5, 1..8),
-        barred in proptest::collection::vec(any::<bool>(), 8),
-        busy in proptest::collection::vec(0_u32..9, 8),
+        excluded in proptest::collection::vec(any::<bool>(), 8),
+        in_flight in proptest::collection::vec(0_u32..9, 8),
         key: u64,
         seed: u64,
     ) {
         let mut servers = servers(&weights);
-        servers.iter_mut().zip(busy).for_each(|(server, busy)| server.busy = busy);
-        let may = |server: &Server| !barred[server.id as usize];
-        let is_there_one = servers.iter().any(|server| server.weight > 0 && may(server));
+        servers.iter_mut().zip(in_flight).for_each(|(server, in_flight)| server.in_flight = in_flight);
+        let allowed = |server: &Server| !excluded[server.id as usize];
+        let is_any_allowed = servers.iter().any(|server| server.weight > 0 && allowed(server));
         let mut rng = Rng::with_seed(seed);
-        let mut turns = Turns::starting(servers.len(), 0);
+        let mut round_robin = RoundRobin::starting_at(servers.len(), 0);
         for _ in 0..10 {
             for chosen in [
-                turns.next(&servers, may),
-                random(&servers, may, &mut rng),
-                least_request(&servers, may, &mut rng),
-                highest(key, &servers, may),
+                round_robin.next(&servers, allowed),
+                random(&servers, allowed, &mut rng),
+                least_request(&servers, allowed, &mut rng),
+                highest(key, &servers, allowed),
             ] {
-                prop_assert_eq!(chosen.is_some(), is_there_one);
-                let ok = chosen.is_none_or(|at| servers[at].weight > 0 && may(&servers[at]));
+                prop_assert_eq!(chosen.is_some(), is_any_allowed);
+                let ok = chosen.is_none_or(|at| servers[at].weight > 0 && allowed(&servers[at]));
                 prop_assert!(ok, "{chosen:?}");
             }
         }
@@ -164,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn when_an_endpoint_leaves_no_key_moves_but_its_own(weights in proptest::collection::vec(1_u32..4, 2..9), leaver: usize, seed: u64) {
+    fn a_removed_endpoint_moves_only_its_own_keys(weights in proptest::collection::vec(1_u32..4, 2..9), leaver: usize, seed: u64) {
         let servers = servers(&weights);
         let leaver = leaver % servers.len();
         let stays = |server: &Server| server.id != leaver as u64;
@@ -172,10 +173,10 @@ proptest! {
         for n in 0..300_u64 {
             let key = hash(&(seed.wrapping_add(n)).to_be_bytes());
             let before = servers[highest(key, &servers, all).unwrap()].id;
-            let barred = servers[highest(key, &servers, stays).unwrap()].id;
-            prop_assert!(barred == before || before == leaver as u64);
-            // Whoever is ejected and whoever is gone leave their keys to the same ones.
-            prop_assert_eq!(rest[highest(key, &rest, all).unwrap()].id, barred);
+            let excluded = servers[highest(key, &servers, stays).unwrap()].id;
+            prop_assert!(excluded == before || before == leaver as u64);
+            // An excluded candidate and a removed one leave their keys to the same others.
+            prop_assert_eq!(rest[highest(key, &rest, all).unwrap()].id, excluded);
         }
     }
 }

@@ -1,5 +1,7 @@
-//! A stream that remembers why it could not be read: hyper tells those who use an HTTP/2 connection only that it is
-//! gone, and an alert of TLS 1.3, such as "certificate required", comes when the connection stands already.
+//! Stream that remembers its first read error.
+//!
+//! hyper reports to the requests of an HTTP/2 connection only that it is closed. An alert of TLS 1.3, such as
+//! "certificate required", arrives when the connection is already established.
 
 use std::io;
 use std::pin::Pin;
@@ -8,34 +10,34 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Why a stream could not be read.
-pub(super) type Note = Arc<OnceLock<String>>;
+/// First read error of a stream.
+pub(super) type CapturedError = Arc<OnceLock<String>>;
 
-/// A stream that writes its first failure into a [`Note`].
+/// Stream that stores its first read error in a [`CapturedError`].
 #[derive(Debug)]
-pub(super) struct Noting<S> {
+pub(super) struct ErrorCapture<S> {
     inner: S,
-    note: Note,
+    captured: CapturedError,
 }
 
-impl<S> Noting<S> {
-    pub(super) fn new(inner: S) -> (Self, Note) {
-        let note = Note::default();
-        (Self { inner, note: Arc::clone(&note) }, note)
+impl<S> ErrorCapture<S> {
+    pub(super) fn new(inner: S) -> (Self, CapturedError) {
+        let captured = CapturedError::default();
+        (Self { inner, captured: Arc::clone(&captured) }, captured)
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noting<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ErrorCapture<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         if let Poll::Ready(Err(error)) = &read {
-            let _ = self.note.set(error.to_string());
+            let _ = self.captured.set(error.to_string());
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noting<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorCapture<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }

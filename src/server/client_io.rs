@@ -1,4 +1,4 @@
-//! The client's connection, with the three times a client may make us wait.
+//! Socket of a client connection, with the timeouts that apply to the client.
 
 use std::io;
 use std::pin::Pin;
@@ -11,42 +11,34 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::http::busy::BusyCount;
 use crate::http::deadline::Deadline;
 use crate::server::stream::ClientStream;
 
-/// How long a client may take.
+/// Timeouts for a client.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// For a whole request head, from its first byte (from the connection's start for the first one): slowloris.
+pub struct ClientTimeouts {
+    /// For a whole request head, from its first byte, or from the start of the connection for the first request.
     pub header: Duration,
-    /// Between the end of an answer and the next request's first byte.
+    /// Between the end of a response and the first byte of the next request.
     pub idle: Duration,
-    /// Without taking a single byte of what we write.
+    /// Without reading a single byte of a response.
     pub write: Duration,
 }
 
-/// What a connection is doing, told by its requests and read by its socket: what a silent client is being silent in.
+/// State of a connection, written by its requests and read by its socket: it decides which timeout applies to a silent
+/// client.
 ///
-/// Relaxed atomics because hyper asks that an upgradable socket be `Send`; in truth one thread uses it.
+/// The fields are relaxed atomics because hyper requires an upgradable socket to be `Send`. A single thread uses them.
 #[derive(Debug)]
 pub struct Activity {
     epoch: Instant,
     phase: AtomicU8,
     in_flight: AtomicU32,
     since_us: AtomicU64,
-    forever: AtomicU8,
-    /// HTTP/1: bytes between two requests are the next one's head. HTTP/2 has other frames to send.
+    is_tunnel: AtomicU8,
+    /// HTTP/1: bytes between two requests belong to the next head. HTTP/2 has other frames to send.
     http1: bool,
-}
-
-/// A part of a request that is still under way: its connection is not idle until all are dropped.
-#[derive(Debug)]
-pub struct Busy(Arc<Activity>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.ended(Instant::now());
-    }
 }
 
 const IDLE: u8 = 0;
@@ -55,12 +47,12 @@ const HEAD_TIMED: u8 = 2;
 const BUSY: u8 = 3;
 const PARKED: u8 = 4;
 
-/// How long a connection is idle before what it holds is let go of. Long enough that a busy client's next request finds
-/// everything in place.
+/// Idle time after which a connection releases its buffers. It is long enough that the next request of a busy client
+/// finds them in place.
 const PARK_AFTER: Duration = Duration::from_millis(100);
 
 impl Activity {
-    /// A connection just accepted: its first request head is due.
+    /// Creates the state of an accepted connection, which waits for its first request head.
     #[must_use]
     pub fn new(now: Instant, http1: bool) -> Arc<Self> {
         Arc::new(Self {
@@ -68,39 +60,22 @@ impl Activity {
             phase: AtomicU8::new(HEAD_TIMED),
             in_flight: AtomicU32::new(0),
             since_us: AtomicU64::new(0),
-            forever: AtomicU8::new(0),
+            is_tunnel: AtomicU8::new(0),
             http1,
         })
     }
 
-    /// A request's head was read in full, or there is a body to read: until that has been done, and the answer written,
-    /// the client owes nothing here, and what it sends is not the next request.
-    #[must_use]
-    pub fn busy(self: &Arc<Self>) -> Busy {
-        self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
-        self.phase.store(BUSY, Relaxed);
-        Busy(Arc::clone(self))
+    /// Removes all read timeouts: both sides of a tunnel may be silent.
+    pub fn set_tunnel(&self) {
+        self.is_tunnel.store(1, Relaxed);
     }
 
-    fn ended(&self, now: Instant) {
-        let left = self.in_flight.load(Relaxed).saturating_sub(1);
-        self.in_flight.store(left, Relaxed);
-        if left == 0 {
-            self.mark(IDLE, now);
-        }
-    }
-
-    /// The connection became a tunnel: from now on both sides may be silent as long as they like.
-    pub fn tunnelled(&self) {
-        self.forever.store(1, Relaxed);
-    }
-
-    /// Parks an idle connection; false where it was not idle.
+    /// Parks an idle connection. Returns false if it was not idle.
     fn park(&self) -> bool {
         self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
     }
 
-    /// Whether the connection has been idle for long enough that holding on to its buffers is a waste.
+    /// True if the connection has been idle for long enough to release its buffers.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.phase.load(Relaxed) == PARKED
@@ -118,58 +93,75 @@ impl Activity {
         }
     }
 
-    /// When a client that sends nothing from now on has been silent for too long.
-    fn read_deadline(&self, patience: &Patience) -> Option<Instant> {
-        if self.forever.load(Relaxed) != 0 {
+    /// Returns the time at which a client that sends nothing more runs into a timeout.
+    fn read_deadline(&self, timeouts: &ClientTimeouts) -> Option<Instant> {
+        if self.is_tunnel.load(Relaxed) != 0 {
             return None;
         }
         let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
         match self.phase.load(Relaxed) {
-            IDLE => Some(since(self) + patience.idle.min(PARK_AFTER)),
-            PARKED => Some(since(self) + patience.idle),
+            IDLE => Some(since(self) + timeouts.idle.min(PARK_AFTER)),
+            PARKED => Some(since(self) + timeouts.idle),
             HEAD => {
                 self.mark(HEAD_TIMED, Instant::now());
-                Some(since(self) + patience.header)
+                Some(since(self) + timeouts.header)
             }
-            HEAD_TIMED => Some(since(self) + patience.header),
+            HEAD_TIMED => Some(since(self) + timeouts.header),
             _ => None,
         }
     }
 }
 
-/// A client's connection that ends with [`io::ErrorKind::TimedOut`] when the client exhausts our [`Patience`].
+/// While a request body is unread or a response unwritten, no read timeout applies and bytes from the client are not
+/// the next request.
+impl BusyCount for Activity {
+    fn acquire(&self) {
+        self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
+        self.phase.store(BUSY, Relaxed);
+    }
+
+    fn release(&self) {
+        let left = self.in_flight.load(Relaxed).saturating_sub(1);
+        self.in_flight.store(left, Relaxed);
+        if left == 0 {
+            self.mark(IDLE, Instant::now());
+        }
+    }
+}
+
+/// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
 ///
-/// One lazily armed timer each way instead of hyper's timer entry per request (1,500 instructions).
+/// It has one lazily armed timer for each direction. hyper's timer per request would cost 1,500 instructions.
 #[derive(Debug)]
 pub struct ClientIo {
     stream: ClientStream,
-    /// Read from it already.
+    /// Bytes that were read from the stream before.
     received: Bytes,
     activity: Arc<Activity>,
-    patience: Patience,
+    timeouts: ClientTimeouts,
     read_deadline: Deadline,
     write_deadline: Deadline,
 }
 
 impl ClientIo {
-    /// Wraps a connection of which `received` has been read already.
+    /// Wraps a connection of which `received` was read before.
     #[must_use]
-    pub fn new(stream: ClientStream, received: Bytes, activity: Arc<Activity>, patience: Patience) -> Self {
+    pub fn new(stream: ClientStream, received: Bytes, activity: Arc<Activity>, timeouts: ClientTimeouts) -> Self {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
-        Self { stream, received, activity, patience, read_deadline, write_deadline }
+        Self { stream, received, activity, timeouts, read_deadline, write_deadline }
     }
 
-    /// The connection as it carries bytes.
+    /// Returns the connection.
     #[must_use]
     pub fn into_stream(self) -> ClientStream {
         self.stream
     }
 
-    /// Ready once the client has been silent for too long; parks the connection on the way there.
-    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Completes when a read timeout has passed. Parks an idle connection before that.
+    fn poll_read_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // While an answer is still being written, the client is not late with its next request.
-            match self.activity.read_deadline(&self.patience).filter(|_| !self.write_deadline.is_set()) {
+            // While a response is being written, the next request is not due.
+            match self.activity.read_deadline(&self.timeouts).filter(|_| !self.write_deadline.is_set()) {
                 Some(at) => self.read_deadline.set(at),
                 None => self.read_deadline.clear(),
             }
@@ -180,18 +172,18 @@ impl ClientIo {
         }
     }
 
-    fn stalled(&mut self, cx: &mut Context<'_>) -> bool {
+    fn is_write_stalled(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.write_deadline.is_set() {
-            self.write_deadline.set(Instant::now() + self.patience.write);
+            self.write_deadline.set(Instant::now() + self.timeouts.write);
         }
         self.write_deadline.poll_expired(cx).is_ready()
     }
 
-    fn written<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn track_write<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if progress.is_ready() {
             self.write_deadline.clear();
-        } else if self.stalled(cx) {
-            return Poll::Ready(Err(timed_out("the client stopped reading the answer")));
+        } else if self.is_write_stalled(cx) {
+            return Poll::Ready(Err(timed_out("the client stopped reading the response")));
         }
         progress
     }
@@ -214,7 +206,7 @@ impl AsyncRead for ClientIo {
             this.activity.received();
             return progress;
         }
-        ready!(this.poll_silence(cx));
+        ready!(this.poll_read_timeout(cx));
         Poll::Ready(Err(timed_out("the client sent no request in time")))
     }
 }
@@ -223,7 +215,7 @@ impl AsyncWrite for ClientIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let progress = Pin::new(&mut this.stream).poll_write(cx, buf);
-        this.written(cx, progress)
+        this.track_write(cx, progress)
     }
 
     fn poll_write_vectored(
@@ -233,7 +225,7 @@ impl AsyncWrite for ClientIo {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let progress = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
-        this.written(cx, progress)
+        this.track_write(cx, progress)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -242,11 +234,11 @@ impl AsyncWrite for ClientIo {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // TLS keeps what the socket does not take.
+        // TLS buffers what the socket does not accept.
         let progress = Pin::new(&mut this.stream).poll_flush(cx);
-        ready!(this.written(cx, progress))?;
-        // hyper does not read again after an answer until the socket wakes it: here the idle time starts to run.
-        Poll::Ready(match this.poll_silence(cx) {
+        ready!(this.track_write(cx, progress))?;
+        // After a response hyper does not read until the socket wakes it, so the idle time starts here.
+        Poll::Ready(match this.poll_read_timeout(cx) {
             Poll::Ready(()) => Err(timed_out("the client sent no request in time")),
             Poll::Pending => Ok(()),
         })
@@ -255,6 +247,6 @@ impl AsyncWrite for ClientIo {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let progress = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.written(cx, progress)
+        this.track_write(cx, progress)
     }
 }

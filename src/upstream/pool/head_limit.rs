@@ -1,5 +1,7 @@
-//! A stream that ends when more comes before an answer's head than heads have a right to: hyper skips interim answers
-//! (1xx) without end, and an upstream that sends nothing else would keep a worker busy with them.
+//! Limit of the bytes that precede the end of a response head.
+//!
+//! hyper skips any number of interim responses (1xx). Without a limit, an upstream that sends nothing else would keep a
+//! worker busy.
 
 use std::io;
 use std::pin::Pin;
@@ -11,58 +13,58 @@ use std::task::{Context, Poll};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of interim answers before an answer's head. More than hyper reads ahead of whoever wants the body, so that a body's
-/// beginning is never taken for them.
+/// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
+/// body never counts against it.
 const INTERIM_BYTES: usize = 1024 * 1024;
 
-/// How many bytes may come before the head that is waited for.
+/// Number of bytes that may arrive before the expected response head.
 #[derive(Clone, Debug)]
-pub struct Headroom {
+pub struct HeadLimit {
     left: Arc<AtomicUsize>,
-    most: usize,
+    max: usize,
 }
 
-/// A stream that is read no further than its [`Headroom`].
+/// Stream that fails when its [`HeadLimit`] is exceeded.
 #[derive(Debug)]
-pub(super) struct Bounded<S> {
+pub(super) struct HeadLimitedIo<S> {
     inner: S,
     left: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Error)]
-#[error("interim answers without end")]
-struct Endless;
+#[error("too many interim responses")]
+struct TooManyInterimResponses;
 
-impl Headroom {
-    /// An answer is waited for from now on.
-    pub fn begin(&self) {
-        self.left.store(self.most, Relaxed);
+impl HeadLimit {
+    /// Applies the limit: a response head is expected.
+    pub fn expect_head(&self) {
+        self.left.store(self.max, Relaxed);
     }
 
-    /// Its head has come: what follows is its body, which has no bound here.
-    pub fn end(&self) {
+    /// Removes the limit: the head has arrived, and the body has no limit here.
+    pub fn head_received(&self) {
         self.left.store(usize::MAX, Relaxed);
     }
 }
 
-impl<S> Bounded<S> {
-    /// A stream of answers whose heads have at most `max_head_bytes`.
-    pub(super) fn new(inner: S, max_head_bytes: usize) -> (Self, Headroom) {
+impl<S> HeadLimitedIo<S> {
+    /// Wraps a stream of responses. Each head may have `max_head_bytes` at most.
+    pub(super) fn new(inner: S, max_head_bytes: usize) -> (Self, HeadLimit) {
         let left = Arc::new(AtomicUsize::new(usize::MAX));
-        let most = max_head_bytes.saturating_add(INTERIM_BYTES);
-        (Self { inner, left: Arc::clone(&left) }, Headroom { left, most })
+        let max = max_head_bytes.saturating_add(INTERIM_BYTES);
+        (Self { inner, left: Arc::clone(&left) }, HeadLimit { left, max })
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HeadLimitedIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let left = self.left.load(Relaxed);
         if left == 0 {
-            return Poll::Ready(Err(io::Error::other(Endless)));
+            return Poll::Ready(Err(io::Error::other(TooManyInterimResponses)));
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
-        // A body may be as long as it likes: without a bound nothing is counted.
+        // Bodies are not counted.
         if left != usize::MAX {
             self.left.store(left.saturating_sub(buf.filled().len() - before), Relaxed);
         }
@@ -70,7 +72,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimitedIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }

@@ -1,4 +1,4 @@
-//! Targets that requests name themselves (`SetRequestUri`, `RequestHeaderToRequestUri`), in place of their route's.
+//! Targets set by filters (`SetRequestUri`, `RequestHeaderToRequestUri`) instead of the route's `uri`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use http::Request;
 use http::uri::PathAndQuery;
 use tollgate_filters::context::TargetUri;
 
-use crate::upstream::endpoints::Pick;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
+use crate::upstream::pick::Pick;
 use crate::upstream::pools::Pools;
 use tollgate_config::{Http2, Scheme, Tls};
 
-/// How targets that requests name are reached: as the route's own.
+/// Connections to targets set by filters, with the settings of the route.
 #[derive(Debug)]
-pub struct Elsewhere {
-    /// The worker's pools.
+pub struct DynamicTarget {
+    /// Pools of the worker.
     pub pools: Rc<Pools>,
-    /// TLS to `https` targets.
+    /// TLS settings for `https` targets.
     pub tls: Arc<Tls>,
-    /// When HTTP/2 is spoken.
+    /// Use of HTTP/2.
     pub http2: Http2,
 }
 
-impl Elsewhere {
-    /// The server that `target` names; its path and query replace the request's.
+impl DynamicTarget {
+    /// Selects the server that `target` names. The target's path and query replace those of the request.
     ///
     /// # Errors
-    /// It names no HTTP server, or there are too many.
+    /// The target is not an HTTP URI, or too many origins are in use.
     pub(super) fn pick<B>(&self, TargetUri(target): TargetUri, request: &mut Request<B>) -> Result<Pick, ForwardError> {
         let origin = self.origin(&target).ok_or(ForwardError::BadTarget)?;
         *request.uri_mut() = match target.into_parts().path_and_query {
@@ -38,7 +38,7 @@ impl Elsewhere {
             }
             _ => PathAndQuery::from_static("/").into(),
         };
-        Ok(Pick { pool: self.pools.named_by_request(origin)?, watcher: None })
+        Ok(Pick { pool: self.pools.get_dynamic(origin)?, attempt: None })
     }
 
     fn origin(&self, target: &http::Uri) -> Option<Origin> {
@@ -49,7 +49,7 @@ impl Elsewhere {
         };
         let authority = target.authority()?;
         let host = authority.host();
-        // A user and a password are not for this server's log.
+        // Credentials must not reach the log of the server.
         if host.is_empty() || authority.as_str().contains('@') {
             return None;
         }
@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_taken_apart_or_refused() {
-        let elsewhere = Elsewhere {
+    fn a_target_is_parsed_or_refused() {
+        let dynamic_target = DynamicTarget {
             pools: Rc::new(Pools::new(crate::upstream::pool::PoolSettings::default())),
             tls: Arc::default(),
             http2: Http2::Auto,
@@ -83,7 +83,7 @@ mod tests {
             ("http://shop?q=1", "shop", 80, "shop", "/?q=1"),
         ] {
             let mut request = Request::new(());
-            let pick = elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).unwrap();
+            let pick = dynamic_target.pick(TargetUri(target.parse().unwrap()), &mut request).unwrap();
             let origin = pick.pool.origin();
             assert_eq!((origin.host.as_str(), origin.port), (host, port), "{target}");
             assert_eq!(origin.authority, HeaderValue::from_static(authority), "{target}");
@@ -91,7 +91,7 @@ mod tests {
         }
         for target in ["ftp://a/", "http://u:p@a/", "/path", "http://a:0/"] {
             let mut request = Request::new(());
-            assert!(elsewhere.pick(TargetUri(target.parse().unwrap()), &mut request).is_err(), "{target}");
+            assert!(dynamic_target.pick(TargetUri(target.parse().unwrap()), &mut request).is_err(), "{target}");
         }
     }
 }

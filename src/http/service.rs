@@ -1,5 +1,7 @@
-//! A layer's boundary on one thread: services behind a shared pointer, so that a chain is built at load, is as long
-//! as the YAML says, and costs a request no copy of it.
+//! Type-erased services of one thread.
+//!
+//! A route's layers are stacked at load time and the stack is as long as the YAML says. Behind a reference-counted
+//! pointer a request costs no copy of it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -13,24 +15,25 @@ use tower::Service;
 
 use crate::http::body::Body;
 
-/// The answer to come. It cannot fail: whatever goes wrong has become a response by then.
+/// Future of a response. It cannot fail: every failure has become a response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
 
-/// A service of the chain with its type forgotten; a clone is a counted pointer.
+/// Type-erased service. All clones share one instance.
 ///
-/// `tower::util::BoxCloneService` copies every box below it when cloned, which a layer that waits for Redis does for
-/// each request.
+/// `tower::util::BoxCloneService` would copy all inner boxes on each clone, and a layer that waits for Redis clones
+/// once per request.
 #[derive(Clone)]
-pub struct Shared(Rc<dyn Erased>);
+pub struct SharedService(Rc<dyn ErasedService>);
 
-trait Erased {
+trait ErasedService {
     fn call(&self, request: Request<Body>) -> ResponseFuture;
 }
 
-/// Never borrowed while a request is polled, only while it is handed over, so it is never found borrowed.
-struct Cellular<S>(RefCell<S>);
+/// Service behind a `RefCell`. The borrow lasts for `call` only, never while the response future is polled, so
+/// borrows do not overlap.
+struct ServiceCell<S>(RefCell<S>);
 
-impl<S> Erased for Cellular<S>
+impl<S> ErasedService for ServiceCell<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     S::Future: 'static,
@@ -40,25 +43,23 @@ where
     }
 }
 
-impl Shared {
-    /// Shares `service`, which must always be ready: all of ours are, down to the innermost, and so nobody asks.
+impl SharedService {
+    /// Shares `service`, which must always be ready: `poll_ready` is not called.
     pub fn new<S>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + 'static,
         S::Future: 'static,
     {
-        Self(Rc::new(Cellular(RefCell::new(service))))
+        Self(Rc::new(ServiceCell(RefCell::new(service))))
     }
-}
 
-impl Shared {
-    /// The answer to `request`.
+    /// Calls the service with `request`.
     pub fn respond(&self, request: Request<Body>) -> ResponseFuture {
         self.0.call(request)
     }
 }
 
-impl Service<Request<Body>> for Shared {
+impl Service<Request<Body>> for SharedService {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = ResponseFuture;
@@ -72,8 +73,8 @@ impl Service<Request<Body>> for Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shared")
+        f.write_str("SharedService")
     }
 }

@@ -1,0 +1,33 @@
+//! Guards that keep a client connection from counting as idle.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Count of the unfinished parts of a connection's requests: request bodies still to be read, responses still to be
+/// written.
+pub trait BusyCount: Debug + Send + Sync {
+    /// Adds one part.
+    fn acquire(&self);
+
+    /// Removes one part; the connection is idle at zero.
+    fn release(&self);
+}
+
+/// One unfinished part of a request. Dropping it finishes the part.
+#[derive(Debug)]
+pub struct BusyGuard(Arc<dyn BusyCount>);
+
+impl BusyGuard {
+    /// Counts a part of a request on `connection` until the guard is dropped.
+    #[must_use]
+    pub fn new(connection: Arc<dyn BusyCount>) -> Self {
+        connection.acquire();
+        Self(connection)
+    }
+}
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}

@@ -1,0 +1,32 @@
+//! Client connections that become tunnels.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::http::upgrade::TunnelHost;
+use crate::server::client_io::Activity;
+use crate::server::drain::{Connections, OpenConnection};
+
+/// Client connection that can become a tunnel.
+#[derive(Debug)]
+pub(super) struct ClientTunnelHost {
+    pub(super) activity: Arc<Activity>,
+    pub(super) connections: Arc<Connections>,
+    /// Share of `server.max-connections`.
+    pub(super) permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Open tunnel: counted among the connections, with its share of `server.max-connections`.
+struct OpenTunnel {
+    _open: OpenConnection,
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl TunnelHost for ClientTunnelHost {
+    fn open_tunnel(&self) -> Box<dyn Any> {
+        self.activity.set_tunnel();
+        Box::new(OpenTunnel { _open: self.connections.open(), _permit: Arc::clone(&self.permit) })
+    }
+}

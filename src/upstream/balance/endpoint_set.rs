@@ -1,0 +1,276 @@
+//! Health and ejections of an upstream's endpoints. Pure: the time is an argument.
+//!
+//! A failed health check is certain: an unhealthy endpoint gets no request, and if all are unhealthy, none is available.
+//! An ejection is inferred from failed requests. It never affects more than a configured share of the endpoints, and
+//! ejected endpoints are used if no other one is available.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::upstream::balance::endpoint::Endpoint;
+use tollgate_config::{Ejection, ListedEndpoint};
+
+/// Endpoints of an upstream.
+#[derive(Debug, Default)]
+pub(super) struct EndpointSet {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    endpoint: Arc<Endpoint>,
+    weight: u32,
+    priority: u16,
+    health: Health,
+    ejection: EjectionState,
+}
+
+/// Result of health checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Health {
+    /// No result yet; treated as healthy.
+    #[default]
+    Unknown,
+    /// Checks pass.
+    Healthy,
+    /// Checks fail.
+    Unhealthy,
+}
+
+/// Ejections of an endpoint.
+#[derive(Clone, Copy, Debug, Default)]
+struct EjectionState {
+    /// End of the current ejection; `None` if it is not ejected.
+    until: Option<Instant>,
+    /// Number of consecutive failures that caused it.
+    threshold: u32,
+    /// Number of consecutive ejections, less one for each `base-time` without one.
+    times: u32,
+    recovered_at: Option<Instant>,
+}
+
+/// State of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndpointState {
+    /// It gets requests.
+    Healthy,
+    /// It fails its health checks.
+    Unhealthy,
+    /// It failed requests and gets none for a while.
+    Ejected,
+}
+
+/// Endpoints that may be selected.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// Healthy endpoints by priority. A later tier is used if no endpoint of the earlier ones is available.
+    pub healthy: Vec<Vec<WeightedEndpoint>>,
+    /// Ejected endpoints by priority, used if no healthy one is available.
+    pub ejected: Vec<Vec<WeightedEndpoint>>,
+}
+
+/// Endpoint with its share of requests.
+#[derive(Clone, Debug)]
+pub struct WeightedEndpoint {
+    /// Endpoint.
+    pub endpoint: Arc<Endpoint>,
+    /// Share in proportion to the other endpoints of the tier.
+    pub weight: u32,
+}
+
+/// Change of an endpoint, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EndpointChange {
+    /// It was added to the list.
+    Added,
+    /// It was removed from the list.
+    Removed,
+    /// Its health checks pass.
+    Healthy,
+    /// Its health checks fail.
+    Unhealthy,
+    /// It was ejected for this time.
+    Ejected(Duration),
+    /// Its ejection ended.
+    Recovering,
+}
+
+/// Changes with their endpoints.
+pub(super) type EndpointChanges = Vec<(Arc<Endpoint>, EndpointChange)>;
+
+impl EndpointSet {
+    /// Replaces the list. Endpoints that remain keep their health, ejections and counters. Returns true if anything
+    /// changed, and the endpoints that were added and removed.
+    pub(super) fn replace(&mut self, listed: &[ListedEndpoint]) -> (bool, EndpointChanges) {
+        let mut before = std::mem::take(&mut self.entries);
+        let mut changes = Vec::new();
+        let mut differs = false;
+        for ListedEndpoint { address, weight, priority } in listed {
+            if self.entries.iter().any(|entry| entry.endpoint.address() == address) {
+                continue;
+            }
+            let known = before.iter().position(|entry| entry.endpoint.address() == address);
+            let mut entry = match known {
+                Some(index) => before.remove(index),
+                None => {
+                    let endpoint = Arc::new(Endpoint::new(address.clone()));
+                    changes.push((Arc::clone(&endpoint), EndpointChange::Added));
+                    Entry::new(endpoint)
+                }
+            };
+            differs |= (entry.weight, entry.priority) != (*weight, *priority);
+            (entry.weight, entry.priority) = (*weight, *priority);
+            self.entries.push(entry);
+        }
+        differs |= !before.is_empty() || !changes.is_empty();
+        changes.extend(before.into_iter().map(|entry| (entry.endpoint, EndpointChange::Removed)));
+        (differs, changes)
+    }
+
+    /// Returns all endpoints.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.entries.iter().map(|entry| &entry.endpoint)
+    }
+
+    /// Returns all endpoints with their states.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&Arc<Endpoint>, EndpointState)> {
+        self.entries.iter().map(|entry| (&entry.endpoint, entry.state()))
+    }
+
+    /// Returns the result of the health checks of `endpoint`.
+    #[must_use]
+    pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
+        self.entries
+            .iter()
+            .find(|entry| Arc::ptr_eq(&entry.endpoint, endpoint))
+            .map_or(Health::Unknown, |entry| entry.health)
+    }
+
+    /// Stores the result of the health checks of `endpoint`.
+    pub(super) fn set_health(&mut self, endpoint: &Arc<Endpoint>, health: Health) -> Option<EndpointChange> {
+        let entry = self.entry(endpoint)?;
+        let before = std::mem::replace(&mut entry.health, health);
+        match (before, health) {
+            (Health::Healthy | Health::Unknown, Health::Unhealthy) => Some(EndpointChange::Unhealthy),
+            (Health::Unhealthy, Health::Healthy | Health::Unknown) => {
+                entry.endpoint.reset_failures();
+                Some(EndpointChange::Healthy)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ejects `endpoint`, for longer at each consecutive ejection. Does nothing if it is ejected already, or if too many
+    /// others are.
+    pub(super) fn eject(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        settings: &Ejection,
+        now: Instant,
+    ) -> Option<EndpointChange> {
+        let ejected = self.entries.iter().filter(|entry| entry.ejection.until.is_some()).count();
+        if (ejected + 1) * 100 > self.entries.len() * usize::from(settings.max_percent) {
+            return None;
+        }
+        let ejection = &mut self.entry(endpoint)?.ejection;
+        if ejection.until.is_some() {
+            return None;
+        }
+        let served = ejection.recovered_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let forgiven = served.as_nanos() / settings.base_time.as_nanos().max(1);
+        ejection.times = ejection.times.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX)).saturating_add(1);
+        let time = settings.base_time.saturating_mul(ejection.times).min(settings.max_time.max(settings.base_time));
+        ejection.until = Some(now + time);
+        ejection.threshold = settings.consecutive_failures.get();
+        Some(EndpointChange::Ejected(time))
+    }
+
+    /// Ends the ejections that have expired at `now`.
+    pub(super) fn end_ejections(&mut self, now: Instant) -> EndpointChanges {
+        self.end_ejections_if(now, |until| until <= now)
+    }
+
+    /// Ends all ejections.
+    pub(super) fn clear_ejections(&mut self, now: Instant) -> EndpointChanges {
+        self.end_ejections_if(now, |_| true)
+    }
+
+    fn end_ejections_if(&mut self, now: Instant, is_over: impl Fn(Instant) -> bool) -> EndpointChanges {
+        let mut changes = Vec::new();
+        for entry in &mut self.entries {
+            if entry.ejection.until.is_some_and(&is_over) {
+                entry.ejection.until = None;
+                entry.ejection.recovered_at = Some(now);
+                entry.endpoint.mark_recovering(entry.ejection.threshold);
+                changes.push((Arc::clone(&entry.endpoint), EndpointChange::Recovering));
+            }
+        }
+        changes
+    }
+
+    /// Returns the end of the next ejection to expire.
+    #[must_use]
+    pub(super) fn next_recovery(&self) -> Option<Instant> {
+        self.entries.iter().filter_map(|entry| entry.ejection.until).min()
+    }
+
+    /// Returns the endpoints that may be selected.
+    #[must_use]
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let in_state = |state: EndpointState| {
+            let mut found: Vec<&Entry> =
+                self.entries.iter().filter(|entry| entry.weight > 0 && entry.state() == state).collect();
+            found.sort_by_key(|entry| entry.priority);
+            let tiers = found.chunk_by(|one, next| one.priority == next.priority);
+            tiers.map(|tier| tier.iter().map(|entry| entry.weighted()).collect()).collect()
+        };
+        Snapshot { healthy: in_state(EndpointState::Healthy), ejected: in_state(EndpointState::Ejected) }
+    }
+
+    fn entry(&mut self, endpoint: &Arc<Endpoint>) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.endpoint, endpoint))
+    }
+}
+
+impl Entry {
+    fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, weight: 0, priority: 0, health: Health::Unknown, ejection: EjectionState::default() }
+    }
+
+    fn state(&self) -> EndpointState {
+        match (self.health, self.ejection.until) {
+            (Health::Unhealthy, _) => EndpointState::Unhealthy,
+            (_, Some(_)) => EndpointState::Ejected,
+            (_, None) => EndpointState::Healthy,
+        }
+    }
+
+    fn weighted(&self) -> WeightedEndpoint {
+        WeightedEndpoint { endpoint: Arc::clone(&self.endpoint), weight: self.weight }
+    }
+}
+
+impl Snapshot {
+    /// True if no endpoint may be selected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.healthy.is_empty() && self.ejected.is_empty()
+    }
+}
+
+impl EndpointState {
+    /// Returns the state's label in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "up",
+            Self::Unhealthy => "down",
+            Self::Ejected => "ejected",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

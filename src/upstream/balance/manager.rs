@@ -1,0 +1,143 @@
+//! Discovery, health checks and ejections of all upstreams, on the process' thread. Their state outlives every
+//! configuration.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
+use tokio::time::{sleep_until, timeout};
+
+use crate::upstream::balance::discovery;
+use crate::upstream::balance::endpoint_set::Health;
+use crate::upstream::balance::health::{self, ProbeConnections};
+use crate::upstream::balance::task::AbortOnDrop;
+use crate::upstream::balance::upstream::{Upstream, Upstreams};
+use crate::upstream::pool::PoolSettings;
+use tollgate_config::{Config, Dns, EndpointSource, Target};
+
+/// Maximum time that the first DNS lookup may delay a start or a reload.
+const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Manager of the upstreams in the running configuration.
+#[derive(Debug)]
+pub struct UpstreamManager {
+    upstreams: Arc<Upstreams>,
+    running: BTreeMap<Arc<str>, ManagedUpstream>,
+    settings: Rc<RefCell<PoolSettings>>,
+}
+
+/// Upstream with its tasks and the settings they were started with.
+#[derive(Debug)]
+struct ManagedUpstream {
+    config: Arc<tollgate_config::Upstream>,
+    dns: Dns,
+    connections: ProbeConnections,
+    _tasks: Vec<AbortOnDrop>,
+}
+
+impl UpstreamManager {
+    /// Creates a manager without upstreams.
+    #[must_use]
+    pub fn new(upstreams: Arc<Upstreams>) -> Self {
+        Self { upstreams, running: BTreeMap::new(), settings: Rc::default() }
+    }
+
+    /// Applies `config`: starts, keeps or stops the tasks of its upstreams on the current set of local tasks. Endpoints
+    /// that remain keep their state.
+    ///
+    /// Waits at most a second for the first DNS lookup of an upstream without endpoints, so that its first requests are
+    /// not refused.
+    pub async fn apply(&mut self, config: &Config) {
+        let client = &config.http_client;
+        let settings = PoolSettings::for_worker(client, 0, NonZeroUsize::MIN);
+        *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
+        let mut before = std::mem::take(&mut self.running);
+        let mut first_lookups = Vec::new();
+        for wanted in &config.upstreams {
+            let connections = self.probe_connections(wanted, config);
+            let kept = before.remove(&wanted.name).filter(|old| {
+                let same_connections =
+                    old.connections.tls == connections.tls && old.connections.http2 == connections.http2;
+                old.config == *wanted && old.dns == config.dns && same_connections
+            });
+            let running = kept.unwrap_or_else(|| {
+                let upstream = self.upstreams.get(&wanted.name);
+                let (tasks, first_lookup) = start(&upstream, wanted, &config.dns, &connections);
+                first_lookups.extend(first_lookup.filter(|_| upstream.endpoints().is_empty()));
+                ManagedUpstream { config: Arc::clone(wanted), dns: config.dns.clone(), connections, _tasks: tasks }
+            });
+            self.running.insert(Arc::clone(&wanted.name), running);
+        }
+        self.upstreams.retain(|name| self.running.contains_key(name));
+        let all = async {
+            for first_lookup in first_lookups {
+                let _ = first_lookup.await;
+            }
+        };
+        let _ = timeout(FIRST_LOOKUP_TIMEOUT, all).await;
+    }
+
+    /// Returns the connection settings for health checks: those of the first route to the upstream.
+    fn probe_connections(&self, upstream: &tollgate_config::Upstream, config: &Config) -> ProbeConnections {
+        let client = &config.http_client;
+        let leads_there = |route: &&tollgate_config::Route| matches!(&route.uri, Target::Balanced { upstream: target, .. } if target.name == upstream.name);
+        let route = config.routes.iter().find(leads_there);
+        ProbeConnections {
+            tls: Arc::clone(route.and_then(|route| route.tls.as_ref()).unwrap_or(&client.tls)),
+            http2: route.and_then(|route| route.http2).unwrap_or(client.http2),
+            settings: Rc::clone(&self.settings),
+        }
+    }
+}
+
+/// Starts the tasks of an upstream. The receiver completes after the first DNS lookup, if there is one.
+fn start(
+    upstream: &Arc<Upstream>,
+    config: &tollgate_config::Upstream,
+    dns: &Dns,
+    connections: &ProbeConnections,
+) -> (Vec<AbortOnDrop>, Option<oneshot::Receiver<()>>) {
+    let mut tasks = Vec::new();
+    let mut first_lookup = None;
+    match &config.endpoints {
+        EndpointSource::Listed(list) => upstream.list(list),
+        EndpointSource::Dns(query) => {
+            let (attempted, first) = oneshot::channel();
+            first_lookup = Some(first);
+            tasks.push(spawn_local(discovery::run(Arc::clone(upstream), query.clone(), dns.clone(), attempted)));
+        }
+    }
+    match &config.health {
+        Some(check) => {
+            tasks.push(spawn_local(health::run(Arc::clone(upstream), Arc::new(check.clone()), connections.clone())));
+        }
+        None => upstream.endpoints().iter().for_each(|endpoint| upstream.set_health(endpoint, Health::Unknown)),
+    }
+    match &config.ejection {
+        Some(_) => tasks.push(spawn_local(end_ejections(Arc::clone(upstream)))),
+        None => upstream.clear_ejections(),
+    }
+    (tasks.into_iter().map(AbortOnDrop::from).collect(), first_lookup)
+}
+
+/// Ends each ejection when it expires.
+async fn end_ejections(upstream: Arc<Upstream>) {
+    loop {
+        let next = upstream.end_ejections();
+        let expired = async {
+            match next {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = expired => {}
+            () = upstream.ejected.notified() => {}
+        }
+    }
+}

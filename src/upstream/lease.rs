@@ -1,0 +1,41 @@
+//! Connection of a pool that a request holds.
+
+use std::rc::Rc;
+
+use crate::http::deadline::Deadline;
+use crate::upstream::outcome::Outcome;
+use crate::upstream::pick::{Attempt, Pick};
+use crate::upstream::pool::{Connection, Pool};
+
+/// Connection in use by a request. It is closed on drop, unless it was [released](Self::release).
+#[derive(Debug)]
+pub struct ConnectionLease {
+    pool: Rc<Pool>,
+    connection: Connection,
+    attempt: Option<Box<dyn Attempt>>,
+}
+
+impl ConnectionLease {
+    /// Leases a connection of the picked pool.
+    #[must_use]
+    pub fn new(pick: Pick, connection: Connection) -> Self {
+        Self { pool: pick.pool, connection, attempt: pick.attempt }
+    }
+
+    /// Returns the connection's deadline.
+    pub fn deadline(&mut self) -> &mut Deadline {
+        &mut self.connection.deadline
+    }
+
+    /// Reports that the response failed after its head.
+    pub fn report(&self, outcome: Outcome) {
+        if let Some(attempt) = &self.attempt {
+            attempt.report(outcome);
+        }
+    }
+
+    /// Returns the connection to its pool, after the response has been read to its end.
+    pub fn release(self) {
+        self.pool.release(self.connection);
+    }
+}
