@@ -1,5 +1,5 @@
-//! The admin port: health, metrics, routes, limits. On a listener of its own, loopback by default, where alone what is
-//! served can change something.
+//! Admin port: health, metrics, routes and limits, on a listener of its own. It is a loopback address by default; write
+//! endpoints are served on loopback addresses only.
 
 mod actuator;
 mod health;
@@ -25,79 +25,78 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::state::stores::SharedLimits;
+use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::Config;
 
-/// How long a client of the admin port may take for a request's head, and between requests.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for a request head, and for an idle connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the admin port shows.
+/// State of the process that the admin port reports.
 #[derive(Debug)]
 pub struct AdminState {
-    /// The running configuration.
+    /// Running configuration.
     pub config: ArcSwap<Config>,
-    /// The workers are started.
+    /// True once all workers accept connections.
     pub ready: AtomicBool,
-    /// The gateway is ending.
+    /// True once the gateway shuts down.
     pub draining: AtomicBool,
-    /// Configurations taken over since the start.
+    /// Number of configurations applied since the start.
     pub reloads: AtomicU64,
-    /// Configurations refused since the start.
+    /// Number of configurations refused since the start.
     pub failed_reloads: AtomicU64,
-    limits: Arc<SharedLimits>,
+    stores: Arc<SharedStores>,
     upstreams: Arc<Upstreams>,
     metrics: Arc<Metrics>,
     log: Mutex<Option<LogWriter>>,
-    refreshes: mpsc::Sender<oneshot::Sender<bool>>,
+    reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
 }
 
-/// Requests to read the configuration again, each to be told whether it was taken over.
-pub type Refreshes = mpsc::Receiver<oneshot::Sender<bool>>;
+/// Requests to reload the configuration. Each expects a reply: true if the configuration was applied.
+pub type ReloadRequests = mpsc::Receiver<oneshot::Sender<bool>>;
 
 impl AdminState {
-    /// The state of a gateway about to start, and what is asked of it.
+    /// Creates the state of a starting gateway, and the receiver of its reload requests.
     #[must_use]
     pub fn new(
         config: Arc<Config>,
-        limits: Arc<SharedLimits>,
+        stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
         log: Option<LogWriter>,
-    ) -> (Arc<Self>, Refreshes) {
-        let (refreshes, asked) = mpsc::channel(1);
+    ) -> (Arc<Self>, ReloadRequests) {
+        let (sender, reload_requests) = mpsc::channel(1);
         let state = Self {
-            refreshes,
+            reload_requests: sender,
             config: ArcSwap::new(config),
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
-            limits,
+            stores,
             upstreams,
             metrics,
             log: Mutex::new(log),
         };
-        (Arc::new(state), asked)
+        (Arc::new(state), reload_requests)
     }
 
-    /// Asks that the configuration be read again, and waits for it; whether it was taken over, `None` from a gateway
-    /// that is ending.
-    async fn refresh(&self) -> Option<bool> {
-        let (tell, told) = oneshot::channel();
-        self.refreshes.send(tell).await.ok()?;
-        told.await.ok()
+    /// Reloads the configuration. Returns true if it was applied; `None` if the gateway is shutting down.
+    async fn reload(&self) -> Option<bool> {
+        let (reply, applied) = oneshot::channel();
+        self.reload_requests.send(reply).await.ok()?;
+        applied.await.ok()
     }
 
-    /// Lets go of the access log, so that its thread can end.
+    /// Drops the handle of the access log, so that its thread can end.
     pub fn drop_log(&self) {
         *self.log.lock() = None;
     }
 }
 
-/// Serves the admin port for as long as the process runs.
+/// Serves the admin port until the process ends.
 pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -107,28 +106,28 @@ pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
         let state = Arc::clone(&state);
         let service = service_fn(move |request| {
             let state = Arc::clone(&state);
-            async move { Ok::<_, Infallible>(answer(request, &state).await) }
+            async move { Ok::<_, Infallible>(respond(request, &state).await) }
         });
         tokio::task::spawn_local(async move {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(HEADER_TIMEOUT)
                 .serve_connection(TokioIo::new(stream), service);
             let _ = connection.await;
         });
     }
 }
 
-async fn answer(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
+async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
     let path = request.uri().path().trim_end_matches('/');
     if path.strip_prefix(limits::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        return limits::answer(request, state).await;
+        return limits::respond(request, state).await;
     }
-    if let Some(answer) = actuator::answer(request.method(), path, state).await {
-        return answer;
+    if let Some(response) = actuator::respond(request.method(), path, state).await {
+        return response;
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here\n");
+        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
@@ -140,7 +139,7 @@ async fn answer(request: Request<Incoming>, state: &AdminState) -> Response<Full
     }
 }
 
-const INDEX: &str = "served here:\n  /health/live\n  /health/ready\n  /metrics\n  /actuator/health\n  \
+const INDEX: &str = "endpoints:\n  /health/live\n  /health/ready\n  /metrics\n  /actuator/health\n  \
                      /actuator/prometheus\n  /actuator/gateway/routes[/ID]\n  /api/limits[/ROUTE/KEY]\n";
 
 fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {

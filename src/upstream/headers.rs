@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{StatusCode, Version};
 
-use crate::gateway::screen::has_underscore;
+use crate::gateway::sanitize::has_underscore;
 use tollgate_config::Underscores;
 
 /// What is done to the fields of every request and answer.

@@ -219,7 +219,7 @@ impl HttpBody for Body {
         if let Some(record) = &mut self.record {
             match &frame {
                 Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),
-                Some(Err(error)) => record.broke_off(error),
+                Some(Err(error)) => record.body_failed(error),
                 None => {}
             }
         }
