@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     file: PathBuf,
     /// Method, such as GET
     method: String,
-    /// Path such as /orders/1?full=1, or a URL, whose host becomes the Host field
+    /// Path such as /orders/1?full=1, or a URL; its host becomes the Host field
     url: String,
     /// Header field (repeatable)
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]

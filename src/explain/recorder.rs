@@ -190,7 +190,7 @@ impl LayerContext for Recorder<'_> {
     }
 }
 
-/// What an upstream at `target` would get.
+/// Returns the request as an upstream at `target` receives it.
 fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
     let mut headers = request.headers().clone();
     let keeps_host = request.extensions().get::<RequestContext>().is_some_and(|context| context.preserve_host);

@@ -45,7 +45,7 @@ impl Policies for PolicyTable {
     }
 }
 
-/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`, whose first element is the protocol of
+/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol at
 /// the outermost proxy.
 pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
     let reported = headers.get("x-forwarded-proto").filter(|_| trusted);

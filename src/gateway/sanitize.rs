@@ -177,7 +177,7 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Answers `OPTIONS *`, and any `OPTIONS` whose `Max-Forwards` is 0. Decrements `Max-Forwards` otherwise.
+/// Answers `OPTIONS *`, and any `OPTIONS` with `Max-Forwards: 0`. Decrements `Max-Forwards` otherwise.
 fn answer_own_options(head: &mut Parts) -> Result<(), Failure> {
     if head.uri.path() == "*" {
         return Err(Failure::OptionsOfGateway);

@@ -1,10 +1,10 @@
 //! State that outlives a configuration: a reload replaces routes and layers, and keeps everything in here.
 //!
-//! - [`stores`]: buckets, concurrency slots and usage counts, in memory and in Redis
-//! - [`circuit_breakers`] and [`response_caches`]: shared by all workers
-//! - [`redis_servers`] and [`redis_monitor`]: what Redis servers report, and the number of live gateways
-//! - [`metering`]: the task that writes usage to Redis
-//! - `jwks` (feature `jwt`): the task that refreshes token verification keys
+//! - [`stores`]: buckets, concurrency slots and usage counts, in memory and in Redis;
+//! - [`circuit_breakers`] and [`response_caches`]: shared by all workers;
+//! - [`redis_servers`] and [`redis_monitor`]: what Redis servers report, and the number of live gateways;
+//! - [`metering`]: the task that writes usage to Redis;
+//! - `jwks` (feature `jwt`): the task that refreshes token verification keys.
 
 pub mod circuit_breakers;
 #[cfg(feature = "jwt")]

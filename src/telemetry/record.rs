@@ -32,7 +32,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Starts the record of a request whose head was read at `started`. It is counted in `metrics` until a route is
+    /// Starts the record of a request with a head read at `started`. It is counted in `metrics` until a route is
     /// found.
     #[must_use]
     pub fn new(started: Instant, busy: Busy, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
