@@ -11,9 +11,9 @@
 //!    the same layers.
 //! 5. When the last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
 //!
-//! Around it: `tollgate_config` reads the YAML, [`app`] starts, reloads and drains the process, [`state`] holds
-//! limits, breakers and caches across reloads, [`admin`] serves health, metrics and limits, [`explain`] runs a request
-//! without traffic, and [`cli`] has one file per command.
+//! Around it: `tollgate_config` reads the YAML. [`app`] starts, reloads and drains the process. [`state`] holds
+//! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
+//! without traffic. [`cli`] has one file per command.
 //!
 //! Modules import in one direction: `cli` → `app` → `admin`, `explain`, `server`, `gateway` → `telemetry`, `upstream`,
 //! `state` → `http`.

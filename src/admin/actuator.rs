@@ -6,7 +6,9 @@ use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
-use crate::admin::{AdminState, health, json, metrics, routes, text};
+use crate::admin::reply::{json, reply, text};
+use crate::admin::state::AdminState;
+use crate::admin::{health, metrics, routes};
 use tollgate_config::Actuator;
 
 /// Endpoint of an actuator path.
@@ -100,7 +102,7 @@ fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
 /// Reloads the configuration. Returns 200 without a body if it was applied.
 async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
     match state.reload().await {
-        Some(true) => crate::admin::reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Some(true) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
         Some(false) => text(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log\n"),
         None => text(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down\n"),
     }

@@ -7,7 +7,8 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::admin::{AdminState, json};
+use crate::admin::reply::json;
+use crate::admin::state::AdminState;
 
 /// Returns 200: the process responds.
 pub(super) fn live() -> Response<Full<Bytes>> {

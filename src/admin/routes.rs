@@ -5,7 +5,8 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::admin::{AdminState, json};
+use crate::admin::reply::json;
+use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::AllOf;
 

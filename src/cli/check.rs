@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::cli::load;
 use tollgate_config::LoadError;
 
 /// Every file is valid.
@@ -19,13 +20,7 @@ const UNREADABLE: u8 = 2;
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 #[must_use]
 pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
-    ExitCode::from(check(
-        files,
-        profiles,
-        crate::cli::wants_color(),
-        &mut io::stdout().lock(),
-        &mut io::stderr().lock(),
-    ))
+    ExitCode::from(check(files, profiles, load::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
 }
 
 fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {

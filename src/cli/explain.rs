@@ -10,8 +10,8 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request};
 
+use crate::cli::load::{self, Profiles};
 use crate::explain::{DryRunRequest, explain};
-use tollgate_config::LoadError;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    profiles: crate::cli::Profiles,
+    profiles: Profiles,
 }
 
 /// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors; 2 if it cannot be read or the
@@ -46,10 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     };
     let loaded = match tollgate_config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
         Ok(loaded) => loaded,
-        Err(error) => {
-            eprint!("{}", error.render(crate::cli::wants_color()));
-            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
-        }
+        Err(error) => return load::report(&error),
     };
     let explanation = explain(&loaded.config, DryRunRequest { head, peer: arguments.peer, chance: fastrand::u64(..) });
     let text = if arguments.json {

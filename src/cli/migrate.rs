@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tollgate_config::{LoadError, Severity};
+use crate::cli::load;
+use tollgate_config::Severity;
 
 /// Prints `file` in the native form, or writes it to `out`.
 ///
@@ -13,10 +14,7 @@ use tollgate_config::{LoadError, Severity};
 pub(super) fn run(file: &Path, out: Option<PathBuf>) -> ExitCode {
     let migrated = match tollgate_config::migrate_file(file) {
         Ok(migrated) => migrated,
-        Err(error) => {
-            eprint!("{}", error.render(crate::cli::wants_color()));
-            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
-        }
+        Err(error) => return load::report(&error),
     };
     let written = match &out {
         Some(out) => std::fs::write(out, &migrated.yaml),
@@ -39,7 +37,7 @@ fn needs_decision(yaml: &str, out: Option<&Path>) -> bool {
         Err(diagnostics) => (diagnostics, true),
     };
     if notes.list().iter().any(|note| note.severity <= Severity::Warning) {
-        eprint!("{}", notes.render(crate::cli::wants_color()));
+        eprint!("{}", notes.render(load::wants_color()));
     }
     is_refused
 }

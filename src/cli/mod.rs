@@ -3,15 +3,17 @@
 pub mod check;
 mod explain;
 mod health;
+mod load;
 mod migrate;
 mod schema;
 mod serve;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use self::load::Profiles;
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 #[derive(Debug, Parser)]
@@ -30,13 +32,6 @@ struct Serve {
     config: Option<PathBuf>,
     #[command(flatten)]
     profiles: Profiles,
-}
-
-#[derive(Debug, Args)]
-struct Profiles {
-    /// Active profiles, comma-separated, as in Spring [default: SPRING_PROFILES_ACTIVE]
-    #[arg(long = "profile", value_name = "NAMES")]
-    profiles: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -89,9 +84,4 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }
-}
-
-/// True if diagnostics are coloured: on a terminal, unless `NO_COLOR` is set (no-color.org).
-fn wants_color() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

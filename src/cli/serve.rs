@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::app;
 use crate::app::reload::Source;
+use crate::cli::load;
 use crate::telemetry::logs;
 use tollgate_config::{LoadError, Loaded};
 
@@ -38,10 +39,7 @@ pub(super) fn demo() -> ExitCode {
 fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let Loaded { config, notes } = match loaded {
         Ok(loaded) => loaded,
-        Err(error) => {
-            eprint!("{}", error.render(crate::cli::wants_color()));
-            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
-        }
+        Err(error) => return load::report(&error),
     };
     logs::init(&config.logging);
     notes.log();

@@ -16,8 +16,8 @@ use crate::telemetry::metrics::RouteMetrics;
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// One request's record. Dropping it, when its answer has been sent or nobody waits for it any more, counts the
-/// request, writes its log line and tells the connection that it is over.
+/// Record of one request. It is dropped when the response has been sent or the client has disconnected. The drop counts
+/// the request, writes its log line and releases the connection.
 #[derive(Debug)]
 pub struct Record {
     started: Instant,
@@ -55,12 +55,12 @@ impl Record {
         self.started
     }
 
-    /// Notes in `turn` since when the client has had the latest piece of the answer before it.
+    /// Records in `turn` the time at which the latest frame of the response was queued.
     pub fn takes_turns(&mut self, turn: Turn) {
         self.turn = Some(turn);
     }
 
-    /// The client's connection asks for the next piece of the answer.
+    /// The client connection is ready for the next frame of the response.
     pub fn asked(&self) {
         if let Some(turn) = &self.turn {
             turn.set(None);

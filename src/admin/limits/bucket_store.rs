@@ -10,8 +10,8 @@ use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::Source;
 
-use crate::admin::AdminState;
 use crate::admin::limits::error::LimitsError;
+use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
 /// Store of a limiter's buckets.

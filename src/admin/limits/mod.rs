@@ -15,7 +15,8 @@ use tollgate_limiter::rule::MOST;
 
 use self::bucket_store::BucketStore;
 use self::error::LimitsError;
-use crate::admin::{AdminState, json};
+use crate::admin::reply::json;
+use crate::admin::state::AdminState;
 use tollgate_config::{Config, Filter, NamedLimit, Naming, RateLimiter, Route};
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.

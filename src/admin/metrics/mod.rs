@@ -10,12 +10,13 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text::encode};
+use prometheus_client::encoding::{self, DescriptorEncoder};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
 use self::redis::RedisSnapshot;
-use crate::admin::{AdminState, reply};
+use crate::admin::reply::{reply, text};
+use crate::admin::state::AdminState;
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::encode::{NO_LABELS, family, gauge};
@@ -44,9 +45,9 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
         registry.register_collector(Box::new(redis));
     }
     let mut page = String::new();
-    match encode(&mut page, &registry) {
+    match encoding::text::encode(&mut page, &registry) {
         Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
-        Err(fmt::Error) => crate::admin::text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
+        Err(fmt::Error) => text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
     }
 }
 

@@ -143,5 +143,5 @@ fn health_queries_the_admin_port() {
     assert_eq!(code, 0);
     let (code, _, err) = tollgate(&["health", &crate::support::free_address().to_string()], root());
     assert_eq!(code, 1);
-    assert!(err.contains("no answer"), "{err}");
+    assert!(err.contains("no response"), "{err}");
 }
