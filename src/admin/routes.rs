@@ -38,7 +38,7 @@ pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &Value::Array(links))
 }
 
-/// Returns every route as it stands in the file.
+/// Returns every route as in the file.
 pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config.load();
     let definitions = config.routes.iter().map(|route| {

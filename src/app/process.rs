@@ -20,7 +20,7 @@ use crate::upstream::balance::Keeper;
 pub(super) struct Process {
     /// Configuration that the workers serve.
     pub(super) config: watch::Sender<Arc<Config>>,
-    /// Tells the workers to drain within this time.
+    /// Time within which the workers shall drain; `None` while they serve.
     pub(super) drain: watch::Sender<Option<Duration>>,
     /// Each thread returns the number of connections that it closed at the end.
     pub(super) workers: Vec<JoinHandle<io::Result<usize>>>,

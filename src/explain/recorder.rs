@@ -1,4 +1,4 @@
-//! Context of the layers in a dry run: allows every request, and records what the layers ask for.
+//! Context of the layers in a dry run: allows every request, and records their calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +181,7 @@ impl LayerContext for Recorder<'_> {
     }
 
     fn logs_reasons(&self) -> bool {
-        // Every answer of the gateway's own is marked as such.
+        // All local responses carry their reason.
         true
     }
 
@@ -215,7 +215,7 @@ fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
             }
             shown
         }
-        // The endpoint is chosen per request: the name of the upstream stands in its place.
+        // The endpoint is chosen per request: the URL has the name of the upstream instead.
         Target::Balanced { upstream, .. } => {
             if !keeps_host {
                 headers.remove(HOST);

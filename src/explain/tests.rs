@@ -104,8 +104,8 @@ server: {forward-headers-strategy: framework}
 trusted-proxies: [10.0.0.0/8]
 routes: [{id: a, uri: 'http://a', predicates: [RemoteAddr=192.0.2.0/24]}]
 ";
-    let seen = |fields: &[_]| explained(yaml, "GET", "/", fields).route.is_some();
-    assert!(seen(&[("x-forwarded-for", "192.0.2.7")]) && !seen(&[]));
+    let matches = |fields: &[_]| explained(yaml, "GET", "/", fields).route.is_some();
+    assert!(matches(&[("x-forwarded-for", "192.0.2.7")]) && !matches(&[]));
 }
 
 #[test]

@@ -273,8 +273,7 @@ impl std::fmt::Debug for Progress {
 }
 
 fn panic_failure(panic: &(dyn Any + Send)) -> Failure {
-    let message = panic_text(panic);
-    tracing::error!(message, "request failed: panic in the gateway");
+    tracing::error!(panic = panic_text(panic), "request failed: panic in the gateway");
     Failure::Internal
 }
 

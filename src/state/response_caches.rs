@@ -19,7 +19,7 @@ struct CacheEntry {
 }
 
 impl ResponseCaches {
-    /// Returns the cache called `name`; an empty one if there is none of `max_bytes` bytes.
+    /// Returns the cache called `name`; an empty one if none has `max_bytes` bytes.
     pub fn get_or_create(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
         let mut caches = self.0.lock();
         caches.retain(|_, entry| entry.cache.strong_count() > 0);

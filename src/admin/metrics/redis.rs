@@ -23,8 +23,8 @@ pub(super) struct RedisSnapshot {
     errors: BTreeMap<&'static str, u64>,
     connects: u64,
     script_misses: u64,
-    denied_from_memory: u64,
-    paid_in_advance: u64,
+    denial_cache_hits: u64,
+    lease_hits: u64,
     call_sizes: CallSizes,
     latencies: BTreeMap<&'static str, LatencySums>,
     nodes: BTreeMap<String, NodeState>,
@@ -70,8 +70,8 @@ impl RedisSnapshot {
             errors,
             connects: stats.iter().map(|stats| stats.connects()).sum(),
             script_misses: stats.iter().map(|stats| stats.script_misses()).sum(),
-            denied_from_memory: stats.iter().map(|stats| stats.denied_from_memory()).sum(),
-            paid_in_advance: stats.iter().map(|stats| stats.paid_in_advance()).sum(),
+            denial_cache_hits: stats.iter().map(|stats| stats.denied_from_memory()).sum(),
+            lease_hits: stats.iter().map(|stats| stats.paid_in_advance()).sum(),
             call_sizes: stats.iter().map(|stats| stats.call_sizes()).fold(CallSizes::default(), CallSizes::plus),
             latencies: latencies(stats.iter().chain([stores.usage_stats()]).map(|stats| &**stats)),
             nodes,
@@ -128,7 +128,7 @@ impl RedisSnapshot {
         let misses = ConstCounter::new(self.script_misses);
         let help = "Script calls answered with NOSCRIPT";
         family(encoder, "tollgate_script_misses", help, [(NO_LABELS, misses)])?;
-        let (denied, paid) = (ConstCounter::new(self.denied_from_memory), ConstCounter::new(self.paid_in_advance));
+        let (denied, paid) = (ConstCounter::new(self.denial_cache_hits), ConstCounter::new(self.lease_hits));
         let help = "Requests denied from the denial cache, without a Redis call";
         family(encoder, "tollgate_denial_cache_hits", help, [(NO_LABELS, denied)])?;
         let help = "Requests decided with prepaid tokens of a lease";

@@ -66,7 +66,7 @@ async fn get(uri: &Uri) -> Result<Bytes, FetchError> {
     send(TokioIo::new(tls), uri).await
 }
 
-/// Returns a TLS configuration with the system's trusted CA certificates, read anew for each fetch: they change, and
+/// Returns a TLS configuration with the system's trusted CA certificates, read for each fetch: they change, and
 /// fetches are rare.
 fn tls_config() -> Result<Arc<ClientConfig>, FetchError> {
     let mut roots = RootCertStore::empty();
