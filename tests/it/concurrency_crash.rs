@@ -72,7 +72,7 @@ fn an_ordered_shutdown_releases_every_slot() {
     let mut clients: Vec<_> = (0..5).map(|_| hold(&gateway)).collect();
     assert_eq!(leases(&redis).len(), 5);
     gateway.signal("TERM");
-    gateway.logged("draining");
+    gateway.logged("shutting down");
     // After the time in which the gateway still accepts connections: no request follows, and it ends with these.
     std::thread::sleep(Duration::from_millis(1_500));
     // A release then takes three round trips, and ends after the last connection.
