@@ -1,6 +1,6 @@
 //! Request handler of one worker: sanitizes a request, finds its route and runs the route's layers.
 //!
-//! [`sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from each
+//! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from each
 //! configuration; [`respond`] turns failures into responses.
 
 pub mod context;
