@@ -1,9 +1,9 @@
 //! Dry run of one request: `tollgate explain`.
 //!
 //! The request passes the route's real layers, stacked as for traffic, in front of an upstream that only records it
-//! (`recorder.rs`). Limiters get a store that allows every request and records its arguments. Key ids, rules, scopes and
-//! Redis keys are therefore those of traffic, whatever filters changed before. Nothing is counted, and no connection is
-//! opened.
+//! (`recorder.rs`). Limiters get a store that allows every request and records its arguments. Key ids, rules, scopes
+//! and Redis keys are therefore those of traffic, whatever filters changed before. Nothing is counted, and no
+//! connection is opened.
 
 mod recorder;
 #[cfg(test)]

@@ -20,7 +20,8 @@ use tollgate_routing::{Predicate, RouteTable};
 #[derive(Clone, Debug)]
 pub(super) struct PolicyTable(Rc<RouteTable<Arc<Policy>>>);
 
-/// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin` field.
+/// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin`
+/// field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientTls;
 
@@ -45,8 +46,8 @@ impl Policies for PolicyTable {
     }
 }
 
-/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol at
-/// the outermost proxy.
+/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol
+/// at the outermost proxy.
 pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
     let reported = headers.get("x-forwarded-proto").filter(|_| trusted);
     let reported = reported.and_then(|list| list.as_bytes().split(|byte| *byte == b',').next());

@@ -1,7 +1,7 @@
 //! Request handler of one worker: sanitizes a request, finds its route and runs the route's layers.
 //!
-//! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from each
-//! configuration; [`respond`] turns failures into responses.
+//! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from
+//! each configuration; [`respond`] turns failures into responses.
 
 pub mod context;
 mod cors;

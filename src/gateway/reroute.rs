@@ -42,7 +42,8 @@ impl CurrentGeneration {
         let current = Rc::clone(self);
         Shared::new(service_fn(move |request| {
             let current = Rc::clone(&current);
-            // Deferred until the first poll: the calling layer may belong to the same route, and its service is borrowed.
+            // Deferred until the first poll: the calling layer may belong to the same route, and its service is
+            // borrowed.
             async move {
                 match current.route(request) {
                     Ok(response) => response.await,

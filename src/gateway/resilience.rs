@@ -53,8 +53,8 @@ fn without_replay(request: Request<ReplayBody<Body>>) -> Request<Body> {
     request.map(Body::from)
 }
 
-/// Returns the service of a fallback: routes requests to `forward`. Removes `Origin` as Spring does, because the client did
-/// not choose this target, so that CORS rules do not apply.
+/// Returns the service of a fallback: routes requests to `forward`. Removes `Origin` as Spring does, because the
+/// client did not choose this target, so that CORS rules do not apply.
 fn fallback_service(forward: &Forward, rerouting: Shared) -> Shared {
     let mut edits = vec![forward.path.clone()];
     edits.extend(Edit::remove_request_header("Origin").ok());

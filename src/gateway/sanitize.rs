@@ -1,7 +1,7 @@
 //! Checks and normalizes a request before routing, so that the gateway and every upstream read it the same way.
 //!
-//! hyper parses strictly, but it does not check `Host`, accepts any list that ends in `chunked` as a transfer coding, and
-//! leaves the path as the client wrote it (RFC 9112 §3.2, §6.1; RFC 9110 §7.6.2).
+//! hyper parses strictly, but it does not check `Host`, accepts any list that ends in `chunked` as a transfer coding,
+//! and leaves the path as the client wrote it (RFC 9112 §3.2, §6.1; RFC 9110 §7.6.2).
 
 use std::borrow::Cow;
 

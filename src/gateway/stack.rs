@@ -181,8 +181,8 @@ fn with_request_counter(
     Shared::new(MapResponse::new(layer.layer(inner), outer))
 }
 
-/// Header fields that select another upstream (`targets`) are part of the cache key, so that a response of one upstream is
-/// never served for another.
+/// Header fields that select another upstream (`targets`) are part of the cache key, so that a response of one
+/// upstream is never served for another.
 fn with_response_cache(
     route_id: &Arc<str>,
     cache: &ResponseCache,

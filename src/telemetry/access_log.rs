@@ -167,8 +167,8 @@ fn combined(
     Ok(())
 }
 
-/// Escapes quotes, backslashes and bytes outside printable ASCII as `\xHH`, so that client input cannot end a field or a
-/// line, or control a terminal.
+/// Escapes quotes, backslashes and bytes outside printable ASCII as `\xHH`, so that client input cannot end a field
+/// or a line, or control a terminal.
 fn escape(out: &mut String, bytes: &[u8]) {
     for &byte in bytes {
         match byte {

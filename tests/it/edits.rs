@@ -191,7 +191,8 @@ fn a_spring_path_ends_at_its_query() {
     }
 }
 
-/// A filter that sets a target replaces the whole old target, at any position in the list; an invalid target is ignored.
+/// A filter that sets a target replaces the whole old target, at any position in the list; an invalid target is
+/// ignored.
 #[test]
 fn the_target_follows_a_header_or_a_template() {
     let (own, other) = (Upstream::ok("own"), Upstream::ok("other"));

@@ -92,7 +92,8 @@ routes:
 "#;
 
 /// Upstream that follows the `X-Script` of each `X-Case`, one step per request; the last step repeats. A step is a
-/// status, `reset` (closes the connection) or `never` (waits until the gateway closes). Without a script it answers 200.
+/// status, `reset` (closes the connection) or `never` (waits until the gateway closes). Without a script it answers
+/// 200.
 fn scripted() -> Upstream {
     let turns: Mutex<HashMap<String, usize>> = Mutex::default();
     Upstream::scripted(move |stream, seen| {

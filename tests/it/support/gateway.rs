@@ -32,8 +32,8 @@ struct Log {
 }
 
 impl Gateway {
-    /// Starts a gateway on `yaml` and waits until it listens. Ports are free ones. Unless the YAML sets them, there is one
-    /// worker and the access log is off.
+    /// Starts a gateway on `yaml` and waits until it listens. Ports are free ones. Unless the YAML sets them, there
+    /// is one worker and the access log is off.
     pub fn start(yaml: &str) -> Self {
         Self::start_with(yaml, &[])
     }

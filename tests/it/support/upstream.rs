@@ -49,7 +49,8 @@ impl Request {
 }
 
 impl Upstream {
-    /// Starts an upstream that keeps connections open, and answers each request with the raw bytes that `answer` returns.
+    /// Starts an upstream that keeps connections open, and answers each request with the raw bytes that `answer`
+    /// returns.
     pub fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::scripted(move |stream, report| {
             while let Some(request) = read_request(stream) {
