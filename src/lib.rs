@@ -2,17 +2,22 @@
 //!
 //! The life of a request, in the order of the code:
 //!
-//! 1. [`server::accept`] takes the connection, on one of the workers; [`server::sniff`] tells HTTP/1.1 from HTTP/2 and
-//!    [`server::connection`] serves it.
-//! 2. [`gateway::Gateway`] answers each request on it: [`gateway::screen`] refuses what is malformed or ambiguous and
-//!    puts the target into its one normal form, [`routing`] finds the route.
-//! 3. The route's layers run ([`gateway::stack`]): header and path edits, `RequestRateLimiter`, … Each is a tower
-//!    layer of the `tollgate-filters` crate. A denied request goes no further.
-//! 4. [`upstream::forward`] sends it over a kept connection and streams the answer back through the same layers.
-//! 5. When its last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
+//! 1. [`server`] accepts the connection on one of the workers, detects TLS and HTTP/2, and reads the request head.
+//! 2. [`gateway::Gateway`] handles the request. [`gateway::sanitize`](mod@gateway::sanitize) refuses malformed and
+//!    ambiguous requests and normalizes the others; the route table of the current [`gateway::Generation`] finds the
+//!    route.
+//! 3. The route's layers run, stacked by [`gateway::stack`]: CORS, header and path edits, `RequestRateLimiter`, …
+//!    Each is a tower layer of the `tollgate-filters` crate. A denied request ends here with its response.
+//! 4. [`upstream`] picks an endpoint, sends the request over a pooled connection, and streams the response back through
+//!    the same layers.
+//! 5. When the last byte has been sent, [`telemetry::record`] counts the request and writes its access-log line.
 //!
-//! Around it: [`config`] reads the YAML, [`worker`] and [`process`] run it, [`admin`] shows it, [`explain`] says what
-//! would become of a request, [`cli`] starts it.
+//! Around it: `tollgate_config` reads the YAML. [`app`] starts, reloads and drains the process. [`state`] holds
+//! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
+//! without traffic. [`cli`] has one file per command.
+//!
+//! Modules import in one direction: `cli` → `app` → `admin`, `explain`, `server`, `gateway` → `telemetry`, `upstream`,
+//! `state` → `http`.
 
 pub mod admin;
 pub mod app;

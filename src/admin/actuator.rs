@@ -1,4 +1,4 @@
-//! Spring Boot's endpoints, under the paths that the configuration gives them.
+//! Spring Boot's actuator endpoints, under configurable paths.
 
 use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue};
@@ -6,10 +6,12 @@ use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
-use crate::admin::{AdminState, health, json, metrics, routes, text};
+use crate::admin::reply::{json, reply, text};
+use crate::admin::state::AdminState;
+use crate::admin::{health, metrics, routes};
 use tollgate_config::Actuator;
 
-/// What an endpoint's path leads to.
+/// Endpoint of an actuator path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page<'p> {
     Index,
@@ -17,20 +19,20 @@ enum Page<'p> {
     Liveness,
     Readiness,
     Prometheus,
-    /// What stands behind the gateway endpoint's path.
+    /// The gateway endpoint, with the rest of the path.
     Gateway(&'p str),
 }
 
-/// Answers `method path`; `None` where no endpoint is there.
-pub(super) async fn answer(method: &Method, path: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
+/// Returns the response to `method path`; `None` if the path is not an actuator endpoint.
+pub(super) async fn respond(method: &Method, path: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
     let config = state.config.load_full();
     let actuator = &config.management.actuator;
     let page = find(path, actuator)?;
     if *method == Method::POST && page == Page::Gateway("/refresh") {
-        return Some(if actuator.may_refresh { refresh(state).await } else { refused("GET, HEAD") });
+        return Some(if actuator.may_refresh { refresh(state).await } else { method_not_allowed("GET, HEAD") });
     }
     if *method != Method::GET && *method != Method::HEAD {
-        return Some(refused(if page == Page::Gateway("/refresh") { "POST" } else { "GET, HEAD" }));
+        return Some(method_not_allowed(if page == Page::Gateway("/refresh") { "POST" } else { "GET, HEAD" }));
     }
     match page {
         Page::Index => Some(index(actuator)),
@@ -46,23 +48,23 @@ fn find<'p>(path: &'p str, actuator: &Actuator) -> Option<Page<'p>> {
     if path == actuator.base && !path.is_empty() {
         return Some(Page::Index);
     }
-    let behind = |endpoint: &Option<String>| {
+    let after = |endpoint: &Option<String>| {
         let rest = path.strip_prefix(endpoint.as_deref()?)?;
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)
     };
-    match behind(&actuator.health) {
+    match after(&actuator.health) {
         Some("") => return Some(Page::Health),
         Some("/liveness") if actuator.has_probes => return Some(Page::Liveness),
         Some("/readiness") if actuator.has_probes => return Some(Page::Readiness),
         _ => {}
     }
-    if behind(&actuator.prometheus) == Some("") {
+    if after(&actuator.prometheus) == Some("") {
         return Some(Page::Prometheus);
     }
-    behind(&actuator.gateway).map(Page::Gateway)
+    after(&actuator.gateway).map(Page::Gateway)
 }
 
-/// Every endpoint with its path.
+/// Lists the endpoints with their paths.
 fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     let mut links = Map::new();
     links.insert("self".to_owned(), json!({"href": actuator.base, "templated": false}));
@@ -76,7 +78,7 @@ fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &json!({"_links": links}))
 }
 
-/// `rest` behind the gateway endpoint's path.
+/// Returns the response of the gateway endpoint; `rest` is the path after it.
 fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
     Some(match rest {
         "" => routes::index(&state.config.load().management.actuator),
@@ -84,9 +86,9 @@ fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
         "/routedefinitions" => routes::definitions(state),
         "/routefilters" => json(StatusCode::OK, &routes::filters()),
         "/routepredicates" => json(StatusCode::OK, &routes::predicates()),
-        // Java's global filters: what they do here is no chain that could be listed.
+        // Spring's global filters: Tollgate has no such chain.
         "/globalfilters" => json(StatusCode::OK, &Value::Object(Map::new())),
-        "/refresh" => refused("POST"),
+        "/refresh" => method_not_allowed("POST"),
         _ => {
             let rest = rest.strip_prefix("/routes/")?;
             match rest.strip_suffix("/combinedfilters") {
@@ -97,19 +99,21 @@ fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
     })
 }
 
-/// Reads the configuration again: 200 and nothing where it was taken over.
+/// Reloads the configuration. Returns 200 without a body if it was applied.
 async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
-    match state.refresh().await {
-        Some(true) => crate::admin::reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
-        Some(false) => text(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration has errors: see the log\n"),
-        None => text(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending\n"),
+    match state.reload().await {
+        Some(true) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Some(false) => text(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log\n"),
+        None => text(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down\n"),
     }
 }
 
-/// 405, and what is served.
-fn refused(allowed: &'static str) -> Response<Full<Bytes>> {
-    let mut refused =
-        text(StatusCode::METHOD_NOT_ALLOWED, "routes are changed in the file; POST /refresh reads it again\n");
-    refused.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    refused
+/// Returns 405 with the `allowed` methods.
+fn method_not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
+    let mut response = text(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "routes are read-only here: edit the configuration file, then POST /refresh\n",
+    );
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }

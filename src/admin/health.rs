@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it should be sent requests.
+//! Liveness, readiness, and the summary in the shape of Spring Boot's health endpoint.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,35 +7,36 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::admin::{AdminState, json};
+use crate::admin::reply::json;
+use crate::admin::state::AdminState;
 
-/// 200 as long as the process answers at all.
+/// Returns 200: the process responds.
 pub(super) fn live() -> Response<Full<Bytes>> {
     json(StatusCode::OK, &json!({"status": "UP"}))
 }
 
-/// 200 when requests are welcome; 503 before the start, from the signal that ends the gateway on, and, where
-/// `management.readiness.redis` says so, while Redis cannot be reached.
+/// Returns 200 if the gateway accepts requests, otherwise 503: until all workers have started, once the gateway shuts
+/// down, and, with `management.readiness.redis`, while Redis is unreachable.
 pub(super) fn ready(state: &AdminState) -> Response<Full<Bytes>> {
-    let (status, why) = readiness(state);
-    let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    match why {
+    let (status, reason) = readiness(state);
+    let code = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    match reason {
         None => json(code, &json!({"status": status})),
-        Some(why) => json(code, &json!({"status": status, "reason": why})),
+        Some(reason) => json(code, &json!({"status": status, "reason": reason})),
     }
 }
 
-/// Readiness and, `with_components`, its parts, in the shape of Spring Boot's health endpoint.
+/// Returns the readiness, with the state of memory and Redis if `with_components` is set.
 pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Full<Bytes>> {
-    let (status, why) = readiness(state);
-    let code = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let (status, reason) = readiness(state);
+    let code = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     if !with_components {
         return json(code, &json!({"status": status}));
     }
     let mut components = json!({
-        "memory": {"status": "UP", "details": {"keys": state.limits.memory().len()}},
+        "memory": {"status": "UP", "details": {"keys": state.stores.memory().len()}},
     });
-    let clients = state.limits.redis();
+    let clients = state.stores.redis();
     if !clients.is_empty() {
         let connected = clients.iter().filter(|client| client.connected()).count();
         let status = if connected == clients.len() { "UP" } else { "DOWN" };
@@ -48,16 +49,17 @@ pub(super) fn summary(state: &AdminState, with_components: bool) -> Response<Ful
     json(code, &json!({"status": status, "components": components}))
 }
 
+/// Returns the status in Spring Boot's words, and the reason if the gateway is not ready.
 fn readiness(state: &AdminState) -> (&'static str, Option<&'static str>) {
     if state.draining.load(Relaxed) {
-        return ("OUT_OF_SERVICE", Some("the gateway is ending"));
+        return ("OUT_OF_SERVICE", Some("the gateway is shutting down"));
     }
     if !state.ready.load(Relaxed) {
         return ("OUT_OF_SERVICE", Some("the gateway is starting"));
     }
     let needs_redis = state.config.load().management.readiness_needs_redis;
-    if needs_redis && state.limits.redis().iter().any(|client| !client.reaches_any()) {
-        return ("DOWN", Some("Redis cannot be reached"));
+    if needs_redis && state.stores.redis().iter().any(|client| !client.reaches_any()) {
+        return ("DOWN", Some("Redis is unreachable"));
     }
     ("UP", None)
 }

@@ -1,32 +1,33 @@
-//! The routes that are served, in the shape of Spring's `/actuator/gateway/routes`.
+//! Routes of the running configuration, in the shape of Spring's `/actuator/gateway/routes`.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::admin::{AdminState, json};
+use crate::admin::reply::json;
+use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::AllOf;
 
-/// What is shown of routes.
+/// Read-only pages below the gateway endpoint.
 const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
-/// Every route, in the order in which they are tried.
+/// Returns every route, in matching order.
 pub(super) fn list(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config.load();
     json(StatusCode::OK, &Value::Array(config.routes.iter().map(describe).collect()))
 }
 
-/// The route `id`, or 404.
+/// Returns the route `id`, or 404.
 pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => json(StatusCode::OK, &describe(route)),
-        None => unknown(),
+        None => unknown_route(),
     }
 }
 
-/// What can be asked about routes.
+/// Returns the links of the gateway endpoint.
 pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     let base = actuator.gateway.as_deref().unwrap_or_default();
     let mut links: Vec<Value> =
@@ -37,49 +38,49 @@ pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &Value::Array(links))
 }
 
-/// Every route as its author wrote it.
+/// Returns every route as in the file.
 pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
     let config = state.config.load();
     let definitions = config.routes.iter().map(|route| {
-        let written = &route.definition;
+        let definition = &route.definition;
         json!({
             "id": &*route.id,
-            "uri": written.uri,
-            "predicates": written.predicates,
-            "filters": written.filters,
-            "metadata": written.metadata,
+            "uri": definition.uri,
+            "predicates": definition.predicates,
+            "filters": definition.filters,
+            "metadata": definition.metadata,
             "order": route.order,
         })
     });
     json(StatusCode::OK, &Value::Array(definitions.collect()))
 }
 
-/// The filters of the route `id` with their places, default ones among them, or 404.
+/// Returns the filters of the route `id` with their positions, default filters included, or 404.
 pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
-            let places = route.definition.filters.iter().zip(1_u32..);
-            json(StatusCode::OK, &places.map(|(filter, place)| (filter.clone(), json!(place))).collect())
+            let positions = route.definition.filters.iter().zip(1_u32..);
+            json(StatusCode::OK, &positions.map(|(filter, position)| (filter.clone(), json!(position))).collect())
         }
-        None => unknown(),
+        None => unknown_route(),
     }
 }
 
-/// The names of all filters.
+/// Returns the names of all filters.
 pub(super) fn filters() -> Value {
     tollgate_config::filters().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
 }
 
-/// The names of all predicates.
+/// Returns the names of all predicates.
 pub(super) fn predicates() -> Value {
     tollgate_config::predicates().iter().map(|entry| (entry.name.to_owned(), Value::Null)).collect()
 }
 
-fn unknown() -> Response<Full<Bytes>> {
+fn unknown_route() -> Response<Full<Bytes>> {
     json(StatusCode::NOT_FOUND, &json!({"error": "no such route"}))
 }
 
-/// `http://host` with its port, as Spring shows it.
+/// Adds the default port to a URI, as Spring shows it.
 fn with_port(uri: &str) -> String {
     let parsed = uri.parse::<http::Uri>().ok();
     match parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?))) {

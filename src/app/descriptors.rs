@@ -1,14 +1,14 @@
-//! File descriptors: how many connections the system lets the process have.
+//! File descriptors: the number of client connections that the system's limit allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the process itself needs: signals, logs, the admin port and its clients …
+/// Descriptors of the process: signals, logs, the admin port and its clients.
 const PROCESS: u64 = 16;
-/// … and each worker: runtime, listener, connections to Redis.
+/// Descriptors of each worker: runtime, listener, connections to Redis.
 const WORKER: u64 = 8;
 
-/// The client connections that `workers` may hold together without taking the descriptors that their requests need
-/// for upstreams: `wanted`, or fewer where the system's limit says so, which is raised as far as it may be.
+/// Returns the number of client connections that `workers` may hold together: `wanted`, or fewer if the limit on open
+/// files is too low. Half of the descriptors are kept for upstream connections. Raises the soft limit to the hard one.
 #[must_use]
 pub fn client_connections(wanted: usize, workers: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
@@ -19,13 +19,13 @@ pub fn client_connections(wanted: usize, workers: usize) -> usize {
     if possible < wanted {
         tracing::info!(
             connections = possible,
-            "the limit on open files allows fewer connections than `server.max-connections`; raise it with ulimit -n"
+            "open file limit is lower than `server.max-connections` needs: raise it with `ulimit -n`"
         );
     }
     wanted.min(possible)
 }
 
-/// One descriptor for a client and one for its upstream, but for one client at least.
+/// Returns the number of clients, at two descriptors each (client and upstream), at least 1.
 fn affordable(limit: u64, workers: u64) -> usize {
     let own = PROCESS.saturating_add(WORKER.saturating_mul(workers));
     usize::try_from(limit.saturating_sub(own) / 2).unwrap_or(usize::MAX).max(1)
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_is_left_is_for_clients() {
+    fn clients_get_half_of_the_remaining_descriptors() {
         assert_eq!(affordable(1024, 2), 496);
         assert_eq!(affordable(40, 1), 8);
         assert_eq!(affordable(10, 1), 1);

@@ -1,5 +1,38 @@
-//! TODO-DOC
+//! Life of the process: start, reload, drain.
+//!
+//! [`run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a
+//! signal asks for shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`] is a thread with its
+//! own runtime; the main thread runs everything else.
 
 pub mod descriptors;
-pub mod process;
+mod drain;
+mod process;
+pub mod reload;
+mod signals;
+pub mod start;
 pub mod worker;
+
+use std::sync::Arc;
+
+use tollgate_config::Config;
+
+use self::process::Process;
+use self::reload::Source;
+use self::signals::Signals;
+use self::start::StartError;
+
+/// Runs the gateway until a signal ends it. `source` is read again on a reload.
+///
+/// # Errors
+/// The gateway cannot start. It listens on no address then.
+pub fn run(source: &Source, config: Config) -> Result<(), StartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let mut signals = Signals::new()?;
+        let mut process = Process::start(Arc::new(config)).await?;
+        process.reload_until_shutdown(source, &mut signals).await;
+        process.drain(&mut signals).await;
+        Ok(())
+    })
+}

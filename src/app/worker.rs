@@ -1,5 +1,5 @@
-//! One worker: a thread with a runtime, a listener, connections and pools of its own. Workers share limits and
-//! metrics, and nothing else.
+//! Worker: a thread with its own runtime, listener, connections and upstream pools. Workers share stores, endpoint
+//! health and metrics.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -11,115 +11,115 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
-use crate::gateway::{Gateway, Resources};
+use crate::gateway::{Gateway, WorkerState};
 use crate::server::accept;
 use crate::server::client_io::ClientTimeouts;
 use crate::server::connection::ConnectionLimits;
 use crate::server::drain::Connections;
 use crate::server::protocol::HeadLimits;
-use crate::state::stores::{Limits, SharedLimits};
+use crate::state::stores::{SharedStores, Stores};
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
 
-/// What the process asks of its workers.
-#[derive(Clone, Debug)]
-pub struct Orders {
-    /// Serve this.
-    pub config: Arc<Config>,
-    /// End within this time.
-    pub drain: Option<Duration>,
-}
-
-/// What a worker is started with.
+/// Arguments of a worker thread.
 #[derive(Debug)]
 pub struct Worker {
-    /// Its number, from 0.
+    /// Index of the worker, from 0.
     pub number: usize,
-    /// Where it accepts connections.
+    /// Listener of the worker, one of several on the same address.
     pub listener: TcpListener,
-    /// What is asked of it.
-    pub orders: watch::Receiver<Orders>,
-    /// The connections that all workers together may hold at once.
-    pub gate: Arc<Semaphore>,
-    /// Dropped once it serves.
+    /// Configuration to serve; a new value is applied to the next request.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// Time within which the worker drains, once it is set.
+    pub drain: watch::Receiver<Option<Duration>>,
+    /// Permits for client connections, shared by all workers.
+    pub connection_permits: Arc<Semaphore>,
+    /// Dropped when the worker is about to accept connections.
     pub starting: mpsc::Sender<Infallible>,
-    /// The buckets that all workers share.
-    pub limits: Arc<SharedLimits>,
-    /// The endpoints that all workers share.
+    /// Stores of limiters, shared by all workers.
+    pub stores: Arc<SharedStores>,
+    /// Upstreams and the health of their endpoints, shared by all workers.
     pub upstreams: Arc<Upstreams>,
-    /// The process' metrics.
+    /// Metrics of the process.
     pub metrics: Arc<Metrics>,
-    /// Where its access-log lines go.
+    /// Access log, unless it is off.
     pub log: Option<LogWriter>,
 }
 
 impl Worker {
-    /// Serves until ordered to drain, on the calling thread. Returns how many connections were cut off.
+    /// Serves on the calling thread until it has drained. Returns the number of connections closed at the deadline.
     ///
     /// # Errors
     /// The runtime or the listener cannot be set up.
     pub fn run(self) -> std::io::Result<usize> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // What is cut off at the end is dropped with the set of tasks, and may start a timer on its way out.
+        // Connections closed at the deadline are dropped with the LocalSet, and may start a timer while they drop.
         let _entered = runtime.enter();
         let local = LocalSet::new();
-        let cut_off = local.block_on(&runtime, self.serve())?;
-        Ok(cut_off)
+        let closed = local.block_on(&runtime, self.serve())?;
+        Ok(closed)
     }
 
     async fn serve(mut self) -> std::io::Result<usize> {
-        let config = Arc::clone(&self.orders.borrow_and_update().config);
+        let config = Arc::clone(&self.config.borrow_and_update());
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let limits = Limits::new(self.limits);
+        let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
-        let resources = Rc::new(Resources::new(self.number, self.metrics, limits, self.upstreams, logs_reasons));
+        let state = Rc::new(WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons));
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
-        let gateway = Gateway::new(resources.build(&config), unrouted, log.clone());
-        resources.settled().await;
+        let gateway = Gateway::new(state.build_generation(&config), unrouted, log.clone());
+        state.wait_connected().await;
         drop(self.starting);
-        let connection_limits = Rc::new(RefCell::new(connection_limits(&config)));
-        spawn_local(tick(Rc::clone(&resources)));
-        let stop = obey(self.orders, Rc::clone(&resources), Rc::clone(&gateway), Rc::clone(&connection_limits));
+        let limits = Rc::new(RefCell::new(connection_limits(&config)));
+        spawn_local(maintain(Rc::clone(&state)));
+        let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
+        let stop = drain_requested(self.drain, reloads);
         let connections = Arc::new(Connections::default());
-        let cut_off = accept::run(listener, gateway, connection_limits, self.gate, connections, stop).await;
-        resources.released().await;
+        let closed = accept::run(listener, gateway, limits, self.connection_permits, connections, stop).await;
+        state.release().await;
         if let Some(log) = log {
             log.flush();
         }
-        Ok(cut_off)
+        Ok(closed)
     }
 }
 
-/// Takes over new configurations until the order to drain comes; returns how long that may take.
-async fn obey(
-    mut orders: watch::Receiver<Orders>,
-    resources: Rc<Resources>,
+/// Runs `reloads` until the process asks the worker to drain. Returns the time for it; zero if the process has ended.
+async fn drain_requested(mut drain: watch::Receiver<Option<Duration>>, reloads: impl Future<Output = ()>) -> Duration {
+    tokio::select! {
+        biased;
+        timeout = drain.wait_for(Option::is_some) => timeout.ok().and_then(|timeout| *timeout).unwrap_or_default(),
+        () = reloads => Duration::ZERO,
+    }
+}
+
+/// Applies new configurations for as long as the process sends them.
+async fn apply_configs(
+    mut configs: watch::Receiver<Arc<Config>>,
+    state: Rc<WorkerState>,
     gateway: Rc<Gateway>,
     limits: Rc<RefCell<ConnectionLimits>>,
-) -> Duration {
-    while orders.changed().await.is_ok() {
-        let Orders { config, drain } = orders.borrow_and_update().clone();
-        if let Some(patience) = drain {
-            return patience;
-        }
-        let generation = resources.build(&config);
-        resources.settled().await;
+) {
+    while configs.changed().await.is_ok() {
+        let config = Arc::clone(&configs.borrow_and_update());
+        let generation = state.build_generation(&config);
+        state.wait_connected().await;
         gateway.swap(generation);
         limits.replace(connection_limits(&config));
     }
-    Duration::ZERO
 }
 
-async fn tick(resources: Rc<Resources>) {
+/// Closes old idle connections to upstreams once a second.
+async fn maintain(state: Rc<WorkerState>) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
-        resources.tick();
+        state.close_idle_connections();
     }
 }
 

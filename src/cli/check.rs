@@ -1,36 +1,32 @@
-//! `tollgate check FILE…`: says everything that is wrong with configurations, without running them.
+//! `tollgate check FILE…`: reports all errors of configuration files, without running them.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::cli::load;
 use tollgate_config::LoadError;
 
-/// Every file is good.
+/// Every file is valid.
 const OK: u8 = 0;
 /// A file has errors.
-const PROBLEMS: u8 = 1;
+const INVALID: u8 = 1;
 /// A file cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Checks `files` with `profiles` active: their problems go to standard error, a line for each good one to standard output.
+/// Checks `files` with the active `profiles`. Prints diagnostics to standard error, and a line for each valid file to
+/// standard output.
 ///
-/// The exit code is 0 when all are good, 1 when one has errors, 2 when one cannot be read.
+/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 #[must_use]
 pub fn run(files: &[PathBuf], profiles: Option<&str>) -> ExitCode {
-    ExitCode::from(check(
-        files,
-        profiles,
-        crate::cli::wants_color(),
-        &mut io::stdout().lock(),
-        &mut io::stderr().lock(),
-    ))
+    ExitCode::from(check(files, profiles, load::wants_color(), &mut io::stdout().lock(), &mut io::stderr().lock()))
 }
 
 fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let mut worst = OK;
     for path in files {
-        // A closed pipe does not change the verdict: failed writes are let go.
+        // Failed writes are ignored: a closed pipe does not change the result.
         let code = match tollgate_config::load_for(path, profiles) {
             Ok(loaded) => {
                 let _ = write!(err, "{}", loaded.notes.render(color));
@@ -39,12 +35,12 @@ fn check(files: &[PathBuf], profiles: Option<&str>, color: bool, out: &mut dyn W
                     writeln!(out, "{}: ok, {count} {}", path.display(), if count == 1 { "route" } else { "routes" });
                 OK
             }
-            Err(LoadError::Invalid(problems)) => {
-                let _ = write!(err, "{}", problems.render(color));
-                PROBLEMS
+            Err(LoadError::Invalid(diagnostics)) => {
+                let _ = write!(err, "{}", diagnostics.render(color));
+                INVALID
             }
             Err(LoadError::Unreadable { path, source }) => {
-                let _ = writeln!(err, "{}: error: cannot read it: {source}", path.display());
+                let _ = writeln!(err, "{}: error: cannot read the file: {source}", path.display());
                 UNREADABLE
             }
         };
@@ -65,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_is_ok_a_bad_one_1_and_a_missing_one_2() {
+    fn exit_codes_are_0_for_valid_1_for_invalid_and_2_for_missing_files() {
         let dir = tempfile::tempdir().unwrap();
         let (good, bad, missing) =
             (dir.path().join("good.yaml"), dir.path().join("bad.yaml"), dir.path().join("none.yaml"));

@@ -1,4 +1,4 @@
-//! `tollgate explain FILE METHOD URL`: what would become of a request, and why.
+//! `tollgate explain FILE METHOD URL`: dry run of one request.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,48 +10,45 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request};
 
-use crate::explain::{Asked, explain};
-use tollgate_config::LoadError;
+use crate::cli::load::{self, Profiles};
+use crate::explain::{DryRunRequest, explain};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The configuration
+    /// Configuration file
     file: PathBuf,
-    /// The method, such as GET
+    /// Method, such as GET
     method: String,
-    /// The target: a path such as /orders/1?full=1, or a URL, whose host is then asked for
+    /// Path such as /orders/1?full=1, or a URL; its host becomes the Host field
     url: String,
-    /// A header field; may be given again
+    /// Header field (repeatable)
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// The address of the peer
+    /// Address of the peer
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
-    /// Print JSON, for tools
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    profiles: crate::cli::Profiles,
+    profiles: Profiles,
 }
 
-/// Explains the request to standard output. The exit code is 0, 1 when the file has errors, 2 when it cannot be read or
-/// the request is none.
+/// Prints the dry run to standard output. The exit code is 0; 1 if the file has errors; 2 if it cannot be read or the
+/// request is invalid.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let head = match head(arguments) {
         Ok(head) => head,
-        Err(problem) => {
-            eprintln!("tollgate: {problem}");
+        Err(error) => {
+            eprintln!("tollgate: {error}");
             return ExitCode::from(2);
         }
     };
     let loaded = match tollgate_config::load_for(&arguments.file, arguments.profiles.profiles.as_deref()) {
         Ok(loaded) => loaded,
-        Err(error) => {
-            eprint!("{}", error.render(crate::cli::wants_color()));
-            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
-        }
+        Err(error) => return load::report(&error),
     };
-    let explanation = explain(&loaded.config, Asked { head, peer: arguments.peer, chance: fastrand::u64(..) });
+    let explanation = explain(&loaded.config, DryRunRequest { head, peer: arguments.peer, chance: fastrand::u64(..) });
     let text = if arguments.json {
         serde_json::to_string_pretty(&explanation).map(|json| json + "\n").unwrap_or_default()
     } else {
@@ -63,17 +60,17 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The request's head, with a `Host` where neither URL nor fields name one.
+/// Builds the request head. Adds `Host: localhost` if neither the URL nor the fields have a host.
 fn head(arguments: &Arguments) -> Result<Parts, String> {
     let Arguments { method, url, header, .. } = arguments;
     let mut request = Request::builder().method(method.as_str()).uri(url);
     for field in header {
         let Some((name, value)) = field.split_once(':') else {
-            return Err(format!("`{field}` is no header field: write `Name: value`"));
+            return Err(format!("invalid header field `{field}`: write `Name: value`"));
         };
         request = request.header(name.trim(), value.trim());
     }
-    let request = request.body(()).map_err(|error| format!("`{method} {url}` is no request: {error}"))?;
+    let request = request.body(()).map_err(|error| format!("invalid request `{method} {url}`: {error}"))?;
     let mut head = request.into_parts().0;
     if !head.headers.contains_key(HOST) && head.uri.authority().is_none() {
         head.headers.insert(HOST, HeaderValue::from_static("localhost"));

@@ -1,14 +1,14 @@
-//! `tollgate health`: what a container's health check runs, so that the image needs no curl.
+//! `tollgate health`: health check for containers, so that the image needs no curl.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a healthy gateway may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for connecting and for the response.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks the admin port at `address` whether the gateway is ready; by default where the gateway would have it.
+/// Queries readiness on the admin port at `address`, by default on the local address that the gateway uses.
 pub(super) fn run(address: Option<String>) -> ExitCode {
     let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
     let address = address.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")));
@@ -19,7 +19,7 @@ pub(super) fn run(address: Option<String>) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("tollgate: no answer from {address}: {error}");
+            eprintln!("tollgate: no response from {address}: {error}");
             ExitCode::FAILURE
         }
     }
@@ -27,11 +27,11 @@ pub(super) fn run(address: Option<String>) -> ExitCode {
 
 fn status_line(address: &str) -> std::io::Result<String> {
     let resolved = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
-    let mut stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&resolved, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(4096).read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
-    Ok(answer.lines().next().unwrap_or_default().to_owned())
+    let mut response = Vec::new();
+    stream.take(4096).read_to_end(&mut response)?;
+    let response = String::from_utf8_lossy(&response);
+    Ok(response.lines().next().unwrap_or_default().to_owned())
 }

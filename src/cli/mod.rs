@@ -1,17 +1,19 @@
-//! The command line: one file a command.
+//! Command line: one file per command.
 
 pub mod check;
 mod explain;
 mod health;
+mod load;
 mod migrate;
 mod schema;
 mod serve;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use self::load::Profiles;
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 #[derive(Debug, Parser)]
@@ -25,58 +27,51 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Serve {
-    /// The configuration; config/tollgate.yaml where none is named
+    /// Configuration file [default: config/tollgate.yaml]
     #[arg(long, short, value_name = "FILE", env = "TOLLGATE_CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
     profiles: Profiles,
 }
 
-#[derive(Debug, Args)]
-struct Profiles {
-    /// Active profiles, as Spring's, with commas between; those of SPRING_PROFILES_ACTIVE where none is named
-    #[arg(long = "profile", value_name = "NAMES")]
-    profiles: Option<String>,
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway (what happens without a command)
+    /// Run the gateway (default command)
     Serve(Serve),
-    /// Run the built-in demo: no file, no upstream needed
+    /// Run the built-in demo, without a file or an upstream
     Demo,
-    /// Report every problem in configuration files
+    /// Report all errors in configuration files
     Check {
-        /// The files
+        /// Configuration files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         #[command(flatten)]
         profiles: Profiles,
     },
-    /// Say what becomes of a request: which route takes it and why no earlier one, its filters, what limiters count it under, and what the upstream gets
+    /// Dry-run a request: show the matching route and why earlier ones do not match, the filters, the keys that limiters count, and the request to the upstream
     Explain(explain::Arguments),
-    /// Print an application.yml of Spring Cloud Gateway in Tollgate's own plain form, with comments on what changed
+    /// Convert an application.yml of Spring Cloud Gateway to Tollgate's native form, with comments on each change
     Migrate {
-        /// The application.yml
+        /// The application.yml to convert
         file: PathBuf,
-        /// Where to; printed where nothing is named
+        /// Output file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Print the JSON Schema of the YAML, for editors
+    /// Print the JSON Schema of the configuration, for editors
     Schema,
-    /// Ask a running gateway whether it is ready; exit code 0 if it is
+    /// Query the readiness of a running gateway; the exit code is 0 if it is ready
     Health {
-        /// Its admin port's address; 127.0.0.1 and MANAGEMENT_SERVER_PORT, or 9090, where none is named
+        /// Address of the admin port [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
         #[arg(value_name = "HOST:PORT")]
         address: Option<String>,
     },
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command of the process arguments.
 ///
-/// Exit codes: 0 done (a drained gateway included), 1 a problem in the configuration or on starting, 2 a file that
-/// cannot be read or arguments that make no sense.
+/// Exit codes: 0 success, including an ordered shutdown; 1 errors in the configuration or at the start; 2 a file that
+/// cannot be read, or invalid arguments.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -89,9 +84,4 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
     }
-}
-
-/// Whether problems are shown in colours: to a terminal, unless `NO_COLOR` is set (no-color.org).
-fn wants_color() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

@@ -1,9 +1,9 @@
-//! `tollgate schema`: what editors complete and check a configuration from.
+//! `tollgate schema`: JSON Schema for editors.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints the JSON Schema of the YAML.
+/// Prints the JSON Schema of the configuration.
 pub(super) fn run() -> ExitCode {
     match writeln!(io::stdout().lock(), "{:#}", tollgate_config::schema()) {
         Ok(()) => ExitCode::SUCCESS,

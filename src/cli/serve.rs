@@ -3,24 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::app::process::{self, Source};
+use crate::app;
+use crate::app::reload::Source;
+use crate::cli::load;
 use crate::telemetry::logs;
 use tollgate_config::{LoadError, Loaded};
 
-/// What runs where no file is named.
+/// Configuration used without `--config`.
 const DEFAULT: &str = "config/tollgate.yaml";
-/// The demo, in the binary.
+/// Configuration of the demo.
 const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
-/// Runs the gateway on `file`, or on the default one, with `profiles` active.
+/// Runs the gateway with the configuration `file`, by default [`DEFAULT`]; `profiles` are the active profiles.
 pub(super) fn file(file: Option<PathBuf>, profiles: Option<String>) -> ExitCode {
     let path = match file {
         Some(path) => path,
         None if Path::new(DEFAULT).exists() => DEFAULT.into(),
         None => {
             eprintln!(
-                "tollgate: no configuration: there is no {DEFAULT} here.\n\
-                 Name one with --config FILE or TOLLGATE_CONFIG, or run `tollgate demo` to see it work at once."
+                "tollgate: no configuration: {DEFAULT} does not exist.\n\
+                 Set --config FILE or TOLLGATE_CONFIG, or run `tollgate demo`, which needs no file."
             );
             return ExitCode::from(2);
         }
@@ -37,14 +39,11 @@ pub(super) fn demo() -> ExitCode {
 fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
     let Loaded { config, notes } = match loaded {
         Ok(loaded) => loaded,
-        Err(error) => {
-            eprint!("{}", error.render(crate::cli::wants_color()));
-            return ExitCode::from(if matches!(error, LoadError::Invalid(_)) { 1 } else { 2 });
-        }
+        Err(error) => return load::report(&error),
     };
     logs::init(&config.logging);
     notes.log();
-    match process::run(source, config) {
+    match app::run(source, config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tollgate: {error}");

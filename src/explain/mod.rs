@@ -1,9 +1,9 @@
-//! What would become of a request, and why: `tollgate explain`.
+//! Dry run of one request: `tollgate explain`.
 //!
-//! The request goes through the route's real layers, stacked as for traffic, before an upstream that only takes notes
-//! (`recorder.rs`). Limiters ask a store that allows and notes what it was asked, so key ids, rules, scopes and the names
-//! in Redis are those of traffic, whatever filters did to the request before. Nothing is counted and nobody is connected
-//! to.
+//! The request passes the route's real layers, stacked as for traffic, in front of an upstream that only records it
+//! (`recorder.rs`). Limiters get a store that allows every request and records its arguments. Key ids, rules, scopes
+//! and Redis keys are therefore those of traffic, whatever filters changed before. Nothing is counted, and no
+//! connection is opened.
 
 mod recorder;
 #[cfg(test)]
@@ -21,126 +21,127 @@ use serde::Serialize;
 use tollgate_filters::context::{LocalReply, RequestContext};
 
 use self::recorder::Recorder;
-use crate::gateway::screen::screen;
+use crate::gateway::sanitize::sanitize;
 use crate::http::body::Body;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, Route};
-use tollgate_routing::{RequestView, RouteTable};
+use tollgate_routing::RequestView;
+use tollgate_routing::RouteTable;
 
-/// How long layers may take, which wait for nobody.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest run time of the layers. They connect to nothing, so it is never reached.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A request that is asked about.
+/// Request of a dry run.
 #[derive(Debug)]
-pub struct Asked {
-    /// Its head as the client sends it.
+pub struct DryRunRequest {
+    /// Head of the request, as the client sends it.
     pub head: Parts,
-    /// Whom it comes from.
+    /// Address of the peer.
     pub peer: IpAddr,
-    /// What chance says, where routes are chosen by it.
+    /// Random number for `Weight` predicates.
     pub chance: u64,
 }
 
-/// What becomes of a request.
+/// Result of a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explanation {
-    /// Why it is answered before it is routed; then there is nothing else to say.
+    /// Reason if the request is refused before routing. The other fields are empty then.
     pub refused: Option<String>,
-    /// The routes before the one that takes it.
-    pub passed_over: Vec<PassedOver>,
-    /// The route that takes it; without one the answer is 404.
-    pub route: Option<Taken>,
+    /// Routes that were tried before and do not match.
+    pub passed_over: Vec<SkippedRoute>,
+    /// Route that matches; without one the response is 404.
+    pub route: Option<MatchedRoute>,
 }
 
-/// A route that does not take the request.
+/// Route that does not match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct PassedOver {
-    /// Its id.
+pub struct SkippedRoute {
+    /// Id of the route.
     pub route: String,
-    /// Its first predicate that does not hold, as it was written.
+    /// First predicate that does not match, as in the file.
     pub predicate: String,
-    /// What the predicate saw.
+    /// Value that the predicate examined.
     pub seen: String,
 }
 
-/// What becomes of the request on its route.
+/// Route that matches, and the effect of its filters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Taken {
-    /// The route's id.
+pub struct MatchedRoute {
+    /// Id of the route.
     pub id: String,
-    /// Its `uri`, as it was written.
+    /// `uri`, as in the file.
     pub uri: String,
-    /// Its predicates, as they were written.
+    /// Predicates, as in the file.
     pub predicates: Vec<String>,
-    /// What `Path` and `Host` patterns took from the request.
+    /// URI template variables of `Path` and `Host` patterns.
     pub variables: BTreeMap<String, String>,
-    /// Its filters in the order in which the request meets them, default-filters among them.
-    pub filters: Vec<Met>,
-    /// What the upstream gets; `None`: a filter answers.
-    pub forwarded: Option<Forwarded>,
-    /// The answer of a filter.
-    pub answered: Option<Answered>,
+    /// Filters in the order of execution, default filters included.
+    pub filters: Vec<FilterTrace>,
+    /// Request to the upstream; `None` if a filter responds.
+    pub forwarded: Option<ForwardedRequest>,
+    /// Response of a filter.
+    pub answered: Option<LocalResponse>,
 }
 
-/// A filter and what it asked.
+/// Filter, and the keys that it counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Met {
-    /// The filter, as it was written.
+pub struct FilterTrace {
+    /// Filter, as in the file.
     pub filter: String,
-    /// What a limiter or a counter counts the request under.
+    /// Keys under which a limiter or counter counts the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counted: Vec<Counted>,
+    pub counted: Vec<CountedKey>,
 }
 
-/// A rule, or a counter, and what the request is counted under.
+/// Key under which one rule or counter counts the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Counted {
-    /// How much may pass.
+pub struct CountedKey {
+    /// Rule in a few words.
     pub rule: String,
-    /// What tells its buckets from those of other rules.
+    /// Scope, which separates the buckets of different rules.
     pub scope: String,
-    /// The request's key id.
+    /// Key id of the request.
     pub key_id: String,
-    /// What the request takes.
+    /// Tokens that the request costs.
     pub cost: u64,
-    /// The names in Redis; empty where counts are kept in memory.
+    /// Keys in Redis; empty if counts are kept in memory.
     pub redis_keys: Vec<String>,
 }
 
-/// What an upstream gets.
+/// Request to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Forwarded {
-    /// The method.
+pub struct ForwardedRequest {
+    /// Method.
     pub method: String,
-    /// Where it goes, as a URL.
+    /// URL.
     pub url: String,
-    /// The header fields by name; several values of one in their order.
+    /// Header fields by name, each with its values in order.
     pub headers: BTreeMap<String, Vec<String>>,
 }
 
-/// A filter's own answer.
+/// Response of a filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Answered {
-    /// Its status.
+pub struct LocalResponse {
+    /// Status code.
     pub status: u16,
-    /// Why, in one word.
+    /// Reason code, as in the access log.
     pub reason: String,
 }
 
-/// What `config` makes of the request.
+/// Runs `request` through the routes of `config`, without side effects.
 #[must_use]
-pub fn explain(config: &Config, asked: Asked) -> Explanation {
-    let Asked { mut head, peer, chance } = asked;
+pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
+    let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation { refused: None, passed_over: Vec::new(), route: None };
-    if let Err(failure) = screen(&mut head, config.forwarding.underscores) {
+    if let Err(failure) = sanitize(&mut head, config.forwarding.underscores) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
@@ -148,30 +149,36 @@ pub fn explain(config: &Config, asked: Asked) -> Explanation {
     }
     let forwarding = &config.forwarding;
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
-    let remote_addr = if forwarding.believes_address { client } else { peer };
-    let view = RequestView::new(&head.method, &head.uri, &head.headers, remote_addr, chance);
+    let address = if forwarding.believes_address { client } else { peer };
+    let view = RequestView::new(&head.method, &head.uri, &head.headers, address, chance);
     let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
-    let mut taken = None;
+    let mut matched = None;
     for tried in table.explain(&view) {
         let route: &Route = tried.route.value;
         let Some(mismatch) = tried.mismatch else {
-            taken = Some((route, tried.route.variables(&view)));
+            matched = Some((route, tried.route.variables(&view)));
             break;
         };
-        let at = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
-        let written = at.and_then(|at| route.definition.predicates.get(at));
-        explanation.passed_over.push(PassedOver {
+        let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
+        let predicate = position.and_then(|position| route.definition.predicates.get(position));
+        explanation.passed_over.push(SkippedRoute {
             route: route.id.to_string(),
-            predicate: written.map_or_else(|| mismatch.predicate.to_string(), String::clone),
+            predicate: predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone),
             seen: mismatch.observed,
         });
     }
-    explanation.route = taken.map(|(route, variables)| take(config, route, variables, head, peer));
+    explanation.route = matched.map(|(route, variables)| run_layers(config, route, variables, head, peer));
     explanation
 }
 
-/// Sends the request through the layers of `route`.
-fn take(config: &Config, route: &Route, variables: Vec<(Arc<str>, String)>, mut head: Parts, peer: IpAddr) -> Taken {
+/// Runs the request through the layers of `route`.
+fn run_layers(
+    config: &Config,
+    route: &Route,
+    variables: Vec<(Arc<str>, String)>,
+    mut head: Parts,
+    peer: IpAddr,
+) -> MatchedRoute {
     let shown = variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
     head.extensions.insert(RequestContext {
         client_ip: Some(client_ip(peer, &head.headers, &config.forwarding.trusted_proxies)),
@@ -187,25 +194,25 @@ fn take(config: &Config, route: &Route, variables: Vec<(Arc<str>, String)>, mut 
     header_policy.clean_request(&mut head.headers, config.forwarding.trusted_proxies.trusts(peer));
 
     let recorder = Recorder::new(config, route);
-    let answered = recorder.run(Request::from_parts(head, Body::default()), PATIENCE);
-    let (forwarded, counted) = recorder.notes();
-    let answered = answered.filter(|_| forwarded.is_none()).map(|response| Answered {
+    let answered = recorder.run(Request::from_parts(head, Body::default()), TIMEOUT);
+    let (forwarded, counted) = recorder.finish();
+    let answered = answered.filter(|_| forwarded.is_none()).map(|response| LocalResponse {
         status: response.status().as_u16(),
         reason: response.extensions().get::<LocalReply>().map_or("answered", |reply| reply.reason).to_owned(),
     });
-    let texts = route.definition.filters.iter().cloned();
-    Taken {
+    let filters = route.definition.filters.iter().cloned();
+    MatchedRoute {
         id: route.id.to_string(),
         uri: route.definition.uri.clone(),
         predicates: route.definition.predicates.clone(),
         variables: shown,
-        filters: texts.zip(counted).map(|(filter, counted)| Met { filter, counted }).collect(),
+        filters: filters.zip(counted).map(|(filter, counted)| FilterTrace { filter, counted }).collect(),
         forwarded,
         answered,
     }
 }
 
-/// Header fields by name.
+/// Groups header fields by name.
 fn by_name(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::<String, Vec<String>>::new();
     for (name, value) in headers {

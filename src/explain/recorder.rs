@@ -1,4 +1,4 @@
-//! What stands around a route's layers in place of a worker's resources: it allows, and takes notes.
+//! Context of the layers in a dry run: allows every request, and records their calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,9 @@ use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
 
-use crate::explain::{Counted, Forwarded, by_name};
-use crate::gateway::stack::{self, entering, stack};
+use crate::explain::{CountedKey, ForwardedRequest, by_name};
+use crate::gateway::layer_context::LayerContext;
+use crate::gateway::stack::{stack, with_forward_path};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::metrics::Metrics;
@@ -32,106 +33,117 @@ use tollgate_config::{
     Target,
 };
 
-/// Takes notes of one request on one route.
+/// Records one request on one route.
 pub(super) struct Recorder<'r> {
     config: &'r Config,
     route: &'r Route,
     metrics: Metrics,
-    notes: Arc<Mutex<Notes>>,
+    records: Arc<Mutex<Records>>,
 }
 
-/// What was noted.
+/// Recorded calls of the layers.
 #[derive(Default)]
-struct Notes {
-    forwarded: Option<Forwarded>,
-    /// By the filter's place among the route's.
-    counted: Vec<(usize, Counted)>,
-    /// Where counters counted, with the filter's place and the scope.
+struct Records {
+    forwarded: Option<ForwardedRequest>,
+    /// Counted keys, with the position of the filter.
+    counted: Vec<(usize, CountedKey)>,
+    /// Ledgers of counters, with the position of the filter and the scope.
     ledgers: Vec<(usize, Arc<str>, Arc<Ledger>)>,
 }
 
-/// A store of one filter: allows, and notes what it was asked.
-struct Noting {
-    /// The filter's place.
-    at: usize,
-    /// Key ids as hashes, and whether decisions are taken under a lock; `None`: in memory.
-    redis: Option<(bool, bool)>,
-    /// What a concurrency limiter admits.
+/// Form of a limiter's keys in Redis.
+#[derive(Clone, Copy)]
+struct RedisKeys {
+    /// Key ids are hashed.
+    hash_ids: bool,
+    /// Decisions are taken under a lock (`atomicity: lock`).
+    is_locked: bool,
+}
+
+/// Store of one filter. Allows every request, and records the keys.
+struct RecordingStore {
+    /// Position of the filter.
+    position: usize,
+    /// Form of the keys in Redis; `None` if counts are kept in memory.
+    redis: Option<RedisKeys>,
+    /// Rule of a concurrency limiter; empty for rate limiters.
     rule: String,
-    notes: Arc<Mutex<Notes>>,
+    records: Arc<Mutex<Records>>,
 }
 
 impl<'r> Recorder<'r> {
     pub(super) fn new(config: &'r Config, route: &'r Route) -> Self {
-        Self { config, route, metrics: Metrics::default(), notes: Arc::default() }
+        Self { config, route, metrics: Metrics::default(), records: Arc::default() }
     }
 
-    /// The answer of the route's layers; `None` when they wait for something that never comes.
-    pub(super) fn run(&self, request: Request<Body>, patience: Duration) -> Option<Response<Body>> {
+    /// Returns the response of the layers; `None` after `timeout`.
+    pub(super) fn run(&self, request: Request<Body>, timeout: Duration) -> Option<Response<Body>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
         runtime.block_on(async {
-            let (notes, target) = (Arc::clone(&self.notes), self.route.uri.clone());
+            let (records, target) = (Arc::clone(&self.records), self.route.uri.clone());
             let upstream = SharedService::new(service_fn(move |request: Request<Body>| {
-                notes.lock().forwarded = Some(forwarded(&request, &target));
+                records.lock().forwarded = Some(forwarded(&request, &target));
                 std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
             }));
             let max_body = self.config.server.max_body_bytes;
             let service = stack(&self.route.id, &self.route.filters, max_body, upstream, self);
-            let service = entering(&self.route.uri, service);
-            tokio::time::timeout(patience, service.respond(request)).await.ok()?.ok()
+            let service = with_forward_path(&self.route.uri, service);
+            tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
         })
     }
 
-    /// What the upstream got, and what each filter counted.
-    pub(super) fn notes(&self) -> (Option<Forwarded>, Vec<Vec<Counted>>) {
-        let mut notes = self.notes.lock();
-        for (at, scope, ledger) in std::mem::take(&mut notes.ledgers) {
+    /// Returns the request to the upstream, and the keys that each filter counted.
+    pub(super) fn finish(&self) -> (Option<ForwardedRequest>, Vec<Vec<CountedKey>>) {
+        let mut records = self.records.lock();
+        for (position, scope, ledger) in std::mem::take(&mut records.ledgers) {
             for usage in ledger.usage() {
-                // `request_counter.{<scope>.<key id>}.<period>`, and no scope holds a dot.
+                // `request_counter.{<scope>.<key id>}.<period>`; a scope contains no dot.
                 let id = usage.name.split_once('{').and_then(|(_, rest)| rest.split_once('.'));
                 let key_id = id.and_then(|(_, rest)| rest.rsplit_once('}')).map_or("", |(id, _)| id).to_owned();
                 let redis_keys = self.config.redis.iter().map(|_| usage.name.clone()).collect();
-                let rule = "counts".to_owned();
-                notes.counted.push((at, Counted { rule, scope: scope.to_string(), key_id, cost: 1, redis_keys }));
+                let rule = "request counter".to_owned();
+                let scope = scope.to_string();
+                records.counted.push((position, CountedKey { rule, scope, key_id, cost: 1, redis_keys }));
             }
         }
         let mut counted = vec![Vec::new(); self.route.filters.len()];
-        for (at, noted) in std::mem::take(&mut notes.counted) {
-            if let Some(of_filter) = counted.get_mut(at) {
-                of_filter.push(noted);
+        for (position, key) in std::mem::take(&mut records.counted) {
+            if let Some(of_filter) = counted.get_mut(position) {
+                of_filter.push(key);
             }
         }
-        (notes.forwarded.take(), counted)
+        (records.forwarded.take(), counted)
     }
 
-    /// The place of the filter that `is` recognises.
-    fn place(&self, is: impl Fn(&Filter) -> bool) -> usize {
+    /// Returns the position of the filter that `is` accepts.
+    fn position(&self, is: impl Fn(&Filter) -> bool) -> usize {
         self.route.filters.iter().position(is).unwrap_or_default()
     }
 
-    /// How keys are written, where the filter that asks for `store` keeps its counts in Redis.
-    fn redis(&self, store: Option<StoreKind>, locked: bool) -> Option<(bool, bool)> {
+    /// Returns the form of keys in Redis, if a filter with `store` keeps its counts there.
+    fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<RedisKeys> {
         let redis = self.config.redis.as_ref().filter(|_| store != Some(StoreKind::Memory))?;
-        Some((redis.hash_keys, locked))
+        Some(RedisKeys { hash_ids: redis.hash_keys, is_locked })
     }
 
-    fn noting(&self, at: usize, redis: Option<(bool, bool)>, rule: String) -> Noting {
-        Noting { at, redis, rule, notes: Arc::clone(&self.notes) }
+    fn recording_store(&self, position: usize, redis: Option<RedisKeys>, rule: String) -> RecordingStore {
+        RecordingStore { position, redis, rule, records: Arc::clone(&self.records) }
     }
 }
 
-impl stack::Resources for Recorder<'_> {
+impl LayerContext for Recorder<'_> {
     fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
-        let at =
-            self.place(|filter| matches!(filter, Filter::RequestRateLimiter(own) if std::ptr::eq(&**own, limiter)));
-        let redis = self.redis(limiter.store, limiter.atomicity != Atomicity::Script);
-        Arc::new(self.noting(at, redis, String::new()))
+        let position =
+            self.position(|filter| matches!(filter, Filter::RequestRateLimiter(own) if std::ptr::eq(&**own, limiter)));
+        let redis = self.redis_keys(limiter.store, limiter.atomicity != Atomicity::Script);
+        Arc::new(self.recording_store(position, redis, String::new()))
     }
 
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let at = self.place(|filter| matches!(filter, Filter::RequestCounter(own) if std::ptr::eq(&**own, counter)));
+        let position =
+            self.position(|filter| matches!(filter, Filter::RequestCounter(own) if std::ptr::eq(&**own, counter)));
         let ledger = Arc::new(Ledger::new(16));
-        self.notes.lock().ledgers.push((at, Arc::clone(&scope), Arc::clone(&ledger)));
+        self.records.lock().ledgers.push((position, Arc::clone(&scope), Arc::clone(&ledger)));
         let settings = MeterSettings {
             scope,
             route: Arc::clone(route),
@@ -144,23 +156,23 @@ impl stack::Resources for Recorder<'_> {
     }
 
     fn leases(&self, limiter: &ConcurrencyLimiter, _: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
-        let at =
-            self.place(|filter| matches!(filter, Filter::ConcurrencyLimiter(own) if std::ptr::eq(&**own, limiter)));
-        let rule = format!("{} at once", limiter.rule.limit());
-        Arc::new(self.noting(at, self.redis(limiter.store, false), rule))
+        let position =
+            self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(own) if std::ptr::eq(&**own, limiter)));
+        let rule = format!("at most {} concurrent requests", limiter.rule.limit());
+        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), rule))
     }
 
     fn plans(&self, _: &str, _: Duration) -> Option<Arc<dyn PlanSource>> {
-        // Who has which plan stands in Redis, which is not asked: everybody has the default plan.
+        // Plans of keys are stored in Redis, which a dry run does not call: every key has the default plan.
         None
     }
 
-    fn cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
+    fn response_cache(&self, _: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
         Arc::new(local_response_cache::ResponseCache::new(cache.max_bytes))
     }
 
-    fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
-        // A closed one, whatever that of traffic is.
+    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        // Closed, whatever the state of the breaker under traffic.
         Arc::new(Breaker::new(Arc::clone(name), rules.clone()))
     }
 
@@ -169,7 +181,7 @@ impl stack::Resources for Recorder<'_> {
     }
 
     fn logs_reasons(&self) -> bool {
-        // Every answer of the gateway's own is marked as such.
+        // All local responses carry their reason.
         true
     }
 
@@ -178,8 +190,8 @@ impl stack::Resources for Recorder<'_> {
     }
 }
 
-/// What an upstream at `target` would get.
-fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
+/// Returns the request as an upstream at `target` receives it.
+fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
     let mut headers = request.headers().clone();
     let keeps_host = request.extensions().get::<RequestContext>().is_some_and(|context| context.preserve_host);
     if let Some(TargetUri(uri)) = request.extensions().get() {
@@ -189,7 +201,7 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
             headers.insert(HOST, authority);
         }
         let (method, url) = (request.method().to_string(), uri.to_string());
-        return Forwarded { method, url, headers: by_name(&headers) };
+        return ForwardedRequest { method, url, headers: by_name(&headers) };
     }
     let base = match target {
         Target::Echo => "echo:".to_owned(),
@@ -203,7 +215,7 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
             }
             shown
         }
-        // Which endpoint that is depends on the moment.
+        // The endpoint is chosen per request: the URL has the name of the upstream instead.
         Target::Balanced { upstream, .. } => {
             if !keeps_host {
                 headers.remove(HOST);
@@ -211,21 +223,21 @@ fn forwarded(request: &Request<Body>, target: &Target) -> Forwarded {
             format!("lb://{}", upstream.name)
         }
     };
-    Forwarded {
+    ForwardedRequest {
         method: request.method().to_string(),
         url: format!("{base}{}", request.uri()),
         headers: by_name(&headers),
     }
 }
 
-impl Store for Noting {
+impl Store for RecordingStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        let names = self.redis.map(|(hash_ids, locked)| key_names(checks, hash_ids, locked)).unwrap_or_default();
-        let mut notes = self.notes.lock();
-        for (position, check) in checks.iter().enumerate() {
-            // Keys of one call belong to all of its rules: they are told with the last one.
-            let redis_keys = if position + 1 == checks.len() { names.clone() } else { Vec::new() };
-            notes.counted.push((self.at, counted(check.key, describe(check.rule), check.cost, redis_keys)));
+        let names = self.redis.map(|keys| key_names(checks, keys.hash_ids, keys.is_locked)).unwrap_or_default();
+        let mut records = self.records.lock();
+        for (index, check) in checks.iter().enumerate() {
+            // All rules of one call share its Redis keys: the last rule lists them.
+            let redis_keys = if index + 1 == checks.len() { names.clone() } else { Vec::new() };
+            records.counted.push((self.position, counted(check.key, describe(check.rule), check.cost, redis_keys)));
         }
         let capacities = || checks.iter().map(|check| check.rule.capacity());
         let answers = checks.iter().map(|check| RuleVerdict {
@@ -242,21 +254,21 @@ impl Store for Noting {
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-impl LeaseStore for Noting {
+impl LeaseStore for RecordingStore {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
-        let redis_keys = self.redis.map(|(hash_ids, _)| key_name(key, hash_ids));
+        let redis_keys = self.redis.map(|keys| key_name(key, keys.hash_ids));
         let counted = counted(key, self.rule.clone(), 1, redis_keys.into_iter().collect());
-        self.notes.lock().counted.push((self.at, counted));
+        self.records.lock().counted.push((self.position, counted));
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), lease: Some(Lease::new(())) })
     }
 }
 
-fn counted(key: BucketKey<'_>, rule: String, cost: u64, redis_keys: Vec<String>) -> Counted {
+fn counted(key: BucketKey<'_>, rule: String, cost: u64, redis_keys: Vec<String>) -> CountedKey {
     let key_id = String::from_utf8_lossy(key.id).into_owned();
-    Counted { rule, scope: key.scope.to_owned(), key_id, cost, redis_keys }
+    CountedKey { rule, scope: key.scope.to_owned(), key_id, cost, redis_keys }
 }
 
-/// A rule in a few words.
+/// Describes a rule in a few words.
 fn describe(rule: &Rule) -> String {
     let name = rule.algorithm().as_str();
     match rule {
@@ -276,7 +288,7 @@ fn describe(rule: &Rule) -> String {
             Some(calendar) => {
                 format!("{name}, {} per {:?} of {}", quota.allowance(), calendar.unit(), calendar.time_zone())
             }
-            None => format!("{name}, {} in all", quota.allowance()),
+            None => format!("{name}, {} in total", quota.allowance()),
         },
     }
 }

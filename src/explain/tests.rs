@@ -10,7 +10,7 @@ fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Ex
         request = request.header(*name, *value);
     }
     let head = request.body(()).unwrap().into_parts().0;
-    explain(&config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 0 })
+    explain(&config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 })
 }
 
 const ROUTES: &str = "
@@ -41,7 +41,7 @@ routes:
 ";
 
 #[test]
-fn a_request_is_followed_through_the_filters_to_the_upstream() {
+fn a_dry_run_shows_filters_and_the_request_to_the_upstream() {
     let explanation = explained(ROUTES, "GET", "/api/shoes//7?full=1", &[("connection", "x-gone"), ("x-gone", "1")]);
     let passed = explanation.passed_over.iter().map(|passed| (&*passed.route, &*passed.predicate, &*passed.seen));
     assert_eq!(
@@ -63,9 +63,9 @@ fn a_request_is_followed_through_the_filters_to_the_upstream() {
 }
 
 #[test]
-fn limiters_tell_what_they_count_the_request_under_where_they_stand() {
+fn limiters_show_the_keys_that_they_count_after_earlier_filters() {
     let route = explained(ROUTES, "GET", "/api/shoes", &[]).route.unwrap();
-    let counted: Vec<_> = route.filters.iter().map(|met| &met.counted).collect();
+    let counted: Vec<_> = route.filters.iter().map(|trace| &trace.counted).collect();
     assert_eq!(counted[3][0].rule, "token-bucket, 10 per 1s, burst 20");
     assert!(counted[3][0].key_id.contains("10.0.0.7") && counted[3][0].key_id.contains("/shoes"), "{counted:?}");
     assert!(counted[3][0].redis_keys[0].starts_with("request_rate_limiter.{orders."), "{counted:?}");
@@ -76,15 +76,15 @@ fn limiters_tell_what_they_count_the_request_under_where_they_stand() {
     assert_eq!((&*counted[6][0].scope, &*counted[6][0].key_id), ("all", "shoes"));
 }
 
-/// `#` is written so in names.
+/// Encodes `#`, as Redis keys do.
 fn encoded(name: &str) -> String {
     name.replace('#', "%23")
 }
 
 #[test]
-fn answers_of_filters_and_of_the_gateway_are_told() {
+fn responses_of_filters_and_of_the_gateway_are_shown() {
     let away = explained(ROUTES, "GET", "/away", &[]).route.unwrap();
-    assert_eq!(away.answered, Some(Answered { status: 302, reason: "redirect".to_owned() }));
+    assert_eq!(away.answered, Some(LocalResponse { status: 302, reason: "redirect".to_owned() }));
     assert_eq!(away.forwarded, None);
     let dear = explained(ROUTES, "GET", "/dear", &[("x-cost", "6")]).route.unwrap();
     assert_eq!(dear.answered.unwrap().status, 429);
@@ -98,23 +98,23 @@ fn answers_of_filters_and_of_the_gateway_are_told() {
 }
 
 #[test]
-fn predicates_see_the_client_where_its_proxy_is_believed() {
+fn predicates_see_the_client_address_of_a_trusted_proxy() {
     let yaml = "
 server: {forward-headers-strategy: framework}
 trusted-proxies: [10.0.0.0/8]
 routes: [{id: a, uri: 'http://a', predicates: [RemoteAddr=192.0.2.0/24]}]
 ";
-    let seen = |fields: &[_]| explained(yaml, "GET", "/", fields).route.is_some();
-    assert!(seen(&[("x-forwarded-for", "192.0.2.7")]) && !seen(&[]));
+    let matches = |fields: &[_]| explained(yaml, "GET", "/", fields).route.is_some();
+    assert!(matches(&[("x-forwarded-for", "192.0.2.7")]) && !matches(&[]));
 }
 
 #[test]
-fn the_text_for_people_says_it_line_by_line() {
+fn the_text_has_one_line_per_step() {
     let text = explained(ROUTES, "GET", "/away", &[]).to_string();
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[0], "not posts: Path=/orders/**, but the path is `/away`");
+    assert_eq!(lines[0], "skipped posts: Path=/orders/** does not match: the path is `/away`");
     assert_eq!(lines[3], "route away: Path=/away", "{text}");
     assert_eq!(lines[4..6], ["  1. AddRequestHeader=X-Default, d", "  2. RedirectTo=302, https://b.example/"]);
-    assert_eq!(lines[6], "answered by a filter: 302 (redirect)");
-    assert!(explained(ROUTES, "GET", "/nowhere", &[]).to_string().ends_with("no route takes it: 404\n"));
+    assert_eq!(lines[6], "response of a filter: 302 (redirect)");
+    assert!(explained(ROUTES, "GET", "/nowhere", &[]).to_string().ends_with("no route matches: 404\n"));
 }

@@ -1,4 +1,4 @@
-//! Cross-origin requests: which policy holds for which path.
+//! CORS policies by path.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,58 +13,59 @@ use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
-use tollgate_routing::{Predicate, RequestView, RouteTable};
+use tollgate_routing::RequestView;
+use tollgate_routing::{Predicate, RouteTable};
 
-/// PolicySource by path: the first pattern that matches has it.
+/// CORS policies by path pattern; the first match applies.
 #[derive(Clone, Debug)]
-pub(super) struct ByPath(Rc<RouteTable<Arc<Policy>>>);
+pub(super) struct PolicyTable(Rc<RouteTable<Arc<Policy>>>);
 
-/// Marks a request whose client spoke TLS, to the gateway or to a trusted proxy before it; in its extensions where
-/// policies ask.
+/// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin`
+/// field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OverTls;
+pub(super) struct ClientTls;
 
-impl ByPath {
-    /// `None` without a policy.
+impl PolicyTable {
+    /// Creates the table; `None` without a policy.
     pub(super) fn new(policies: &[(Predicate, Arc<Policy>)]) -> Option<Self> {
         let routes: Vec<_> = policies.iter().map(|(path, policy)| (vec![path.clone()], Arc::clone(policy))).collect();
         (!routes.is_empty()).then(|| Self(Rc::new(RouteTable::new(routes))))
     }
 }
 
-impl PolicySource for ByPath {
+impl PolicySource for PolicyTable {
     fn policy<B>(&self, request: &Request<B>) -> Option<&Policy> {
-        // Only the path is read.
-        let remote_addr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let view = RequestView::new(request.method(), request.uri(), request.headers(), remote_addr, 0);
+        // The table has path predicates only: address and random number are not used.
+        let peer = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let view = RequestView::new(request.method(), request.uri(), request.headers(), peer, 0);
         self.0.find(&view).map(|found| &**found.value)
     }
 
     fn scheme<'r, B>(&self, request: &'r Request<B>) -> &'r str {
-        if request.extensions().get::<OverTls>().is_some() { "https" } else { "http" }
+        if request.extensions().get::<ClientTls>().is_some() { "https" } else { "http" }
     }
 }
 
-/// Whether `connection`, or the proxy before it that is `trusted`, had TLS towards the client. The proxy's word is the
-/// first of `X-Forwarded-Proto`: what it was told itself, where there were more proxies before it.
-pub(super) fn came_over_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
-    let told = headers.get("x-forwarded-proto").filter(|_| trusted);
-    let told = told.and_then(|list| list.as_bytes().split(|byte| *byte == b',').next());
-    told.map_or(connection.tls, |scheme| scheme.trim_ascii().eq_ignore_ascii_case(b"https"))
+/// True if the client used TLS. A `trusted` peer reports it in `X-Forwarded-Proto`: the first element is the protocol
+/// at the outermost proxy.
+pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap, trusted: bool) -> bool {
+    let reported = headers.get("x-forwarded-proto").filter(|_| trusted);
+    let reported = reported.and_then(|list| list.as_bytes().split(|byte| *byte == b',').next());
+    reported.map_or(connection.tls, |scheme| scheme.trim_ascii().eq_ignore_ascii_case(b"https"))
 }
 
-/// `service` for those that `policies` let through: outermost, so that a preflight is no request to any filter.
-pub(super) fn shared_with(policies: ByPath, service: SharedService) -> SharedService {
+/// Puts the CORS policies in front of `service`, outermost, so that preflight requests reach no filter.
+pub(super) fn with_cors(policies: PolicyTable, service: SharedService) -> SharedService {
     SharedService::new(CorsLayer::new(policies).layer(service))
 }
 
-/// `innermost`, whose answers get the headers of the policy before the route's filters see them.
-pub(super) fn granted(innermost: SharedService) -> SharedService {
+/// Adds CORS headers to the responses of `innermost`, before the route's filters see them.
+pub(super) fn with_cors_headers(innermost: SharedService) -> SharedService {
     SharedService::new(PolicyHeadersLayer.layer(innermost))
 }
 
-/// What stands where no route does.
-pub(super) fn nowhere() -> SharedService {
+/// Returns the service for requests without a route.
+pub(super) fn no_route_service() -> SharedService {
     SharedService::new(service_fn(|_: Request<Body>| {
         std::future::ready(Ok::<_, Infallible>(Failure::NoRoute.unrendered()))
     }))

@@ -1,4 +1,4 @@
-//! A configured limiter as a layer: scopes, names in metrics, and what its costs and denials need of the gateway.
+//! `RequestRateLimiter` as a layer of the gateway: scopes, labels in metrics, metering of bodies.
 
 use std::sync::Arc;
 
@@ -10,43 +10,47 @@ use tollgate_limiter::store::Store;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
-use crate::gateway::stack::Resources;
+use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
 
-/// The limiter that is the `number`th of its route, from 1, before `inner`. `marked`: its refusals say that they are.
-pub(super) fn limited(
+/// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
+/// `marks_refusals`, refusals carry their reason in the response extensions.
+pub(super) fn with_rate_limiter(
     route: &Arc<str>,
     number: usize,
     limiter: &RateLimiter,
-    marked: bool,
+    marks_refusals: bool,
     inner: SharedService,
-    resources: &dyn Resources,
+    context: &dyn LayerContext,
 ) -> SharedService {
     let naming = Naming { route, number, limiter };
-    let (sets, labels) = sets(naming, resources);
-    let (metrics, worker) = resources.metrics();
+    let (sets, labels) = rule_sets(naming, context);
+    let (metrics, worker) = context.metrics();
     let series: Vec<_> = labels.iter().map(|label| metrics.limiter(worker, route, label)).collect();
-    let whole = metrics.limiter(worker, route, &naming.scope());
-    let store: Arc<dyn Store> = resources.store(limiter);
-    // One rule alone is named as its buckets are, and its route's first limiter as the route.
+    let limiter_series = metrics.limiter(worker, route, &naming.scope());
+    let store: Arc<dyn Store> = context.store(limiter);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event| match event.rule.and_then(|rule| series.get(rule)) {
             Some(series) => series.observe(event.kind, event.source),
-            None => whole.observe(event.kind, event.source),
+            None => limiter_series.observe(event.kind, event.source),
         },
     ));
-    let layer = if marked { layer } else { layer.without_local_reply() };
-    let any = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
+    let layer = if marks_refusals { layer } else { layer.without_local_reply() };
+    let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
-        if any(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
-    let metered = any(Cost::meters_responses);
-    let service = match limiter.forwards().then(|| resources.rerouting()) {
+        if any_cost(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
+    let meters_responses = any_cost(Cost::meters_responses);
+    let service = match limiter.forwards().then(|| context.rerouting()) {
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    if metered { SharedService::new(MapResponse::new(service, meter_response)) } else { SharedService::new(service) }
+    if meters_responses {
+        SharedService::new(MapResponse::new(service, meter_response))
+    } else {
+        SharedService::new(service)
+    }
 }
 
 fn meter_request(mut request: Request<Body>) -> Request<Body> {
@@ -63,14 +67,14 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
     }
 }
 
-/// The rules with their scopes, and what each is called in metrics.
-fn sets(naming: Naming<'_>, resources: &dyn Resources) -> (RuleSets, Vec<String>) {
+/// Returns the rules with their scopes, and the `rule` label of each in metrics.
+fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> (RuleSets, Vec<String>) {
     let limits = |plan, rules| naming.named(plan, rules).into_iter().map(limit).collect::<Vec<_>>();
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
             tollgate_config::PlanResolver::Request(resolver) => PlanResolver::Request(resolver.clone()),
             tollgate_config::PlanResolver::Table(table) => PlanResolver::Table(table.clone()),
-            tollgate_config::PlanResolver::RedisHash { key, cache } => match resources.plans(key, *cache) {
+            tollgate_config::PlanResolver::RedisHash { key, cache } => match context.plans(key, *cache) {
                 Some(source) => PlanResolver::Source(source),
                 None => PlanResolver::Table(Default::default()),
             },
@@ -79,9 +83,9 @@ fn sets(naming: Naming<'_>, resources: &dyn Resources) -> (RuleSets, Vec<String>
         default: plans.default.as_deref().map(Into::into),
     });
     let sets = RuleSets { default: limits(None, &naming.limiter.rules), plans };
-    let own = format!("{}#", naming.route);
-    let label = |limit: &Limit| match limit.scope.strip_prefix(&own) {
-        // Listed rules by their names, the second limiter's with its number before.
+    let prefix = format!("{}#", naming.route);
+    let label = |limit: &Limit| match limit.scope.strip_prefix(&prefix) {
+        // A listed rule is labelled by its name, with the limiter's number in front from the second limiter on.
         Some(rest) if rest.parse::<usize>().is_err() => rest.to_owned(),
         _ => limit.scope.to_string(),
     };

@@ -1,13 +1,18 @@
-//! One worker's gateway: screens a request, finds its route and runs it through the route's layers.
+//! Request handler of one worker: sanitizes a request, finds its route and runs the route's layers.
+//!
+//! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from
+//! each configuration; [`respond`] turns failures into responses.
 
 mod cors;
 mod generation;
+pub mod layer_context;
 mod limiter;
 mod reroute;
 mod resilience;
 pub mod respond;
-pub mod screen;
+pub mod sanitize;
 pub mod stack;
+mod worker_state;
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -24,12 +29,12 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
 
-use cors::{OverTls, came_over_tls};
-pub use generation::Resources;
+use cors::{ClientTls, client_used_tls};
 pub use generation::{Generation, Route};
-use reroute::Peer;
+use reroute::PeerAddress;
 use respond::render;
-use screen::{Seen, screen};
+use sanitize::{HeaderSummary, sanitize};
+pub use worker_state::WorkerState;
 
 use crate::http::body::Body;
 use crate::http::failure::Failure;
@@ -37,13 +42,13 @@ use crate::http::fields::requested_upgrade;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::service::ResponseFuture;
 use crate::http::upgrade::Upgrade;
-use crate::telemetry::access_log::{AccessLog, Line};
+use crate::telemetry::access_log::{AccessLog, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::{Record, RecordedBody};
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
 use tollgate_routing::RequestView;
 
-/// One worker's request handler. Its routes are swapped whole on a reload; a request keeps those it started with.
+/// Request handler of one worker. A reload swaps the generation; each request keeps the one that it started with.
 #[derive(Debug)]
 pub struct Gateway {
     generation: RefCell<Rc<Generation>>,
@@ -52,7 +57,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway that serves `generation`; what matches no route is counted in `unrouted`.
+    /// Creates a gateway that serves `generation`. Requests without a route are counted in `unrouted`.
     #[must_use]
     pub fn new(generation: Generation, unrouted: Arc<RouteMetrics>, access_log: Option<Rc<AccessLog>>) -> Rc<Self> {
         let generation = Rc::new(generation);
@@ -60,42 +65,45 @@ impl Gateway {
         Rc::new(Self { generation: RefCell::new(generation), unrouted, access_log })
     }
 
-    /// Serves `generation` from the next request on.
+    /// Serves further requests by `generation`.
     pub fn swap(&self, generation: Generation) {
         let generation = Rc::new(generation);
         generation.current.set(&generation);
         *self.generation.borrow_mut() = generation;
     }
 
-    /// From a request's head to the first step of its route's layers; an answer at once where there is none.
-    fn begin(
+    /// Sanitizes a request, finds its route and calls the route's layers.
+    ///
+    /// # Errors
+    /// Returns the failure to respond with if the request is refused or no route matches.
+    fn dispatch(
         &self,
         request: Request<Incoming>,
         connection: &ConnectionInfo,
         record: &mut Record,
-        as_problem: &mut bool,
+        accepts_problem: &mut bool,
     ) -> Result<ResponseFuture, Failure> {
         let generation = &*self.generation.borrow();
         let (mut head, incoming) = request.into_parts();
         if let Some(log) = &self.access_log {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-            record.logged(Rc::clone(log), Line::new(connection.peer.ip(), target, head.version, &head.headers));
+            record.logged(Rc::clone(log), LogLine::new(connection.peer.ip(), target, head.version, &head.headers));
         }
-        let seen = screen(&mut head, generation.underscores)?;
+        let summary = sanitize(&mut head, generation.underscores)?;
+        *accepts_problem = summary.accepts_problem;
         let mut peer = connection.peer.ip();
-        if generation.believes_address {
+        if generation.uses_reported_address {
             peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
         }
-        *as_problem = seen.as_problem;
-        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let drains = connection.http1 && !seen.expects_continue;
+        let drains = connection.http1 && !summary.expects_continue;
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view);
-        // The marks of trusted proxies end in `identify`.
-        if generation.judges_origins && head.headers.contains_key(ORIGIN) {
-            let trusted = generation.trusted_proxies.trusts(connection.peer.ip());
-            if came_over_tls(connection, &head.headers, trusted) {
-                head.extensions.insert(OverTls);
+        // `prepare_head` removes `X-Forwarded-Proto`, so it is read before.
+        if generation.has_cors && head.headers.contains_key(ORIGIN) {
+            let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
+            if client_used_tls(connection, &head.headers, is_trusted) {
+                head.extensions.insert(ClientTls);
             }
         }
         let Some(found) = found else {
@@ -104,41 +112,52 @@ impl Gateway {
         };
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
-        if route.forwards {
-            head.extensions.insert(Peer(peer));
+        if route.may_reroute {
+            head.extensions.insert(PeerAddress(peer));
         }
-        record.routed(&route.id, route.counted(head.uri.path()));
-        identify(&mut head, seen, connection, generation, route, variables, record);
+        record.routed(&route.id, route.metrics_for(head.uri.path()));
+        insert_context(&mut head, connection, generation, route, variables, record);
+        prepare_head(&mut head, summary, connection, generation, route);
         Ok(route.service.respond(Request::from_parts(head, body(incoming))))
     }
 }
 
-/// Takes from the request what its client may not say, and adds what its head does not, where something down the
-/// chain asks for it. The filters come after, so that what they set stands.
-fn identify(
+/// Determines the client address, for the access log and for layers that read the request context.
+fn insert_context(
     head: &mut Parts,
-    seen: Seen,
     connection: &ConnectionInfo,
     generation: &Generation,
     route: &Route,
     variables: Vec<(Arc<str>, String)>,
     record: &mut Record,
 ) {
+    if !route.needs_context && !record.is_logged() {
+        return;
+    }
+    let client = client_ip(connection.peer.ip(), &head.headers, &generation.trusted_proxies);
+    record.client(client);
+    if route.needs_context {
+        head.extensions.insert(RequestContext {
+            client_ip: Some(client),
+            route_id: Some(Arc::clone(&route.id)),
+            variables,
+            ..RequestContext::default()
+        });
+    }
+}
+
+/// Removes header fields that end at this hop or that the client may not set, and adds forwarding headers. Filters run
+/// later, so that the fields that they set are kept.
+fn prepare_head(
+    head: &mut Parts,
+    summary: HeaderSummary,
+    connection: &ConnectionInfo,
+    generation: &Generation,
+    route: &Route,
+) {
     let peer = connection.peer;
     let trusted_proxies = &generation.trusted_proxies;
-    if route.needs_context || record.is_logged() {
-        let client = client_ip(peer.ip(), &head.headers, trusted_proxies);
-        record.client(client);
-        if route.needs_context {
-            head.extensions.insert(RequestContext {
-                client_ip: Some(client),
-                route_id: Some(Arc::clone(&route.id)),
-                variables,
-                ..RequestContext::default()
-            });
-        }
-    }
-    if seen.upgrade
+    if summary.has_upgrade
         && generation.tunnels
         && let Some(protocol) = requested_upgrade(head.version, &head.headers)
     {
@@ -148,7 +167,7 @@ fn identify(
     let trusted = trusted_proxies.trusts(peer.ip());
     generation.header_policy.clean_request(&mut head.headers, trusted);
     if trusted {
-        if route.tells_prefix {
+        if route.sets_forwarded_prefix {
             head.extensions.insert(OriginalPath(head.uri.path().into()));
         }
         let hop = Hop { peer, local: connection.local, tls: connection.tls };
@@ -158,46 +177,48 @@ fn identify(
 
 impl Handler for Gateway {
     type Body = RecordedBody<Body>;
-    type Future = Answering;
+    type Future = GatewayFuture;
 
-    fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> Answering {
+    fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> GatewayFuture {
         let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), request.method().clone());
-        let mut as_problem = false;
-        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(request, connection, &mut record, &mut as_problem)));
-        let progress = match begun {
+        let mut accepts_problem = false;
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| self.dispatch(request, connection, &mut record, &mut accepts_problem)));
+        let progress = match outcome {
             Ok(Ok(running)) => Progress::Running(running),
             Ok(Err(failure)) => Progress::Refused(Some(failure)),
-            Err(panic) => Progress::Refused(Some(panicked(&*panic))),
+            Err(panic) => Progress::Refused(Some(panic_failure(&*panic))),
         };
-        Answering { progress, as_problem, record: Some(record) }
+        GatewayFuture { progress, accepts_problem, record: Some(record) }
     }
 }
 
-/// The answer to one request, as it comes about.
+/// Future of the response to one request.
 #[derive(Debug)]
-pub struct Answering {
+pub struct GatewayFuture {
     progress: Progress,
-    as_problem: bool,
+    accepts_problem: bool,
     record: Option<Box<Record>>,
 }
 
+/// State of a [`GatewayFuture`].
 enum Progress {
     Running(ResponseFuture),
     Refused(Option<Failure>),
 }
 
-impl Future for Answering {
+impl Future for GatewayFuture {
     type Output = Response<RecordedBody<Body>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
         let response = match &mut self.progress {
-            // A panic ends this request and no other.
+            // A panic ends this request only.
             Progress::Running(running) => match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-                Ok(answer) => match ready!(answer) {
+                Ok(result) => match ready!(result) {
                     Ok(response) => response,
                     Err(never) => match never {},
                 },
-                Err(panic) => panicked(&*panic).unrendered(),
+                Err(panic) => panic_failure(&*panic).unrendered(),
             },
             Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
         };
@@ -205,13 +226,13 @@ impl Future for Answering {
     }
 }
 
-impl Answering {
+impl GatewayFuture {
     fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
         let (mut reason, mut is_degraded) = (None, false);
         if !response.extensions().is_empty() {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
             is_degraded = response.extensions().get::<Degraded>().is_some();
-            render(&mut response, self.as_problem);
+            render(&mut response, self.accepts_problem);
         }
         let mut record = self.record.take();
         if let Some(record) = &mut record {
@@ -233,9 +254,8 @@ impl std::fmt::Debug for Progress {
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    let what = panic_text(panic);
-    tracing::error!(what, "a request failed by a defect of the gateway");
+fn panic_failure(panic: &(dyn Any + Send)) -> Failure {
+    tracing::error!(panic = panic_text(panic), "request failed: panic in the gateway");
     Failure::Internal
 }
 

@@ -1,4 +1,4 @@
-//! Requests that a limiter, a circuit breaker or a route sends elsewhere within the gateway are routed anew.
+//! Routes a request again, after a limiter, a circuit breaker or a `forward:` route has changed its path.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -16,36 +16,37 @@ use crate::http::failure::Failure;
 use crate::http::service::{ResponseFuture, SharedService};
 use tollgate_routing::RequestView;
 
-/// The generation that serves at present. Whoever holds it keeps no generation alive.
+/// Weak reference to the generation in use. It keeps no generation alive.
 #[derive(Debug, Default)]
-pub(super) struct Current(RefCell<Weak<Generation>>);
+pub(super) struct CurrentGeneration(RefCell<Weak<Generation>>);
 
-/// The address that predicates ask for; in the extensions of requests that may be routed anew.
+/// Request extension: the address that predicates compare. Set on requests that may be routed again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) IpAddr);
+pub(super) struct PeerAddress(pub(super) IpAddr);
 
-/// How often a request was sent elsewhere; in its extensions.
+/// Request extension: number of times that the request was routed again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Hops(u8);
+struct RerouteCount(u8);
 
-/// A request that was sent elsewhere more often goes in a circle.
-const MOST_HOPS: u8 = 10;
+/// Limit of [`RerouteCount`]; a request above it is in a forwarding loop.
+const MAX_REROUTES: u8 = 10;
 
-impl Current {
+impl CurrentGeneration {
     pub(super) fn set(&self, generation: &Rc<Generation>) {
         *self.0.borrow_mut() = Rc::downgrade(generation);
     }
 
-    /// A service that runs each request through the layers of the route that takes it now. The request is seen as the
-    /// filters before left it; it goes on being counted and logged under its first route.
+    /// Returns a service that runs each request through the layers of the route that matches it now. The request is
+    /// matched as earlier filters left it. Metrics and the access log keep its first route.
     pub(super) fn rerouting(self: &Rc<Self>) -> SharedService {
         let current = Rc::clone(self);
         SharedService::new(service_fn(move |request| {
             let current = Rc::clone(&current);
-            // Not before it is polled: the route may be the one whose limiter is calling, and busy with that.
+            // Deferred until the first poll: the calling layer may belong to the same route, and its service is
+            // borrowed.
             async move {
                 match current.route(request) {
-                    Ok(answer) => answer.await,
+                    Ok(response) => response.await,
                     Err(failure) => Ok::<_, Infallible>(failure.unrendered()),
                 }
             }
@@ -55,13 +56,15 @@ impl Current {
     fn route(&self, request: Request<Body>) -> Result<ResponseFuture, Failure> {
         let generation = self.0.borrow().upgrade().ok_or(Failure::NoRoute)?;
         let (mut head, body) = request.into_parts();
-        let hops = head.extensions.get_or_insert_default::<Hops>();
-        hops.0 += 1;
-        if hops.0 > MOST_HOPS {
-            tracing::warn!(path = head.uri.path(), "routes forward a request in a circle: answered 508");
+        let count = head.extensions.get_or_insert_default::<RerouteCount>();
+        count.0 += 1;
+        if count.0 > MAX_REROUTES {
+            tracing::warn!(path = head.uri.path(), "forwarding loop detected");
             return Err(Failure::Loop);
         }
-        let Some(Peer(peer)) = head.extensions.get::<Peer>().copied() else { return Err(Failure::Internal) };
+        let Some(PeerAddress(peer)) = head.extensions.get::<PeerAddress>().copied() else {
+            return Err(Failure::Internal);
+        };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
         let route = found.value;

@@ -1,4 +1,4 @@
-//! `Retry` and `CircuitBreaker` as layers of the gateway, and what is forwarded within it.
+//! `Retry` and `CircuitBreaker` as layers of the gateway, and `forward:` targets.
 
 use std::sync::Arc;
 
@@ -11,50 +11,51 @@ use tollgate_filters::retry::{self, RetryLayer};
 use tower::Layer;
 use tower::util::MapRequest;
 
-use crate::gateway::stack::Resources;
+use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use tollgate_config::{CircuitBreaker, Forward};
 
-/// Repeats what `inner` fails to answer.
-pub(super) fn retried(
+/// Puts a `Retry` filter in front of `inner`.
+pub(super) fn with_retry(
     route: &Arc<str>,
     settings: &retry::Settings,
     inner: SharedService,
-    resources: &dyn Resources,
+    context: &dyn LayerContext,
 ) -> SharedService {
-    let (metrics, worker) = resources.metrics();
+    let (metrics, worker) = context.metrics();
     let series = metrics.retries(worker, route);
     let layer = RetryLayer::new(settings.clone()).on_event(Arc::new(move |event| series.count(event)));
-    SharedService::new(layer.layer(MapRequest::new(inner, plain)))
+    SharedService::new(layer.layer(MapRequest::new(inner, without_replay)))
 }
 
-/// Asks `inner` while it answers, and the fallback otherwise.
-pub(super) fn broken(
+/// Puts a circuit breaker in front of `inner`, with its fallback.
+pub(super) fn with_circuit_breaker(
     route: &Arc<str>,
     breaker: &CircuitBreaker,
     inner: SharedService,
-    resources: &dyn Resources,
+    context: &dyn LayerContext,
 ) -> SharedService {
     let name = breaker.name.as_ref().unwrap_or(route);
-    let layer = CircuitBreakerLayer::new(resources.breaker(name, &breaker.rules), breaker.settings.clone());
-    let plainly = |service| MapRequest::new(service, plain as fn(Request<ReplayBody<Body>>) -> Request<Body>);
+    let layer = CircuitBreakerLayer::new(context.circuit_breaker(name, &breaker.rules), breaker.settings.clone());
+    let unwrapped =
+        |service| MapRequest::new(service, without_replay as fn(Request<ReplayBody<Body>>) -> Request<Body>);
     match &breaker.fallback {
         Some(forward) => {
-            let fallback = forwarded(forward, resources.rerouting());
-            SharedService::new(layer.layer_with_fallback(plainly(inner), plainly(fallback)))
+            let fallback = fallback_service(forward, context.rerouting());
+            SharedService::new(layer.layer_with_fallback(unwrapped(inner), unwrapped(fallback)))
         }
-        None => SharedService::new(layer.layer(plainly(inner))),
+        None => SharedService::new(layer.layer(unwrapped(inner))),
     }
 }
 
-fn plain(request: Request<ReplayBody<Body>>) -> Request<Body> {
+fn without_replay(request: Request<ReplayBody<Body>>) -> Request<Body> {
     request.map(Body::from)
 }
 
-/// Sends a fallback's requests to `forward`. Without `Origin`, as Spring does it: what answers is no upstream of the client's
-/// choosing, so that its rules on other origins are not asked.
-fn forwarded(forward: &Forward, rerouting: SharedService) -> SharedService {
+/// Returns the service of a fallback: routes requests to `forward`. Removes `Origin` as Spring does, because the
+/// client did not choose this target, so that CORS rules do not apply.
+fn fallback_service(forward: &Forward, rerouting: SharedService) -> SharedService {
     let mut edits = vec![forward.path.clone()];
     edits.extend(Edit::remove_request_header("Origin").ok());
     let edited = EditLayer::new(edits).layer(rerouting);
@@ -68,8 +69,8 @@ fn forwarded(forward: &Forward, rerouting: SharedService) -> SharedService {
     }
 }
 
-/// Gives each request `path` before `inner` sees it; its query stays.
-pub(super) fn at_path(path: &Arc<str>, inner: SharedService) -> SharedService {
+/// Sets the path of each request in front of `inner`; the query stays.
+pub(super) fn with_path(path: &Arc<str>, inner: SharedService) -> SharedService {
     let path = Arc::clone(path);
     SharedService::new(MapRequest::new(inner, move |mut request: Request<Body>| {
         let target = match request.uri().query() {
@@ -81,7 +82,7 @@ pub(super) fn at_path(path: &Arc<str>, inner: SharedService) -> SharedService {
     }))
 }
 
-/// What was checked at load fits; what does not leaves the request as it is.
+/// Replaces path and query. An invalid target leaves the request unchanged; targets are validated at load.
 fn replace_target(request: &mut Request<Body>, target: String) {
     if let Ok(target) = PathAndQuery::try_from(target) {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();

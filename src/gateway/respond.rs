@@ -1,4 +1,4 @@
-//! The one table from what went wrong to what the client is told. It says nothing about the inside.
+//! Responses to failures: status code, headers and body by [`Failure`]. They disclose nothing internal.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Failure {
         }
     }
 
-    /// Whether the connection ends with this answer: where the next request starts is in doubt.
+    /// True if the connection closes after the response, because the start of the next request is in doubt.
     fn closes(&self) -> bool {
         matches!(
             self,
@@ -45,7 +45,7 @@ impl Failure {
         )
     }
 
-    /// The answer without a body yet: [`render`] adds it on the way out, where the request's `Accept` is known.
+    /// Returns the response without its body, which [`render`] adds once the `Accept` field of the request is known.
     #[must_use]
     pub fn unrendered(self) -> Response<Body> {
         let mut response = Response::new(Body::default());
@@ -91,8 +91,8 @@ pub fn forward_failed(failure: Failure, fault: Option<Fault>) -> Response<Body> 
     response
 }
 
-/// Gives a [failure](Failure::unrendered) its body: `application/problem+json` (RFC 9457) for a client that asks for
-/// JSON, one line of text otherwise. Other answers stay as they are.
+/// Adds the body of a [failure](Failure::unrendered): `application/problem+json` (RFC 9457) if the client accepts JSON,
+/// otherwise one line of text. Other responses are unchanged.
 pub fn render(response: &mut Response<Body>, as_problem: bool) {
     let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else { return };
     if matches!(*failure, Failure::OptionsOfGateway) {

@@ -1,4 +1,4 @@
-//! The circuit breakers of the process, by name: what one worker learns of an upstream, all know.
+//! Circuit breakers of the process by name, shared by all workers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -6,14 +6,15 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 
-/// Breakers for as long as a configuration has them. A reload that leaves a breaker's rules alone leaves it as it is.
+/// Circuit breakers by name. A breaker lives as long as a configuration uses it, and keeps its state across a reload
+/// that leaves its rules unchanged.
 #[derive(Debug, Default)]
 pub struct CircuitBreakers(Mutex<BTreeMap<Arc<str>, Weak<Breaker>>>);
 
 impl CircuitBreakers {
-    /// The breaker called `name`: the one that there is, unless it had other rules.
+    /// Returns the breaker called `name`; a new one if there is none with these rules.
     #[must_use]
-    pub fn breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+    pub fn get_or_create(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
         let mut known = self.0.lock();
         known.retain(|_, breaker| breaker.strong_count() > 0);
         if let Some(breaker) = known.get(name).and_then(Weak::upgrade).filter(|breaker| breaker.rules() == rules) {
@@ -24,7 +25,7 @@ impl CircuitBreakers {
         breaker
     }
 
-    /// Those that there are, by name.
+    /// Breakers in use, by name.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Breaker>> {
         self.0.lock().values().filter_map(Weak::upgrade).collect()
@@ -36,12 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_breaker_is_shared_until_its_rules_change_or_nobody_has_it() {
+    fn a_breaker_is_shared_until_its_rules_change_and_dropped_when_unused() {
         let (breakers, name) = (CircuitBreakers::default(), Arc::from("orders"));
         let rules = Rules::default();
-        let first = breakers.breaker(&name, &rules);
-        assert!(Arc::ptr_eq(&first, &breakers.breaker(&name, &rules)));
-        let changed = breakers.breaker(&name, &Rules { trial_calls: 3, ..rules });
+        let first = breakers.get_or_create(&name, &rules);
+        assert!(Arc::ptr_eq(&first, &breakers.get_or_create(&name, &rules)));
+        let changed = breakers.get_or_create(&name, &Rules { trial_calls: 3, ..rules });
         assert!(!Arc::ptr_eq(&first, &changed));
         assert_eq!(breakers.all().len(), 1);
         drop((first, changed));

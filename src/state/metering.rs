@@ -1,4 +1,4 @@
-//! Brings what was counted to Redis: one flusher a process, which outlives every configuration.
+//! Task that writes usage counts to Redis: one per process.
 
 use std::io;
 use std::sync::Arc;
@@ -8,14 +8,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tollgate_limiter::metering::{FlushSettings, Flusher};
 
-use crate::app::worker::Orders;
-use crate::state::stores::{SharedLimits, redis_settings};
+use crate::state::stores::SharedStores;
 use tollgate_config::{Config, Filter};
 
-/// How long the end of the process may wait for Redis: twice a flush's timeout, and a connection made anew.
-const AT_THE_END: Duration = Duration::from_secs(5);
+/// Longest time that the shutdown waits for Redis: twice a flush's timeout, and one reconnect.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The flusher at work.
+/// Handle of the flush task.
 #[derive(Debug)]
 pub struct Metering {
     stop: oneshot::Sender<()>,
@@ -23,47 +22,47 @@ pub struct Metering {
 }
 
 impl Metering {
-    /// Sends what `limits` counted to the Redis that `orders` name, if a route counts anything. Called within the
-    /// process' set of local tasks.
+    /// Starts the task. It writes the usage in `stores` to the Redis of the latest `config`, if a route counts
+    /// requests. Must be called within the process's `LocalSet`.
     ///
     /// # Errors
-    /// The system has no random numbers.
-    pub fn start(limits: &SharedLimits, orders: watch::Receiver<Orders>) -> io::Result<Self> {
+    /// The system provides no random numbers.
+    pub fn start(stores: &SharedStores, config: watch::Receiver<Arc<Config>>) -> io::Result<Self> {
         let settings = {
-            let metering = &orders.borrow().config.metering;
+            let metering = &config.borrow().metering;
             FlushSettings { every: metering.flush_every, retry_queue: metering.retry_queue, ..FlushSettings::default() }
         };
-        let flusher = Flusher::new(Arc::clone(limits.ledger()), settings)?.counting(Arc::clone(limits.usage_stats()));
+        let flusher = Flusher::new(Arc::clone(stores.ledger()), settings)?.counting(Arc::clone(stores.usage_stats()));
         let (stop, stopped) = oneshot::channel();
-        Ok(Self { stop, flushing: tokio::task::spawn_local(flush(flusher, orders, stopped)) })
+        Ok(Self { stop, flushing: tokio::task::spawn_local(flush(flusher, config, stopped)) })
     }
 
-    /// Sends what is left, for five seconds at most, and says what could not be sent.
+    /// Writes the remaining usage, for five seconds at most, and logs the usage that was lost.
     pub async fn finish(self) {
         let _ = self.stop.send(());
         let Ok(flusher) = self.flushing.await else { return };
-        let lost = flusher.finish(AT_THE_END).await;
+        let lost = flusher.finish(FINISH_TIMEOUT).await;
         if lost > 0 {
-            tracing::error!(requests = lost, "usage is lost: redis did not take it before the end");
+            tracing::error!(requests = lost, "usage lost: redis did not accept it before shutdown");
         }
     }
 }
 
-/// Flushes until told to stop.
+/// Flushes until `stopped` is signalled.
 async fn flush(
     mut flusher: Flusher,
-    mut orders: watch::Receiver<Orders>,
+    mut config: watch::Receiver<Arc<Config>>,
     mut stopped: oneshot::Receiver<()>,
 ) -> Flusher {
     let mut known = None;
     loop {
-        let config = Arc::clone(&orders.borrow_and_update().config);
-        // Without a counter there is no connection, but what was counted before still goes its way.
-        if counts(&config) || known.is_some() {
-            let redis = config.redis.as_ref().map(redis_settings);
+        let latest = Arc::clone(&config.borrow_and_update());
+        // A configuration without counters opens no connection, but usage counted earlier is still written.
+        if counts_requests(&latest) || known.is_some() {
+            let redis = latest.redis.as_ref().map(|redis| redis.settings.clone());
             if redis != known {
                 if let Err(error) = flusher.send_to(redis.as_ref()) {
-                    tracing::error!(%error, "cannot use `redis`; usage is kept in memory");
+                    tracing::error!(%error, "cannot start redis client: usage is kept in memory");
                 }
                 known = redis;
             }
@@ -74,12 +73,12 @@ async fn flush(
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            Ok(()) = orders.changed() => {}
+            Ok(()) = config.changed() => {}
             _ = &mut stopped => return flusher,
         }
     }
 }
 
-fn counts(config: &Config) -> bool {
+fn counts_requests(config: &Config) -> bool {
     config.routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::RequestCounter(_)))
 }

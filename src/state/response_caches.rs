@@ -1,4 +1,4 @@
-//! Where answers are kept: caches that every worker shares, and that outlive a reload which leaves them as they are.
+//! Response caches of the process by name, shared by all workers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -6,35 +6,37 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tollgate_filters::local_response_cache::ResponseCache;
 
-/// The caches in use, by the routes that they are of; routes without one of their own share that of `""`.
+/// Response caches by route id; routes without a cache of their own share the one named `""`. A cache keeps its
+/// responses across a reload that leaves its size unchanged.
 #[derive(Debug, Default)]
-pub struct ResponseCaches(Mutex<BTreeMap<Arc<str>, Open>>);
+pub struct ResponseCaches(Mutex<BTreeMap<Arc<str>, CacheEntry>>);
 
 #[derive(Debug)]
-struct Open {
+struct CacheEntry {
     max_bytes: u64,
-    /// A route's layers hold it: a configuration that has no use for it any more lets it go.
+    /// Owned by the routes' layers: dropped with the last generation that uses the cache.
     cache: Weak<ResponseCache>,
 }
 
 impl ResponseCaches {
-    /// The cache called `name`, of `max_bytes` bytes: the one that is in use, or an empty one.
-    pub fn open(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
+    /// Returns the cache called `name`; an empty one if none has `max_bytes` bytes.
+    pub fn get_or_create(&self, name: &str, max_bytes: u64) -> Arc<ResponseCache> {
         let mut caches = self.0.lock();
-        caches.retain(|_, open| open.cache.strong_count() > 0);
-        let known = caches.get(name).filter(|open| open.max_bytes == max_bytes).and_then(|open| open.cache.upgrade());
+        caches.retain(|_, entry| entry.cache.strong_count() > 0);
+        let known =
+            caches.get(name).filter(|entry| entry.max_bytes == max_bytes).and_then(|entry| entry.cache.upgrade());
         known.unwrap_or_else(|| {
             let cache = Arc::new(ResponseCache::new(max_bytes));
-            caches.insert(name.into(), Open { max_bytes, cache: Arc::downgrade(&cache) });
+            caches.insert(name.into(), CacheEntry { max_bytes, cache: Arc::downgrade(&cache) });
             cache
         })
     }
 
-    /// The caches in use, with their names.
+    /// Caches in use, with their names.
     #[must_use]
     pub fn all(&self) -> Vec<(Arc<str>, Arc<ResponseCache>)> {
         let caches = self.0.lock();
-        caches.iter().filter_map(|(name, open)| Some((Arc::clone(name), open.cache.upgrade()?))).collect()
+        caches.iter().filter_map(|(name, entry)| Some((Arc::clone(name), entry.cache.upgrade()?))).collect()
     }
 }
 
@@ -43,12 +45,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_lives_as_long_as_somebody_uses_it_as_it_is() {
+    fn a_cache_is_shared_until_its_size_changes_and_dropped_when_unused() {
         let caches = ResponseCaches::default();
-        let first = caches.open("orders", 1000);
-        assert!(Arc::ptr_eq(&first, &caches.open("orders", 1000)));
-        assert!(!Arc::ptr_eq(&first, &caches.open("", 1000)));
-        let larger = caches.open("orders", 2000);
+        let first = caches.get_or_create("orders", 1000);
+        assert!(Arc::ptr_eq(&first, &caches.get_or_create("orders", 1000)));
+        assert!(!Arc::ptr_eq(&first, &caches.get_or_create("", 1000)));
+        let larger = caches.get_or_create("orders", 2000);
         assert!(!Arc::ptr_eq(&first, &larger));
         assert_eq!(caches.all().len(), 1);
         drop((first, larger));

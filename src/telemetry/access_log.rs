@@ -1,4 +1,4 @@
-//! One line per request: NCSA combined format, or JSON.
+//! Access log: one line per request, in NCSA combined format or JSON.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -12,32 +12,32 @@ use http::{HeaderMap, HeaderValue, Method, Version, header};
 use crate::telemetry::log_writer::LogWriter;
 use tollgate_config::AccessLogFormat;
 
-/// A worker's lines are handed over when they fill this many bytes …
+/// Size in bytes at which a worker sends its lines to the writing thread.
 const CHUNK_BYTES: usize = 32 * 1024;
-/// … or are this old.
+/// Age at which a worker sends its lines, whatever their size.
 const CHUNK_AGE: Duration = Duration::from_millis(100);
 
-/// What a line says of a request's head.
+/// Fields of a line that come from the request.
 #[derive(Debug)]
-pub struct Line {
-    /// The client's address.
+pub struct LogLine {
+    /// Client address.
     pub client: IpAddr,
-    /// Path and query as received.
+    /// Path and query, as received.
     pub target: Box<str>,
-    /// The protocol's version.
+    /// Protocol version.
     pub version: Version,
-    /// The `Referer` field.
+    /// `Referer` field.
     pub referer: Option<HeaderValue>,
-    /// The `User-Agent` field.
+    /// `User-Agent` field.
     pub user_agent: Option<HeaderValue>,
-    /// The matched route's id.
+    /// Id of the matched route.
     pub route: Option<Arc<str>>,
-    /// A limit was decided without the Redis that keeps it.
+    /// True if a limit was decided by the fallback, without Redis.
     pub is_degraded: bool,
 }
 
-impl Line {
-    /// Takes down what the line needs of a head that is about to be given away.
+impl LogLine {
+    /// Copies the fields from a request head.
     #[must_use]
     pub fn new(client: IpAddr, target: &str, version: Version, headers: &HeaderMap) -> Box<Self> {
         Box::new(Self {
@@ -52,17 +52,17 @@ impl Line {
     }
 }
 
-/// One worker's access log: lines gather in a buffer and go to the [`LogWriter`]'s thread in chunks.
+/// Access log of one worker. Lines are buffered, and sent to the thread of the [`LogWriter`] in chunks.
 #[derive(Debug)]
 pub struct AccessLog {
     writer: LogWriter,
     format: AccessLogFormat,
-    buffer: RefCell<Buffer>,
+    buffer: RefCell<LineBuffer>,
     this: std::rc::Weak<Self>,
 }
 
 #[derive(Debug, Default)]
-struct Buffer {
+struct LineBuffer {
     text: String,
     lines: u64,
     second: u64,
@@ -70,33 +70,33 @@ struct Buffer {
 }
 
 impl AccessLog {
-    /// A worker's log, in `format`.
+    /// Creates the access log of a worker, in `format`.
     #[must_use]
     pub fn new(writer: LogWriter, format: AccessLogFormat) -> Rc<Self> {
         Rc::new_cyclic(|this| Self { writer, format, buffer: RefCell::default(), this: this.clone() })
     }
 
-    /// Adds the line of a request that is over. `reason` says why the gateway itself answered, if it did.
+    /// Writes the line of a finished request. `reason` is the reason code of a local response.
     pub fn write(
         &self,
-        line: &Line,
+        line: &LogLine,
         method: &Method,
         status: u16,
         bytes: u64,
-        took: Duration,
+        duration: Duration,
         reason: Option<&'static str>,
     ) {
         let mut buffer = self.buffer.borrow_mut();
-        buffer.tell_time(self.format);
-        let Buffer { text, timestamp, .. } = &mut *buffer;
-        // Writing to a String cannot fail.
+        buffer.update_time(self.format);
+        let LineBuffer { text, timestamp, .. } = &mut *buffer;
+        // Writing to a `String` cannot fail.
         let _ = match self.format {
             AccessLogFormat::Combined => combined(text, timestamp, line, method, status, bytes),
-            AccessLogFormat::Json => json(text, timestamp, line, method, status, bytes, took, reason),
+            AccessLogFormat::Json => json(text, timestamp, line, method, status, bytes, duration, reason),
         };
         buffer.lines += 1;
         if buffer.text.len() >= CHUNK_BYTES {
-            self.hand_over(&mut buffer);
+            self.send(&mut buffer);
         } else if buffer.lines == 1
             && let Some(this) = self.this.upgrade()
         {
@@ -107,12 +107,12 @@ impl AccessLog {
         }
     }
 
-    /// Hands over what has gathered.
+    /// Sends the buffered lines to the writing thread.
     pub fn flush(&self) {
-        self.hand_over(&mut self.buffer.borrow_mut());
+        self.send(&mut self.buffer.borrow_mut());
     }
 
-    fn hand_over(&self, buffer: &mut Buffer) {
+    fn send(&self, buffer: &mut LineBuffer) {
         if buffer.lines > 0 {
             let text = std::mem::replace(&mut buffer.text, String::with_capacity(CHUNK_BYTES + 1024));
             self.writer.write(text.into_bytes(), std::mem::take(&mut buffer.lines));
@@ -121,15 +121,15 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// The lines of requests that are cut off when the worker ends come last.
+    /// Sends the lines of requests that were aborted when the worker ended.
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-impl Buffer {
-    /// Formats the time once a second.
-    fn tell_time(&mut self, format: AccessLogFormat) {
+impl LineBuffer {
+    /// Formats the current time, once a second.
+    fn update_time(&mut self, format: AccessLogFormat) {
         let now = SystemTime::now();
         let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if second == self.second && !self.timestamp.is_empty() {
@@ -147,7 +147,14 @@ impl Buffer {
     }
 }
 
-fn combined(out: &mut String, time: &str, line: &Line, method: &Method, status: u16, bytes: u64) -> std::fmt::Result {
+fn combined(
+    out: &mut String,
+    time: &str,
+    line: &LogLine,
+    method: &Method,
+    status: u16,
+    bytes: u64,
+) -> std::fmt::Result {
     write!(out, "{} - - [{time}] \"", line.client)?;
     escape(out, method.as_str().as_bytes());
     out.push(' ');
@@ -160,7 +167,8 @@ fn combined(out: &mut String, time: &str, line: &Line, method: &Method, status: 
     Ok(())
 }
 
-/// What a client sent must not end a field, a line or a terminal's colour: `\xHH` for all that is not plain.
+/// Escapes quotes, backslashes and bytes outside printable ASCII as `\xHH`, so that client input cannot end a field
+/// or a line, or control a terminal.
 fn escape(out: &mut String, bytes: &[u8]) {
     for &byte in bytes {
         match byte {
@@ -176,11 +184,11 @@ fn escape(out: &mut String, bytes: &[u8]) {
 fn json(
     out: &mut String,
     time: &str,
-    line: &Line,
+    line: &LogLine,
     method: &Method,
     status: u16,
     bytes: u64,
-    took: Duration,
+    duration: Duration,
     reason: Option<&'static str>,
 ) -> std::fmt::Result {
     write!(out, "{{\"time\":\"{time}\",\"client\":\"{}\",\"method\":", line.client)?;
@@ -188,7 +196,7 @@ fn json(
     out.push_str(",\"target\":");
     quoted(out, line.target.as_bytes());
     write!(out, ",\"protocol\":\"{:?}\",\"status\":{status},\"bytes\":{bytes}", line.version)?;
-    write!(out, ",\"duration_us\":{}", took.as_micros())?;
+    write!(out, ",\"duration_us\":{}", duration.as_micros())?;
     for (name, value) in [
         ("route", line.route.as_deref().map(str::as_bytes)),
         ("reason", reason.map(str::as_bytes)),
@@ -216,14 +224,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn line() -> Box<Line> {
+    fn line() -> Box<LogLine> {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_bytes(b"a\"b\\\xff").unwrap());
-        Line::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
+        LogLine::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
     }
 
     #[test]
-    fn what_a_client_sent_cannot_break_a_combined_line() {
+    fn client_input_cannot_break_a_combined_line() {
         let mut out = String::new();
         combined(&mut out, "21/Nov/2026:10:00:00 +0000", &line(), &Method::GET, 200, 12).unwrap();
         let expected = "192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] \"GET /a?b=\\x22\\x7F HTTP/1.1\" 200 12 \"-\" \
@@ -232,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_parses_whatever_the_client_sent() {
+    fn a_json_line_parses_for_any_client_input() {
         let mut out = String::new();
-        let took = Duration::from_micros(1500);
-        json(&mut out, "2026-11-21T10:00:00Z", &line(), &Method::GET, 429, 0, took, Some("rate-limited")).unwrap();
+        let duration = Duration::from_micros(1500);
+        json(&mut out, "2026-11-21T10:00:00Z", &line(), &Method::GET, 429, 0, duration, Some("rate-limited")).unwrap();
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["status"], 429);
         assert_eq!(value["duration_us"], 1500);

@@ -1,4 +1,4 @@
-//! The thread that writes access-log lines, so that a slow disk or a full pipe never holds up a request.
+//! Thread that writes the access log, so that a slow disk or a full pipe never delays a request.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 
 use tollgate_config::LogOutput;
 
-/// Chunks (of about 32 KB) that may wait for the disk before lines are dropped and counted.
-const QUEUE: usize = 256;
+/// Queue length in chunks of about 32 KB. If the queue is full, lines are dropped and counted.
+const QUEUE_CHUNKS: usize = 256;
 
-/// Hands chunks of lines to the writing thread. Cheap to clone.
+/// Handle that sends chunks of lines to the writing thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     queue: SyncSender<Message>,
@@ -27,18 +27,18 @@ enum Message {
 }
 
 impl LogWriter {
-    /// Opens `output` and starts the thread; `None` where the output is off. Join the handle after the last clone is
-    /// dropped to have everything written.
+    /// Opens `output` and starts the thread; returns `None` if the output is off. Once all clones are dropped, joining
+    /// the thread waits until every line is written.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn start(output: &LogOutput) -> io::Result<Option<(Self, JoinHandle<()>)>> {
         let mut sink = match output {
             LogOutput::Off => return Ok(None),
-            LogOutput::Stdout => Sink::Stdout,
-            LogOutput::File(path) => Sink::File(path.as_path().into(), append(path)?),
+            LogOutput::Stdout => LogFile::Stdout,
+            LogOutput::File(path) => LogFile::File(path.as_path().into(), append(path)?),
         };
-        let (queue, messages) = sync_channel(QUEUE);
+        let (queue, messages) = sync_channel(QUEUE_CHUNKS);
         let lost = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&lost);
         let thread = std::thread::Builder::new()
@@ -47,7 +47,7 @@ impl LogWriter {
         Ok(Some((Self { queue, lost }, thread)))
     }
 
-    /// Hands over `text`, which holds `lines` lines. Never waits: what the queue cannot take is lost and counted.
+    /// Queues `text`, which holds `lines` lines. Never blocks: lines that do not fit are dropped and counted.
     pub fn write(&self, text: Vec<u8>, lines: u64) {
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             self.queue.try_send(Message::Lines { text, lines })
@@ -56,19 +56,19 @@ impl LogWriter {
         }
     }
 
-    /// Opens a log file anew, after logrotate has moved it.
+    /// Reopens the log file, after logrotate has moved it.
     pub fn reopen(&self) {
         let _ = self.queue.try_send(Message::Reopen);
     }
 
-    /// Lines that were lost because the disk or the reader could not keep up, or failed.
+    /// Number of lines dropped because the disk or the reader was too slow, or failed.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 }
 
-enum Sink {
+enum LogFile {
     Stdout,
     File(Box<Path>, File),
 }
@@ -77,25 +77,25 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_all(messages: &Receiver<Message>, sink: &mut Sink, lost: &AtomicU64) {
+fn write_all(messages: &Receiver<Message>, sink: &mut LogFile, lost: &AtomicU64) {
     for message in messages {
         match (message, &mut *sink) {
             (Message::Lines { text, lines }, sink) => {
                 let written = match sink {
-                    Sink::Stdout => io::stdout().lock().write_all(&text).and_then(|()| io::stdout().flush()),
-                    Sink::File(_, file) => file.write_all(&text),
+                    LogFile::Stdout => io::stdout().lock().write_all(&text).and_then(|()| io::stdout().flush()),
+                    LogFile::File(_, file) => file.write_all(&text),
                 };
                 if let Err(error) = written
                     && lost.fetch_add(lines, Relaxed) == 0
                 {
-                    tracing::warn!(%error, "cannot write the access log; lines are being lost");
+                    tracing::warn!(%error, "access log write failed, lines are lost");
                 }
             }
-            (Message::Reopen, Sink::File(path, file)) => match append(path) {
+            (Message::Reopen, LogFile::File(path, file)) => match append(path) {
                 Ok(new) => *file = new,
-                Err(error) => tracing::warn!(%error, path = %path.display(), "cannot reopen the access log"),
+                Err(error) => tracing::warn!(%error, path = %path.display(), "access log reopen failed"),
             },
-            (Message::Reopen, Sink::Stdout) => {}
+            (Message::Reopen, LogFile::Stdout) => {}
         }
     }
 }

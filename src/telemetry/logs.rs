@@ -1,4 +1,4 @@
-//! The gateway's own log: `tracing` events on standard error.
+//! Log of the gateway: `tracing` events on standard error.
 
 use std::io::IsTerminal;
 
@@ -6,7 +6,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use tollgate_config::{LogFormat, Logging};
 
-/// Starts logging to standard error. Called once; a second call changes nothing.
+/// Starts logging to standard error. Further calls have no effect.
 pub fn init(logging: &Logging) {
     let builder = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::from_level(logging.level))

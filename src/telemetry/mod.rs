@@ -1,12 +1,17 @@
-//! What an operator sees: logs, the access log, metrics.
+//! Telemetry: the gateway's log, the access log, and the metrics of requests, limiters and upstreams.
+//!
+//! Workers write series of their own ([`metrics`]); a scrape sums them. [`record`] accompanies one request.
 
 pub mod access_log;
 pub mod caches;
 pub mod concurrency;
+pub mod encode;
 pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod record;
+pub mod requests;
 pub mod resilience;
+pub mod series;
 pub mod upstreams;
 pub mod verdicts;

@@ -1,4 +1,4 @@
-//! What is noted of one request, from its head to the last byte of its answer.
+//! Record of one request, from its head to the last byte of the response.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::http::body::BodyError;
-use crate::telemetry::access_log::{AccessLog, Line};
+use crate::telemetry::access_log::{AccessLog, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 
-/// The status noted for a client that left before it was answered (nginx's code for it; no answer carries it).
+/// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// One request's record. Dropping it, when its answer has been sent or nobody waits for it any more, counts the
-/// request and writes its log line.
+/// Record of one request. It is dropped when the response has been sent or the client has disconnected. The drop counts
+/// the request and writes its log line.
 #[derive(Debug)]
 pub struct Record {
     started: Instant,
@@ -27,7 +27,7 @@ pub struct Record {
     method: Method,
     status: u16,
     sent_bytes: u64,
-    log: Option<(Rc<AccessLog>, Box<Line>)>,
+    log: Option<(Rc<AccessLog>, Box<LogLine>)>,
     failure: Option<&'static str>,
 }
 
@@ -39,8 +39,8 @@ pub struct RecordedBody<B> {
 }
 
 impl Record {
-    /// Starts the record of a request whose head was read at `started`; counted under `metrics` unless a route is
-    /// found for it.
+    /// Starts the record of a request with a head read at `started`. It is counted in `metrics` until a route is
+    /// found.
     #[must_use]
     pub fn new(started: Instant, metrics: Arc<RouteMetrics>, method: Method) -> Box<Self> {
         Box::new(Self {
@@ -54,13 +54,13 @@ impl Record {
         })
     }
 
-    /// When the request's head had been read.
+    /// Time at which the request head was read.
     #[must_use]
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// The request matched a route.
+    /// Sets the route.
     pub fn routed(&mut self, id: &Arc<str>, metrics: &Arc<RouteMetrics>) {
         self.metrics = Arc::clone(metrics);
         if let Some((_, line)) = &mut self.log {
@@ -68,44 +68,44 @@ impl Record {
         }
     }
 
-    /// Writes a line to `log` at the end.
-    pub fn logged(&mut self, log: Rc<AccessLog>, line: Box<Line>) {
+    /// Writes `line` to `log` at the end of the request.
+    pub fn logged(&mut self, log: Rc<AccessLog>, line: Box<LogLine>) {
         self.log = Some((log, line));
     }
 
-    /// Whether a line will be written.
+    /// True if a line will be written.
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
-    /// The client's address, once the proxies in between are accounted for.
+    /// Sets the client address, as trusted proxies report it.
     pub fn client(&mut self, ip: IpAddr) {
         if let Some((_, line)) = &mut self.log {
             line.client = ip;
         }
     }
 
-    /// The answer's head is on its way; `reason` says why the gateway itself answered, if it did.
+    /// Sets the status, and the reason code of a local response.
     pub fn answered(&mut self, status: StatusCode, reason: Option<&'static str>) {
         self.status = status.as_u16();
         self.failure = reason;
     }
 
-    /// A limit was decided without the Redis that keeps it.
+    /// Marks a limit that was decided by the fallback, without Redis.
     pub fn degraded(&mut self) {
         if let Some((_, line)) = &mut self.log {
             line.is_degraded = true;
         }
     }
 
-    /// `bytes` of the answer's body were handed to the client's connection.
+    /// Adds `bytes` of the response body, sent to the client connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
     }
 
-    /// The answer's body ended before its end.
-    pub fn broke_off(&mut self, error: &BodyError) {
+    /// Records that the response body ended early.
+    pub fn body_failed(&mut self, error: &BodyError) {
         self.failure = Some(match error {
             BodyError::UpstreamStalled => "upstream-stalled",
             _ => "upstream-broke-off",
@@ -116,10 +116,10 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
-        let took = now.saturating_duration_since(self.started);
-        self.metrics.observe(&self.method, self.status, took);
+        let duration = now.saturating_duration_since(self.started);
+        self.metrics.observe(&self.method, self.status, duration);
         if let Some((log, line)) = self.log.take() {
-            log.write(&line, &self.method, self.status, self.sent_bytes, took, self.failure);
+            log.write(&line, &self.method, self.status, self.sent_bytes, duration, self.failure);
         }
     }
 }
@@ -141,7 +141,7 @@ impl<B: HttpBody<Data = Bytes, Error = BodyError> + Unpin> HttpBody for Recorded
         if let Some(record) = &mut self.record {
             match &frame {
                 Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),
-                Some(Err(error)) => record.broke_off(error),
+                Some(Err(error)) => record.body_failed(error),
                 None => {}
             }
         }

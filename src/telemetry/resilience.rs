@@ -1,4 +1,4 @@
-//! What became of retries, and what circuit breakers do.
+//! Metrics of retries and circuit breakers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,34 +6,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tollgate_filters::circuit_breaker::{CallKind, State};
+use tollgate_filters::circuit_breaker::{Breaker, CallKind, State};
 use tollgate_filters::retry::Event;
 
-use crate::state::stores::SharedLimits;
+use crate::telemetry::encode::family;
 use crate::telemetry::metrics::Metrics;
 
-/// What may become of a failed answer, and the word for it.
+/// Outcomes of a failed attempt, with their label values.
 const EVENTS: [(Event, &str); 3] =
     [(Event::Retried, "retried"), (Event::BudgetExhausted, "over_budget"), (Event::LimitReached, "gave_up")];
 
-/// One worker's retries of one route.
+/// Retries of one route on one worker.
 #[derive(Debug)]
 pub struct RetryMetrics {
     route: Arc<str>,
     counts: [AtomicU64; EVENTS.len()],
 }
 
-/// What `/metrics` shows of retries.
+/// Collector of retries.
 #[derive(Debug)]
 pub struct RetryCollector(pub Arc<Metrics>);
 
-/// What `/metrics` shows of circuit breakers.
+/// Collector of circuit breakers.
 #[derive(Debug)]
-pub struct BreakerCollector(pub Arc<SharedLimits>);
+pub struct BreakerCollector(pub Vec<Arc<Breaker>>);
 
 impl RetryMetrics {
     pub(super) fn new(route: &Arc<str>) -> Self {
@@ -44,7 +43,7 @@ impl RetryMetrics {
         &*self.route == route
     }
 
-    /// Counts what became of a failed answer.
+    /// Counts the outcome of a failed attempt.
     pub fn count(&self, event: Event) {
         for ((known, _), count) in EVENTS.iter().zip(&self.counts) {
             if *known == event {
@@ -57,67 +56,44 @@ impl RetryMetrics {
 impl Collector for RetryCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut sums: BTreeMap<Arc<str>, [u64; EVENTS.len()]> = BTreeMap::new();
-        self.0.each_retry(|series| {
+        self.0.retries.for_each(|series| {
             let sums = sums.entry(Arc::clone(&series.route)).or_default();
             for (sum, count) in sums.iter_mut().zip(&series.counts) {
                 *sum += count.load(Relaxed);
             }
         });
-        let mut family = encoder.encode_descriptor(
-            "tollgate_retries",
-            "Failed answers that Retry would repeat, by what became of them",
-            None,
-            MetricType::Counter,
-        )?;
-        for (route, sums) in &sums {
-            for ((_, word), sum) in EVENTS.iter().zip(sums) {
-                let labels = [("route", &**route), ("outcome", word)];
-                ConstCounter::new(*sum).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+        let series = sums.iter().flat_map(|(route, sums)| {
+            let labels = |outcome| [("route", &**route), ("outcome", outcome)];
+            EVENTS.iter().zip(sums).map(move |((_, outcome), sum)| (labels(*outcome), ConstCounter::new(*sum)))
+        });
+        family(&mut encoder, "tollgate_retries", "Failed attempts of Retry filters by outcome", series)
     }
 }
 
 impl Collector for BreakerCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let breakers = self.0.circuit_breakers().all();
-        let mut family = encoder.encode_descriptor(
-            "tollgate_circuit_breaker_state",
-            "1 for the state that a circuit breaker is in, 0 for others",
-            None,
-            MetricType::Gauge,
-        )?;
-        for breaker in &breakers {
+        let states = self.0.iter().flat_map(|breaker| {
             let now = breaker.state();
-            for state in [State::Closed, State::HalfOpen, State::Open] {
+            [State::Closed, State::HalfOpen, State::Open].map(|state| {
                 let labels = [("name", &**breaker.name()), ("state", state.as_str())];
-                ConstGauge::new(i64::from(state == now)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        let mut family = encoder.encode_descriptor(
-            "tollgate_circuit_breaker_calls",
-            "Calls by circuit breaker and what became of them; slow ones count besides",
-            None,
-            MetricType::Counter,
-        )?;
-        for breaker in &breakers {
-            for kind in CallKind::ALL {
+                (labels, ConstGauge::new(i64::from(state == now)))
+            })
+        });
+        let help = "1 for the current state of a circuit breaker, 0 for others";
+        family(&mut encoder, "tollgate_circuit_breaker_state", help, states)?;
+        let calls = self.0.iter().flat_map(|breaker| {
+            CallKind::ALL.into_iter().map(|kind| {
                 let labels = [("name", &**breaker.name()), ("kind", kind.as_str())];
-                ConstCounter::new(breaker.calls(kind)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        let mut family = encoder.encode_descriptor(
-            "tollgate_circuit_breaker_failure_rate",
-            "Share of failed calls in percent, as soon as a circuit breaker judges by it",
-            None,
-            MetricType::Gauge,
-        )?;
-        for breaker in &breakers {
-            if let Some(rate) = breaker.failure_rate() {
-                ConstGauge::new(rate).encode(family.encode_family(&[("name", &**breaker.name())])?)?;
-            }
-        }
-        Ok(())
+                (labels, ConstCounter::new(breaker.calls(kind)))
+            })
+        });
+        let help = "Calls by circuit breaker and outcome; slow calls count twice, also by outcome";
+        family(&mut encoder, "tollgate_circuit_breaker_calls", help, calls)?;
+        let rates = self
+            .0
+            .iter()
+            .filter_map(|breaker| Some(([("name", &**breaker.name())], ConstGauge::new(breaker.failure_rate()?))));
+        let help = "Share of failed calls in percent, once the minimum number of calls is reached";
+        family(&mut encoder, "tollgate_circuit_breaker_failure_rate", help, rates)
     }
 }

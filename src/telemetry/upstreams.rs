@@ -1,4 +1,4 @@
-//! How upstreams and their endpoints stand.
+//! Metrics of upstreams and their endpoints.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::telemetry::encode::{family, gauge};
 use crate::upstream::balance::{EndpointState, Upstream, UpstreamStats, Upstreams};
 
-/// What `/metrics` shows of them.
+/// Collector of upstreams.
 #[derive(Debug)]
 pub struct UpstreamCollector(pub Arc<Upstreams>);
 
-/// A counter of upstreams: its name, what it counts, and where it is kept.
-type Counted = (&'static str, &'static str, fn(&UpstreamStats) -> &AtomicU64);
+/// Counter of an upstream: metric name, help text, and the field of the statistics.
+type UpstreamCounter = (&'static str, &'static str, fn(&UpstreamStats) -> &AtomicU64);
 
-const COUNTERS: [Counted; 3] = [
-    ("tollgate_upstream_ejections", "Endpoints left alone for a while after failures", |stats| &stats.ejections),
-    ("tollgate_upstream_unavailable", "Requests for which no endpoint lived", |stats| &stats.unavailable),
-    ("tollgate_upstream_failed_lookups", "Questions to DNS that brought no endpoints", |stats| &stats.failed_lookups),
+const COUNTERS: [UpstreamCounter; 3] = [
+    ("tollgate_upstream_ejections", "Endpoints ejected after failures", |stats| &stats.ejections),
+    ("tollgate_upstream_unavailable", "Requests without a healthy endpoint", |stats| &stats.unavailable),
+    ("tollgate_upstream_failed_lookups", "DNS lookups without a usable answer", |stats| &stats.failed_lookups),
 ];
 
 impl Collector for UpstreamCollector {
@@ -32,46 +32,41 @@ impl Collector for UpstreamCollector {
         if upstreams.is_empty() {
             return Ok(());
         }
-        endpoints(&upstreams, &mut encoder)?;
+        encode_endpoints(&upstreams, &mut encoder)?;
         for (name, help, count) in COUNTERS {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for upstream in &upstreams {
+            let series = upstreams.iter().map(|upstream| {
                 let value = count(upstream.stats()).load(Relaxed);
-                ConstCounter::new(value).encode(family.encode_family(&[("upstream", &**upstream.name())])?)?;
-            }
+                ([("upstream", &**upstream.name())], ConstCounter::new(value))
+            });
+            family(&mut encoder, name, help, series)?;
         }
-        let help = "Health checks by what came of them";
-        let mut family =
-            encoder.encode_descriptor("tollgate_upstream_health_checks", help, None, MetricType::Counter)?;
-        for upstream in &upstreams {
-            let stats = upstream.stats();
-            for (outcome, count) in [("passed", &stats.checks_passed), ("failed", &stats.checks_failed)] {
-                let labels = [("upstream", &**upstream.name()), ("outcome", outcome)];
-                ConstCounter::new(count.load(Relaxed)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+        let checks = upstreams.iter().flat_map(|upstream| {
+            let (name, stats) = (&**upstream.name(), upstream.stats());
+            [("passed", &stats.checks_passed), ("failed", &stats.checks_failed)].map(|(outcome, count)| {
+                ([("upstream", name), ("outcome", outcome)], ConstCounter::new(count.load(Relaxed)))
+            })
+        });
+        family(&mut encoder, "tollgate_upstream_health_checks", "Health checks by outcome", checks)
     }
 }
 
-fn endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Endpoints by state: up, down by their health checks, or ejected after failures";
-    let mut family = encoder.encode_descriptor("tollgate_upstream_endpoints", help, None, MetricType::Gauge)?;
-    for upstream in upstreams {
+fn encode_endpoints(upstreams: &[Arc<Upstream>], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let states = upstreams.iter().flat_map(|upstream| {
         let states = upstream.states();
-        for state in [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected] {
+        [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected].map(|state| {
             let count = states.iter().filter(|(_, known)| *known == state).count();
-            let labels = [("upstream", &**upstream.name()), ("state", state.as_str())];
-            ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;
-        }
-    }
-    let help = "Requests under way, by endpoint";
+            ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
+        })
+    });
+    let help = "Endpoints by state: up, down after failed health checks, or ejected after failures";
+    family(encoder, "tollgate_upstream_endpoints", help, states)?;
+    let help = "In-flight requests by endpoint";
     let mut family = encoder.encode_descriptor("tollgate_upstream_in_flight", help, None, MetricType::Gauge)?;
     for upstream in upstreams {
         for (endpoint, _) in upstream.states() {
             let name = endpoint.to_string();
             let labels = [("upstream", &**upstream.name()), ("endpoint", name.as_str())];
-            ConstGauge::new(i64::from(endpoint.in_flight())).encode(family.encode_family(&labels)?)?;
+            gauge(endpoint.in_flight()).encode(family.encode_family(&labels)?)?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use http::Request;
 
-use tollgate::explain::{Asked, Explanation, explain};
+use tollgate::explain::{DryRunRequest, Explanation, explain};
 use tollgate_config::{Config, Migrated, Severity, TrustedProxies, migrate, parse};
 
 fn env(name: &str) -> Option<String> {
@@ -40,7 +40,7 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
     let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
-    let mut explanation = explain(config, Asked { head, peer: [10, 0, 0, 7].into(), chance: 4 });
+    let mut explanation = explain(config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 });
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.
@@ -52,7 +52,7 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
         route.uri.clear();
         route.predicates.clear();
         // One that has no effect may have been left out.
-        route.filters.retain(|met| !met.counted.is_empty());
+        route.filters.retain(|trace| !trace.counted.is_empty());
         route.filters.iter_mut().for_each(|met| met.filter.clear());
     }
     explanation

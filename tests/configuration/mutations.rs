@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use tollgate::gateway::Resources;
-use tollgate::state::stores::{Limits, SharedLimits};
+use tollgate::gateway::WorkerState;
+use tollgate::state::stores::{SharedStores, Stores};
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
 
 /// Changed files in a usual run.
@@ -122,9 +122,9 @@ fn have_places(problems: &Report, text: &str) -> Result<(), String> {
 fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let limits = Limits::new(SharedLimits::new(config));
-        let resources = Resources::new(0, Arc::default(), limits, Arc::default(), true);
-        let generation = resources.build(config);
+        let stores = Stores::new(SharedStores::new(config));
+        let worker = WorkerState::new(0, Arc::default(), stores, Arc::default(), true);
+        let generation = worker.build_generation(config);
         assert_eq!(generation.table.len(), config.routes.len());
     });
 }

@@ -1,4 +1,4 @@
-//! The line that each request leaves.
+//! The access log.
 
 use std::path::Path;
 
@@ -20,14 +20,14 @@ fn lines(path: &Path, count: usize) -> Vec<String> {
         assert!(text.is_empty() || text.ends_with('\n'), "whole lines only: {text}");
         text.lines().map(str::to_owned).collect()
     };
-    eventually("the lines are there", || read().len() >= count);
+    eventually("the lines are written", || read().len() >= count);
     let lines = read();
     assert_eq!(lines.len(), count, "{lines:?}");
     lines
 }
 
 #[test]
-fn combined_lines_are_what_every_log_tool_reads() {
+fn combined_lines_have_the_ncsa_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let gateway = Gateway::start(&yaml(path.to_str().unwrap(), "combined"));
@@ -46,7 +46,7 @@ fn combined_lines_are_what_every_log_tool_reads() {
 }
 
 #[test]
-fn json_lines_tell_what_was_decided_without_redis() {
+fn json_lines_mark_decisions_without_redis() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let redis = format!("redis: {{url: 'redis://{}'}}\n", free_address());
@@ -63,7 +63,7 @@ fn json_lines_tell_what_was_decided_without_redis() {
 }
 
 #[test]
-fn json_lines_tell_route_time_and_why_the_gateway_itself_answered() {
+fn json_lines_have_route_duration_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let gateway = Gateway::start(&yaml(path.to_str().unwrap(), "json"));
@@ -86,7 +86,7 @@ fn json_lines_tell_route_time_and_why_the_gateway_itself_answered() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_anew_on_sighup() {
+fn sighup_reopens_a_rotated_access_log() {
     let folder = tempfile::tempdir().unwrap();
     let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
     let yaml = yaml(path.to_str().unwrap(), "combined");
@@ -97,14 +97,14 @@ fn a_file_that_was_moved_away_is_opened_anew_on_sighup() {
     assert_eq!(gateway.get("/two").status, 404);
     assert!(lines(&moved, 2)[1].contains("/two"), "nothing is lost in between");
     gateway.reload(&yaml);
-    eventually("the file is there again", || path.exists());
+    eventually("the file exists again", || path.exists());
     assert_eq!(gateway.get("/three").status, 404);
     assert!(lines(&path, 1)[0].contains("/three"));
     lines(&moved, 2);
 }
 
 #[test]
-fn every_line_is_written_before_the_end() {
+fn every_line_is_written_before_exit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.log");
     let mut gateway = Gateway::start_under(&format!("exec >'{}'", path.display()), &yaml("stdout", "combined"));
@@ -119,11 +119,11 @@ fn every_line_is_written_before_the_end() {
 }
 
 #[test]
-fn a_full_disk_costs_lines_and_no_request() {
+fn a_full_disk_loses_log_lines_but_fails_no_request() {
     let gateway = Gateway::start(&yaml("/dev/full", "combined"));
     for _ in 0..3 {
         assert_eq!(gateway.get("/nowhere").status, 404);
     }
-    gateway.logged("cannot write the access log");
+    gateway.logged("access log write failed");
     eventually("lost lines are counted", || gateway.metric("tollgate_access_log_lost_lines_total", &[]) == 3.0);
 }

@@ -16,7 +16,7 @@ const CONFIG: &str = "routes:
 ";
 
 #[test]
-fn metrics_count_what_was_sent() {
+fn metrics_count_requests() {
     let upstream = Upstream::start(|_| response(503, &[], b"busy"));
     let gateway =
         Gateway::start(&format!("{CONFIG}  - {{id: broken, uri: '{}', predicates: [Path=/broken]}}\n", upstream.uri()));
@@ -62,7 +62,7 @@ fn metrics_count_what_was_sent() {
 }
 
 #[test]
-fn health_and_routes_are_in_springs_shape() {
+fn health_and_routes_have_springs_shape() {
     let gateway = Gateway::start(CONFIG);
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     for path in ["/health/live", "/health/ready", "/actuator/health", "/actuator/health/liveness"] {
@@ -80,7 +80,7 @@ fn health_and_routes_are_in_springs_shape() {
 }
 
 #[test]
-fn the_admin_port_is_read_only_and_says_what_it_serves() {
+fn the_admin_port_is_read_only_and_lists_its_endpoints() {
     let gateway = Gateway::start(CONFIG);
     let mut client = crate::support::client::Connection::open(gateway.admin);
     let refused = client.request("POST", "/actuator/gateway/routes", &[], b"x");
@@ -95,14 +95,14 @@ fn the_admin_port_is_read_only_and_says_what_it_serves() {
 }
 
 #[test]
-fn the_health_command_tells_by_its_exit_code() {
+fn the_health_command_reports_by_exit_code() {
     let gateway = Gateway::start(CONFIG);
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let health = |address: String| Command::new(TOLLGATE).args(["health", &address]).output().unwrap();
     assert_eq!(health(gateway.admin.to_string()).status.code(), Some(0));
     let refused = health(free_address().to_string());
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("tollgate: no answer from 127.0.0.1:"));
+    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("tollgate: no response from 127.0.0.1:"));
     let unready = health(gateway.address.to_string());
     assert_eq!(unready.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unready.stderr).contains("not ready: HTTP/1.1 404"));

@@ -1,4 +1,4 @@
-//! Answers that are broken, ambiguous or odd: what of them the client may see.
+//! Broken, ambiguous and unusual responses of upstreams, and their form at the client.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::support::upstream::{Upstream, read_request, response};
 use crate::upstreams::closing;
 
 #[test]
-fn an_answer_that_breaks_off_is_seen_to_be_incomplete() {
+fn a_truncated_response_is_seen_as_incomplete() {
     for (bytes, body) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", "half"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "half"),
@@ -24,12 +24,12 @@ fn an_answer_that_breaks_off_is_seen_to_be_incomplete() {
         assert_eq!((answer.status, answer.text().as_str()), (200, body), "{bytes:?}");
         assert!(!answer.complete, "{bytes:?}");
         assert!(client.is_closed());
-        assert_eq!(upstream.requests().len(), 1, "what has been answered in part is not asked again");
+        assert_eq!(upstream.requests().len(), 1, "a partly answered request is not repeated");
     }
 }
 
 #[test]
-fn an_answer_that_is_reset_is_seen_to_be_incomplete() {
+fn a_reset_response_is_seen_as_incomplete() {
     let upstream = Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);
@@ -44,7 +44,7 @@ fn an_answer_that_is_reset_is_seen_to_be_incomplete() {
 }
 
 #[test]
-fn an_answer_without_a_length_ends_with_its_connection() {
+fn a_response_without_a_length_ends_with_its_connection() {
     for version in ["1.1", "1.0"] {
         let upstream = closing(format!("HTTP/{version} 200 OK\r\nX: y\r\n\r\nuntil the end"));
         let gateway = Gateway::to(&upstream.uri());
@@ -58,7 +58,7 @@ fn an_answer_without_a_length_ends_with_its_connection() {
 }
 
 #[test]
-fn an_answer_with_both_framings_never_reaches_the_client_with_both() {
+fn a_response_with_length_and_chunks_reaches_the_client_with_one_framing() {
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
@@ -76,7 +76,7 @@ fn an_answer_with_both_framings_never_reaches_the_client_with_both() {
 }
 
 #[test]
-fn what_is_no_answer_is_502() {
+fn an_invalid_response_becomes_502() {
     let huge = format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "y".repeat(80 * 1024));
     let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "x: y\r\n".repeat(5000));
     for bytes in [
@@ -110,13 +110,13 @@ fn what_is_no_answer_is_502() {
         let shown = &bytes[..bytes.len().min(80)];
         let answer = client.request("POST", "/x", &[], b"body");
         assert_eq!(answer.status, 502, "{shown:?}");
-        assert_eq!(client.request("POST", "/x", &[], b"body").status, 502, "the client's connection goes on");
+        assert_eq!(client.request("POST", "/x", &[], b"body").status, 502, "the client connection stays open");
         assert_eq!((upstream.requests().len(), upstream.connections()), (2, 2), "{shown:?}");
     }
 }
 
 #[test]
-fn folded_fields_and_spaces_before_colons_are_mended_or_refused() {
+fn folded_fields_and_spaces_before_colons_are_repaired_or_refused() {
     for bytes in [
         "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 2\r\n\r\nok",
@@ -133,7 +133,7 @@ fn folded_fields_and_spaces_before_colons_are_mended_or_refused() {
 }
 
 #[test]
-fn equal_lengths_reach_the_client_as_one() {
+fn repeated_equal_lengths_reach_the_client_once() {
     for length in ["Content-Length: 2\r\nContent-Length: 2", "Content-Length: 2, 2"] {
         let upstream = closing(format!("HTTP/1.1 200 OK\r\n{length}\r\n\r\nok"));
         let gateway = Gateway::to(&upstream.uri());
@@ -147,7 +147,7 @@ fn equal_lengths_reach_the_client_as_one() {
 }
 
 #[test]
-fn interim_answers_are_never_taken_for_the_final_one() {
+fn interim_responses_are_not_taken_for_the_final_one() {
     let upstream = Upstream::start(|_| {
         let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n";
         [interim.as_bytes(), &response(200, &[], b"final")].concat()
@@ -162,7 +162,7 @@ fn interim_answers_are_never_taken_for_the_final_one() {
 }
 
 #[test]
-fn an_answer_that_has_no_body_gives_none_to_anyone() {
+fn a_response_without_a_body_is_forwarded_without_one() {
     for (method, bytes) in [
         ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nEXTRA"),
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nEXTRA"),
@@ -182,7 +182,7 @@ fn an_answer_that_has_no_body_gives_none_to_anyone() {
             assert!([200, 204, 304].contains(&answer.status), "{answer:?}");
             assert!(answer.status != 204 || answer.header("content-length").is_none(), "{answer:?}");
             assert!(answer.status != 204 || answer.header("transfer-encoding").is_none(), "{answer:?}");
-            // Had a byte of the body come through, it would stand before this answer.
+            // A leaked byte of the body would come before this response.
             let next = client.request("GET", "/next", &[], b"");
             assert_eq!((next.status, next.text().as_str()), (200, "next"), "after {method} {bytes:?}");
         }
@@ -190,7 +190,7 @@ fn an_answer_that_has_no_body_gives_none_to_anyone() {
 }
 
 #[test]
-fn trailers_pass() {
+fn trailers_are_forwarded() {
     let upstream = Upstream::start(|_| {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 42\r\n\r\n"
             .into()
@@ -208,7 +208,7 @@ fn trailers_pass() {
 }
 
 #[test]
-fn fields_of_one_hop_are_removed_and_cookies_kept_apart() {
+fn hop_by_hop_fields_are_removed_and_set_cookie_fields_stay_separate() {
     let upstream = Upstream::start(|_| {
         let head = "HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: timeout=5\r\nX-Hop: 1\r\n\
                     Proxy-Authenticate: Basic\r\nUpgrade: h2c\r\nSet-Cookie: a=1; Path=/\r\nX-Kept: 1\r\n\
@@ -225,7 +225,7 @@ fn fields_of_one_hop_are_removed_and_cookies_kept_apart() {
 }
 
 #[test]
-fn the_upstreams_own_errors_pass_unchanged() {
+fn error_responses_of_the_upstream_are_unchanged() {
     for status in [404, 429, 480, 500, 503, 599] {
         let upstream = Upstream::start(move |_| {
             response(status, &[("Retry-After", "7"), ("X-RateLimit-Remaining", "3")], b"its own")

@@ -1,4 +1,4 @@
-//! Where one request ends and the next begins: bodies that nobody read, limits on their size, pipelining.
+//! Boundaries between requests: unread bodies, size limits, pipelining.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::support::upstream::{Request, Upstream, response};
 
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A gateway whose limiter admits each key once a minute.
+/// Starts a gateway that admits one request per key and minute.
 fn limited(uri: &str) -> Gateway {
     Gateway::filtering(
         uri,
@@ -17,7 +17,7 @@ fn limited(uri: &str) -> Gateway {
     )
 }
 
-/// A request whose key has spent its token, without its end.
+/// Incomplete request with a key that has spent its token.
 fn denied_head(gateway: &Gateway, key: &str) -> String {
     let mut client = gateway.connect();
     while client.request("GET", "/spend", &[("x-key", key)], b"").status != 429 {}
@@ -25,7 +25,7 @@ fn denied_head(gateway: &Gateway, key: &str) -> String {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_their_order() {
+fn pipelined_requests_are_answered_in_order() {
     let upstream = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -75,7 +75,7 @@ fn an_http_1_0_client_gets_no_chunks() {
 }
 
 #[test]
-fn the_body_of_a_get_is_its_own_and_no_request() {
+fn the_body_of_a_get_is_not_read_as_a_request() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -106,11 +106,11 @@ fn a_client_that_expects_100_continue_gets_it_and_the_upstream_gets_the_body() {
         assert_eq!(requests[n - 1].header("expect"), None, "met by the gateway");
     }
     client.send("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello");
-    assert_eq!(client.response().unwrap().status, 200, "nobody has to wait for it");
+    assert_eq!(client.response().unwrap().status, 200, "no request waits for it");
 }
 
 #[test]
-fn a_denied_client_that_expects_100_continue_is_told_so_and_its_body_is_never_a_request() {
+fn a_denied_client_that_expects_100_continue_gets_429_and_its_body_is_not_read_as_a_request() {
     let upstream = Upstream::ok("ok");
     let gateway = limited(&upstream.uri());
     let head = denied_head(&gateway, "expects");
@@ -127,7 +127,7 @@ fn a_denied_client_that_expects_100_continue_is_told_so_and_its_body_is_never_a_
 }
 
 #[test]
-fn a_small_body_that_nobody_read_is_drained_and_the_connection_goes_on() {
+fn a_small_unread_body_is_drained_and_the_connection_stays_open() {
     let upstream = Upstream::ok("ok");
     let gateway = limited(&upstream.uri());
     let head = denied_head(&gateway, "small");
@@ -145,7 +145,7 @@ fn a_small_body_that_nobody_read_is_drained_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_small_body_that_comes_late_is_still_no_request() {
+fn a_small_late_body_is_not_read_as_a_request() {
     let upstream = Upstream::ok("ok");
     let gateway = limited(&upstream.uri());
     let head = denied_head(&gateway, "late");
@@ -153,7 +153,7 @@ fn a_small_body_that_comes_late_is_still_no_request() {
     let mut client = gateway.connect();
     client.send(format!("{head}Content-Length: {}\r\n\r\n", SMUGGLED.len()));
     assert_eq!(client.response().unwrap().status, 429);
-    // The answer came first; these are the bytes that its request announced.
+    // The response came first; these are the announced bytes of its request.
     let _ = client.try_send(SMUGGLED);
     let next = client.try_request("GET", "/next", &[("x-key", "fresh")], b"");
     assert!(next.is_none_or(|answer| answer.status == 200));
@@ -164,10 +164,10 @@ fn a_small_body_that_comes_late_is_still_no_request() {
 /// Longer than an idle connection keeps its state.
 const LATER: Duration = Duration::from_millis(300);
 
-/// Bytes that a request announced are its body, however late they come: a connection that was answered early is not
-/// idle, and must not take them for a request.
+/// Bytes that a request announced are its body, even if they come late. A connection that was answered early is not
+/// idle, and must not read them as a request.
 #[test]
-fn a_body_that_comes_long_after_its_answer_is_still_no_request() {
+fn a_body_long_after_its_response_is_not_read_as_a_request() {
     let early = Upstream::scripted(|stream, seen| {
         let mut head = [0; 4096];
         let read = stream.read(&mut head).unwrap_or(0);
@@ -203,7 +203,7 @@ fn a_body_that_comes_long_after_its_answer_is_still_no_request() {
 }
 
 #[test]
-fn a_huge_body_that_nobody_read_ends_the_connection_after_the_429() {
+fn a_large_unread_body_closes_the_connection_after_the_429() {
     let upstream = Upstream::ok("ok");
     let gateway = limited(&upstream.uri());
     let head = denied_head(&gateway, "huge");
@@ -212,7 +212,7 @@ fn a_huge_body_that_nobody_read_ends_the_connection_after_the_429() {
     client.send(format!("{head}Content-Length: 1000000000\r\n\r\n"));
     let answer = client.response().unwrap();
     assert_eq!(answer.status, 429);
-    // The client goes on sending until the gateway has had enough.
+    // The client keeps sending until the gateway closes.
     let filler = SMUGGLED.repeat(2000);
     let mut sent = 0_usize;
     while client.try_send(&filler).is_ok() {
@@ -223,7 +223,7 @@ fn a_huge_body_that_nobody_read_ends_the_connection_after_the_429() {
 }
 
 #[test]
-fn a_body_over_the_size_limit_is_413_however_it_is_framed() {
+fn a_body_over_the_size_limit_gets_413_with_length_or_chunks() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::filtering(&upstream.uri(), "['RequestSize=1000B']");
     let mut client = gateway.connect();
@@ -246,7 +246,7 @@ fn a_body_over_the_size_limit_is_413_however_it_is_framed() {
 }
 
 #[test]
-fn the_servers_own_body_limit_holds_on_every_route() {
+fn the_server_body_limit_applies_to_every_route() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 1, max-body-size: 10B}}\n\

@@ -1,4 +1,4 @@
-//! Two gateways, 64 clients, one key: what each algorithm's formula admits, and no less.
+//! Two gateways, 64 clients, one key: admissions match the formula of each algorithm, from above and below.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use crate::support::gateway::Gateway;
 use crate::support::load::{Exchange, Load, statuses};
 use crate::support::redis::Redis;
 
-/// How many an algorithm admits, by seconds.
+/// Number of admissions of an algorithm, by seconds.
 struct Formula {
-    /// Most in any interval.
+    /// Maximum in any interval.
     any: fn(f64) -> f64,
-    /// Most since the key's first request.
+    /// Maximum since the first request of the key.
     first: fn(f64) -> f64,
-    /// What was there by the time at which somebody was denied.
+    /// Tokens available by the time of a denial.
     least: fn(f64) -> f64,
 }
 
-/// How long a place of a window may stay free while 64 clients want it: two busy cores let them all sleep.
+/// Longest time that a place of a window stays free while 64 clients want it: two busy cores may let all of them sleep.
 const NOTICED: f64 = 0.1;
 
 #[test]
@@ -35,7 +35,7 @@ fn bucket(seconds: f64) -> f64 {
     100.0 + 50.0 * seconds
 }
 
-/// Windows of half a second that begin one after another in so many seconds.
+/// Number of half-second windows that start one after another within `seconds`.
 fn windows(seconds: f64, each: f64) -> f64 {
     (seconds / each).floor() + 1.0
 }
@@ -43,7 +43,7 @@ fn windows(seconds: f64, each: f64) -> f64 {
 #[test]
 fn fixed_window() {
     let formula = Formula {
-        // The end of one window and the beginning of the next.
+        // The end of one window and the start of the next.
         any: |seconds| 100.0 * (windows(seconds, 0.5) + 1.0),
         first: |seconds| 100.0 * windows(seconds, 0.5),
         least: |seconds| 100.0 * windows(seconds, 0.5 + NOTICED),
@@ -60,8 +60,8 @@ fn sliding_window_log() {
 
 #[test]
 fn sliding_window_counter() {
-    // A window's limit at once; then, while the window before was used up, a limit over a window's time. The first
-    // window lasts for up to its whole time.
+    // A window's limit immediately; then, with the previous window used up, one limit per window time. The first
+    // window lasts up to its full time.
     let most = |seconds| 100.0 + 100.0 * seconds / 0.5;
     let formula = Formula { any: most, first: most, least: |seconds| 100.0 * (seconds - NOTICED) / 0.5 - 1.0 };
     check("algorithm: sliding-window-counter, limit: 100, window: 500ms", &formula);
@@ -69,7 +69,7 @@ fn sliding_window_counter() {
 
 #[test]
 fn leaky_bucket() {
-    // Turns are 20 ms apart; those who were admitted waited for theirs, so that no burst comes on top.
+    // Requests are 20 ms apart; admitted ones were delayed, so that no burst adds to them.
     let most = |seconds| 1.0 + 50.0 * seconds;
     let formula = Formula { any: most, first: most, least: |seconds| 50.0 * (seconds - NOTICED) };
     check("algorithm: leaky-bucket, rate: 50, max-wait: 10s, max-queue: 10", &formula);
@@ -91,10 +91,10 @@ fn three_rules() {
     );
 }
 
-/// A second of load on a limiter of these arguments, which two gateways share.
+/// One second of load on a limiter with these arguments, shared by two gateways.
 fn check(arguments: &str, formula: &Formula) {
     let redis = Redis::start();
-    // A timeout that two busy cores keep: here nothing may be decided without Redis.
+    // The timeout is long enough for two busy cores: the fallback must not decide in this test.
     let yaml = format!(
         "redis: {{url: '{}', timeout: 5s}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
          {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', {arguments}}}}}]}}]",
@@ -113,12 +113,12 @@ fn check(arguments: &str, formula: &Formula) {
         let by = |source| gateway.metric("tollgate_limiter_decisions_total", &[source]);
         let all = gateway.metric("tollgate_limiter_decisions_total", &[]);
         let [asked, known] = [by("source=\"redis\""), by("source=\"denial-cache\"")];
-        assert!(asked > 0.0 && asked + known == all, "each gateway knows from redis: {asked} and {known} of {all}");
+        assert!(asked > 0.0 && asked + known == all, "decided in redis by each gateway: {asked} and {known} of {all}");
     }
 }
 
-/// Nobody saw the moments at which requests were decided, but when they were sent and answered. In order, the n-th
-/// admission was between the n-th to be sent of those that were admitted and the n-th to be answered.
+/// The time of a decision is unknown; the times of sending and of the response are known. In order, the n-th admission
+/// lies between the n-th sending of an admitted request and the n-th response.
 fn assert_bounds(exchanges: &[Exchange], formula: &Formula) {
     let origin = exchanges.iter().map(|exchange| exchange.sent).min().unwrap();
     let seconds = |at: Instant| at.duration_since(origin).as_secs_f64();

@@ -1,4 +1,4 @@
-//! `ConcurrencyLimiter`: at most so many at once, as the upstream sees it, and when a slot is free again.
+//! `ConcurrencyLimiter`: the number of concurrent requests at the upstream, and the release of slots.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -12,12 +12,12 @@ use crate::support::redis::Redis;
 use crate::support::upstream::{Upstream, read_request, response};
 use crate::support::{PATIENCE, eventually};
 
-/// The leases of key `k` on route `a`.
+/// Leases of key `k` on route `a`.
 pub const LEASES: &str = "concurrency_limiter.{a.k}.leases";
 
-/// A route `a` for every path to `uri` behind one limiter by `X-Key`; slots are kept in `redis` if there is one.
+/// Route `a` for every path to `uri`, with one limiter by `X-Key`; slots are in `redis` if given.
 pub fn yaml(redis: Option<&Redis>, uri: &str, arguments: &str) -> String {
-    // A timeout that two busy cores keep: here nothing may be decided without Redis.
+    // The timeout is long enough for two busy cores: the fallback must not decide in this test.
     let redis = redis.map_or(String::new(), |redis| format!("redis: {{url: '{}', timeout: 5s}}\n", redis.url()));
     format!(
         "{redis}routes: [{{id: a, uri: '{uri}', predicates: [Path=/**], filters: [{{name: ConcurrencyLimiter, args: \
@@ -25,8 +25,8 @@ pub fn yaml(redis: Option<&Redis>, uri: &str, arguments: &str) -> String {
     )
 }
 
-/// An upstream that answers `/hold` with the first bytes of a body whose end comes when it is let go on, and anything
-/// else at once.
+/// Upstream that answers `/hold` with the first bytes of a body and ends it on command. It answers other paths
+/// immediately.
 pub struct Holding {
     pub upstream: Upstream,
     gate: Arc<(Mutex<bool>, Condvar)>,
@@ -60,7 +60,7 @@ impl Holding {
     }
 }
 
-/// Asks for `/hold` and returns when the body has begun.
+/// Requests `/hold`, and returns when the body has begun.
 pub fn hold(gateway: &Gateway) -> Connection {
     let mut client = gateway.connect();
     client.send("GET /hold HTTP/1.1\r\nHost: a\r\nX-Key: k\r\n\r\n");
@@ -77,7 +77,7 @@ fn held(redis: &Redis) -> usize {
     redis.cli(&["ZCARD", LEASES]).parse().unwrap()
 }
 
-/// How many requests two gateways with 64 clients each let through to the upstream at once, and what they answered.
+/// Highest number of concurrent requests that two gateways with 64 clients each admit, and the responses.
 fn most_at_once(limit: usize) -> usize {
     let redis = Redis::start();
     let now_and_most = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
@@ -94,7 +94,7 @@ fn most_at_once(limit: usize) -> usize {
     let addresses = gateways.each_ref().map(|gateway| gateway.address);
     let load = Load::start(&addresses, 128, &["/x"]);
     let start = Instant::now();
-    // As long as it takes a busy machine to have so many under way at once.
+    // Enough time for a busy machine to have that many in-flight requests.
     let falls_short = || now_and_most.1.load(SeqCst) < limit && start.elapsed() < Duration::from_secs(15);
     while start.elapsed() < Duration::from_millis(1_500) || falls_short() {
         load.more(128);
@@ -117,17 +117,17 @@ fn most_at_once(limit: usize) -> usize {
 }
 
 #[test]
-fn two_gateways_with_64_clients_each_reach_the_limit_and_never_pass_it() {
+fn two_gateways_with_64_clients_each_reach_and_never_exceed_the_limit() {
     assert_eq!(most_at_once(7), 7);
 }
 
 #[test]
-fn a_limit_of_one_is_a_lock_over_two_gateways() {
+fn a_limit_of_one_excludes_across_two_gateways() {
     assert_eq!(most_at_once(1), 1);
 }
 
 #[test]
-fn the_client_is_told_the_limit_what_is_left_and_when_to_come_back() {
+fn responses_report_limit_remaining_and_retry_after() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     for redis in [None, Some(&redis)] {
         let gateway = Gateway::start(&yaml(redis, &upstream.upstream.uri(), "limit: 2, status-code: 503"));
@@ -147,10 +147,10 @@ fn the_client_is_told_the_limit_what_is_left_and_when_to_come_back() {
 }
 
 #[test]
-fn a_client_that_leaves_amid_the_body_frees_its_slot_at_once() {
+fn a_client_that_disconnects_during_the_body_frees_its_slot_immediately() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     for redis in [None, Some(&redis)] {
-        // No lease ends within this test.
+        // No lease expires within this test.
         let gateway = Gateway::start(&yaml(redis, &upstream.upstream.uri(), "limit: 1, lease: 1h"));
         let client = hold(&gateway);
         assert_eq!(quick(&gateway).status, 429);
@@ -163,7 +163,7 @@ fn a_client_that_leaves_amid_the_body_frees_its_slot_at_once() {
 }
 
 #[test]
-fn a_client_that_leaves_before_the_answer_frees_its_slot_at_once() {
+fn a_client_that_disconnects_before_the_response_frees_its_slot_immediately() {
     let redis = Redis::start();
     let upstream = Upstream::scripted(|stream, seen| {
         while let Some(request) = read_request(stream) {
@@ -183,7 +183,7 @@ fn a_client_that_leaves_before_the_answer_frees_its_slot_at_once() {
 }
 
 #[test]
-fn a_stream_that_is_longer_than_its_lease_keeps_its_slot_by_renewal() {
+fn a_stream_longer_than_its_lease_keeps_its_slot_by_renewal() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     let yaml = yaml(Some(&redis), &upstream.upstream.uri(), "limit: 1, lease: 1200ms, renew-every: 200ms");
     let gateways = [Gateway::start(&yaml), Gateway::start(&yaml)];
@@ -237,7 +237,7 @@ fn a_websocket_holds_its_slot_until_the_tunnel_closes() {
 }
 
 #[test]
-fn a_reload_keeps_the_slots_that_are_held_and_takes_over_a_new_limit() {
+fn a_reload_keeps_held_slots_and_applies_a_new_limit() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     for redis in [None, Some(&redis)] {
         let with = |limit: u32| yaml(redis, &upstream.upstream.uri(), &format!("limit: {limit}, lease: 1h"));
@@ -253,12 +253,12 @@ fn a_reload_keeps_the_slots_that_are_held_and_takes_over_a_new_limit() {
         let _second = hold(&gateway);
         assert_eq!(quick(&gateway).status, 429);
         drop(client);
-        eventually("what the old generation held is free", || quick(&gateway).status == 200);
+        eventually("slots of the old generation are free", || quick(&gateway).status == 200);
     }
 }
 
 #[test]
-fn two_limiters_on_a_route_hold_slots_of_their_own_and_share_them_over_workers() {
+fn two_limiters_of_a_route_have_separate_slots_shared_by_workers() {
     let upstream = Holding::start();
     let gateway = Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 2}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [\

@@ -1,4 +1,4 @@
-//! Slots of `ConcurrencyLimiter` when a gateway is killed, stops, or loses its Redis.
+//! Slots of `ConcurrencyLimiter` when a gateway is killed, shuts down, or loses Redis.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
-/// Owners and the microseconds in which their leases end.
+/// Owners, and the microsecond at which each lease expires.
 fn leases(redis: &Redis) -> BTreeMap<String, u64> {
     let listed = redis.cli(&["--raw", "ZRANGE", LEASES, "0", "-1", "WITHSCORES"]);
     let lines: Vec<&str> = listed.lines().collect();
     lines.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
-/// Redis' clock, in microseconds.
+/// Clock of Redis, in microseconds.
 fn time_us(redis: &Redis) -> u64 {
     let time = redis.cli(&["--raw", "TIME"]);
     let mut parts = time.lines().map(|part| part.parse::<u64>().unwrap());
@@ -23,7 +23,7 @@ fn time_us(redis: &Redis) -> u64 {
 }
 
 #[test]
-fn what_a_killed_gateway_held_is_back_after_the_lease_and_not_before() {
+fn slots_of_a_killed_gateway_are_free_after_the_lease_and_not_before() {
     const SLOTS: usize = 50;
     const LEASE_US: u64 = 1_500_000;
     let (redis, upstream) = (Redis::start(), Holding::start());
@@ -52,11 +52,11 @@ fn what_a_killed_gateway_held_is_back_after_the_lease_and_not_before() {
         assert_eq!(answer.status, 429);
         refused += 1;
         let now: Vec<_> = leases(&redis).into_iter().filter(|(owner, _)| left.contains_key(owner)).collect();
-        assert!(now.iter().all(|(owner, end)| left[owner] == *end), "nobody renews what a dead gateway held");
+        assert!(now.iter().all(|(owner, end)| left[owner] == *end), "leases of a dead gateway are not renewed");
     }
     assert!(refused > 0);
     eventually("the last lease ends", || time_us(&redis) >= last_us);
-    // Every one of them is there again.
+    // All slots are free again.
     let held: Vec<_> = (0..SLOTS).map(|_| hold(&other)).collect();
     assert_eq!(quick(&other).status, 429);
     assert_eq!(leases(&redis).len(), SLOTS);
@@ -66,16 +66,16 @@ fn what_a_killed_gateway_held_is_back_after_the_lease_and_not_before() {
 }
 
 #[test]
-fn a_gateway_that_stops_in_good_order_gives_every_slot_back() {
+fn an_ordered_shutdown_releases_every_slot() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     let mut gateway = Gateway::start(&yaml(Some(&redis), &upstream.upstream.uri(), "limit: 9, lease: 1h"));
     let mut clients: Vec<_> = (0..5).map(|_| hold(&gateway)).collect();
     assert_eq!(leases(&redis).len(), 5);
     gateway.signal("TERM");
-    gateway.logged("draining");
-    // Past the time in which the gateway still lets in: nothing follows these requests, and it ends with them.
+    gateway.logged("shutting down");
+    // After the time in which the gateway still accepts connections: no request follows, and it ends with these.
     std::thread::sleep(Duration::from_millis(1_500));
-    // Then a release takes three trips, and is not over by the time the last connection is.
+    // A release then takes three round trips, and ends after the last connection.
     redis.cli(&["SCRIPT", "FLUSH"]);
     upstream.let_go();
     for client in &mut clients {
@@ -86,23 +86,27 @@ fn a_gateway_that_stops_in_good_order_gives_every_slot_back() {
 }
 
 #[test]
-fn a_redis_that_hangs_holds_up_no_answer_and_takes_slots_back_when_it_goes_on() {
+fn a_redis_that_hangs_delays_no_response_and_frees_slots_later() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     let yaml = yaml(Some(&redis), &upstream.upstream.uri(), "limit: 1, lease: 1h");
-    // A hang that is over before the connection is given up.
+    // A hang that ends before the connection is dropped.
     let gateway = Gateway::start(&yaml);
     let mut client = hold(&gateway);
     redis.freeze();
     upstream.let_go();
     let start = Instant::now();
     assert_eq!(client.take(11), b"1\r\nb\r\n0\r\n\r\n");
-    assert!(start.elapsed() < Duration::from_secs(4), "the answer waits for no release: {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(4),
+        "the response does not wait for the release: {:?}",
+        start.elapsed()
+    );
     redis.thaw();
     eventually("the slot is free", || quick(&gateway).status == 200);
 }
 
 #[test]
-fn without_redis_each_gateway_holds_to_the_limit_by_itself() {
+fn without_redis_each_gateway_enforces_the_limit_by_itself() {
     let (mut redis, upstream) = (Redis::start(), Holding::start());
     let yaml = yaml(Some(&redis), &upstream.upstream.uri(), "limit: 1").replace("deny", "local");
     let gateways = [Gateway::start(&yaml), Gateway::start(&yaml)];

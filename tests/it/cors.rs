@@ -1,4 +1,4 @@
-//! Cross-origin requests: preflights, refusals, and what browsers are told.
+//! CORS: preflights, refusals, and headers for browsers.
 
 use crate::support::client::Response;
 use crate::support::gateway::Gateway;
@@ -28,7 +28,7 @@ fn outcome(answer: &Response) -> (u16, Vec<&str>) {
 }
 
 #[test]
-fn springs_configurations_hold_by_path() {
+fn spring_cors_configurations_apply_by_path() {
     let upstream = upstream();
     let uri = upstream.uri();
     let gateway = Gateway::start(&format!(
@@ -88,7 +88,7 @@ spring:
         ("OPTIONS", "/all/x", &[SHOP, ASKS_GET, ("Access-Control-Request-Headers", "x-z")], (403, vec![])),
         ("OPTIONS", "/open/x", &[EVIL, ASKS_GET], (200, vec!["*"])),
         ("GET", "/open/x", &[EVIL], (200, vec!["*"])),
-        // The route's own stands before those for all.
+        // The route's own policy precedes the global ones.
         ("GET", "/meta/x", &[("Origin", "https://meta.example")], (200, vec!["https://meta.example"])),
         ("OPTIONS", "/meta/x", &[("Origin", "https://meta.example"), ASKS_POST], (200, vec!["https://meta.example"])),
         ("GET", "/meta/x", &[SHOP], (403, vec![])),
@@ -108,12 +108,12 @@ spring:
         Some("30")
     );
 
-    // The upstream's own headers stand behind, as in Spring.
+    // Fields of the upstream follow, as in Spring.
     let own = ask(&gateway, "GET", "/all/own", &[SHOP]);
     assert_eq!(own.all("access-control-allow-origin"), ["https://shop.example", "*"]);
     assert_eq!(own.all("vary"), [VARIES.as_slice(), &["Accept"]].concat());
 
-    // Preflights are no requests to a limiter, and a browser may read a 429.
+    // A limiter does not see preflights, and a browser may read a 429.
     for _ in 0..3 {
         assert_eq!(ask(&gateway, "OPTIONS", "/limited/x", &[SHOP, ASKS_GET]).status, 200);
     }
@@ -123,7 +123,7 @@ spring:
 }
 
 #[test]
-fn preflights_that_no_route_takes_are_answered_where_that_is_wished() {
+fn preflights_without_a_route_are_answered_if_configured() {
     let upstream = upstream();
     let uri = upstream.uri();
     let route =
@@ -146,7 +146,7 @@ fn preflights_that_no_route_takes_are_answered_where_that_is_wished() {
             assert_eq!(ask(&gateway, "OPTIONS", path, &[EVIL, ASKS_GET]).status, 403);
             assert_eq!(outcome(&ask(&gateway, "GET", path, &[SHOP])), (200, shop));
         }
-        // What no route takes stays 404, and a browser may read that.
+        // A request without a route stays 404, and a browser may read it.
         let missing = ask(&gateway, "GET", "/c", &[]);
         assert_eq!((missing.status, missing.text().as_str()), (404, "Not Found: no route matches\n"));
     }

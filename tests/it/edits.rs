@@ -1,10 +1,10 @@
-//! Filters that edit requests and answers, each with Spring's corners, through the gateway to a real upstream.
+//! Filters that edit requests and responses, with Spring's corner cases, through the gateway to a real upstream.
 
 use crate::support::client::Response;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Request, Upstream, response};
 
-/// Filters, predicates besides, and the target that an upstream gets for one that was asked for.
+/// Filters, additional predicates, and the target at the upstream for a requested target.
 const TARGETS: &[(&str, &str, &str, &str)] = &[
     ("StripPrefix", "", "/a/b/?c=%20", "/b/?c=%20"),
     ("StripPrefix=2", "", "/a/b", "/"),
@@ -34,7 +34,7 @@ const TARGETS: &[(&str, &str, &str, &str)] = &[
     ("StripPrefix, PrefixPath=/p, 'RewritePath=/p/(.*),/q/$1'", "", "/a/b", "/q/b"),
 ];
 
-/// Filters, what the client sends, a field and its values at the upstream.
+/// Filters, fields from the client, and one field with its values at the upstream.
 const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("'AddRequestHeader=X-A, two'", "X-A: one", "X-A", "one|two"),
     ("'AddRequestHeader=X-A, {x}'", "", "X-A", "path"),
@@ -55,7 +55,7 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("PreserveHostHeader, 'AddRequestHeader=Host, set.test'", "", "Host", "set.test"),
 ];
 
-/// Filters, what the upstream answers, a field and its values at the client.
+/// Filters, fields from the upstream, and one field with its values at the client.
 const ANSWERS: &[(&str, &str, &str, &str)] = &[
     ("'AddResponseHeader=X-A, two'", "X-A: one", "X-A", "one|two"),
     ("'AddResponseHeader=X-A, two, false'", "X-A: one", "X-A", "one"),
@@ -108,7 +108,7 @@ const ANSWERS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Answers with the fields that the request asks for in `X-Answer`.
+/// Answers with the fields in the request's `X-Answer`.
 fn upstream() -> Upstream {
     Upstream::start(|request| {
         let asked = request.header("x-answer").unwrap_or_default().to_owned();
@@ -116,22 +116,22 @@ fn upstream() -> Upstream {
     })
 }
 
-/// `A: 1; B: 2` as fields.
+/// Parses `A: 1; B: 2` as fields.
 fn fields(text: &str) -> Vec<(&str, &str)> {
     let fields = text.split("; ").filter(|field| !field.is_empty()).map(|field| field.split_once(':').unwrap());
     fields.map(|(name, value)| (name, value.trim())).collect()
 }
 
-/// The route that the host `host` leads to.
+/// Returns the route for the host `host`.
 fn route(host: &str, upstream: &Upstream, predicates: &str, filters: &str) -> String {
     let comma = if predicates.is_empty() { "" } else { ", " };
     let uri = upstream.uri();
     format!("- {{id: {host}, uri: '{uri}', predicates: [Host={host}{comma}{predicates}], filters: [{filters}]}}\n")
 }
 
-/// Every case has a route of its own, and a host that leads to it.
+/// Each case has a route and a host of its own.
 #[test]
-fn every_edit_does_what_springs_does() {
+fn every_edit_filter_behaves_as_in_spring() {
     let upstream = upstream();
     let mut routes = String::from("set-status: {original-status-header-name: X-Original}\nroutes:\n");
     for (n, (filters, predicates, ..)) in TARGETS.iter().enumerate() {
@@ -147,7 +147,7 @@ fn every_edit_does_what_springs_does() {
     let mut seen = 0;
     let mut passed = |upstream: &Upstream| -> Request {
         seen += 1;
-        upstream.requests().get(seen - 1).expect("the upstream was asked").clone()
+        upstream.requests().get(seen - 1).expect("the upstream was called").clone()
     };
     for (n, (filters, _, target, expected)) in TARGETS.iter().enumerate() {
         let answer = client.request("GET", target, &[("Host", &format!("t{n}"))], b"");
@@ -173,9 +173,9 @@ fn every_edit_does_what_springs_does() {
     }
 }
 
-/// Spring reads a path and leaves out what stands behind it; our own form refuses it.
+/// Spring reads a path and ignores the text after it; the native form refuses it.
 #[test]
-fn a_path_of_spring_ends_where_its_query_begins() {
+fn a_spring_path_ends_at_its_query() {
     let upstream = upstream();
     let cases = [("PrefixPath=/p?left=out", "/a?b", "/p/a?b"), ("SetPath=/{x}/p#left-out", "/a?b", "/a/p?b")];
     let mut routes = String::new();
@@ -191,9 +191,10 @@ fn a_path_of_spring_ends_where_its_query_begins() {
     }
 }
 
-/// What names a new target replaces all of the old one, wherever it is listed; what is no target leaves it.
+/// A filter that sets a target replaces the whole old target, at any position in the list; an invalid target is
+/// ignored.
 #[test]
-fn a_request_goes_where_a_header_or_a_template_says() {
+fn the_target_follows_a_header_or_a_template() {
     let (own, other) = (Upstream::ok("own"), Upstream::ok("other"));
     let elsewhere = other.address;
     let gateway = Gateway::start(&format!(
@@ -218,10 +219,10 @@ fn a_request_goes_where_a_header_or_a_template_says() {
     }
 }
 
-/// Default filters and a route's are numbered apart and merged by number; tokens are trimmed, empty ones dropped, and
-/// those beyond a filter's arguments ignored; a request gets one prefix.
+/// Default filters and route filters are numbered separately and merged by number. Tokens are trimmed, empty ones
+/// dropped, and surplus arguments ignored. A request gets one prefix.
 #[test]
-fn filters_of_both_lists_take_turns_as_in_spring() {
+fn default_and_route_filters_interleave_as_in_spring() {
     let upstream = upstream();
     let gateway = Gateway::start(&format!(
         r"spring:

@@ -1,4 +1,4 @@
-//! `tollgate explain` and `tollgate migrate`: what they say is what the gateway does.
+//! `tollgate explain` and `tollgate migrate`: their output matches the gateway's behaviour.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn explained(file: &Path, method: &str, target: &str, fields: &[(&str, &str)]) -
 }
 
 #[test]
-fn what_explain_says_is_what_the_upstream_and_redis_get() {
+fn explain_shows_the_request_to_the_upstream_and_the_redis_keys_of_traffic() {
     let (upstream, redis) = (Upstream::ok("ok"), Redis::start());
     let uri = upstream.uri();
     let gateway = Gateway::start(&format!(
@@ -84,7 +84,7 @@ routes:
 }
 
 #[test]
-fn commands_that_cannot_do_it_say_so_by_their_code() {
+fn explain_and_migrate_fail_with_documented_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! What clients see of a Redis that answers late, wrongly, or with errors.
+//! Redis replies that are late, invalid or errors, as clients see them.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::support::gateway::Gateway;
 use crate::support::load::Load;
 use crate::support::redis::Redis;
 
-/// Each fault in turn under one load: no 5xx but where the route says so, nobody waits, and Redis decides again.
+/// Injects each fault in turn under load: no 5xx unless configured, no delayed request, and Redis decides again.
 fn borne(faults: impl IntoIterator<Item = (String, Fault)>) {
     let redis = Redis::start();
     let proxy = FaultProxy::start(redis.address);
@@ -34,17 +34,17 @@ fn borne(faults: impl IntoIterator<Item = (String, Fault)>) {
     }
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     for leak in ["LOADING", "MISCONF", "stop-writes", "script"] {
-        assert!(!gateway.get("/deny").text().contains(leak), "what Redis says is nobody's business");
+        assert!(!gateway.get("/deny").text().contains(leak), "replies of Redis are not disclosed");
     }
 }
 
 #[test]
-fn an_error_of_redis_is_no_error_of_the_gateway() {
+fn redis_errors_cause_no_5xx() {
     borne(ERRORS.map(|error| (error[..10].to_owned(), Fault::error(error))));
 }
 
 #[test]
-fn nonsense_from_redis_is_no_error_of_the_gateway() {
+fn invalid_redis_replies_cause_no_5xx() {
     let faults = [
         ("cut", Fault::Cut),
         ("garbage", Fault::garbage()),
@@ -56,7 +56,7 @@ fn nonsense_from_redis_is_no_error_of_the_gateway() {
 }
 
 #[test]
-fn silence_of_redis_is_no_error_of_the_gateway() {
+fn redis_timeouts_cause_no_5xx() {
     let late = Fault::Delay(std::time::Duration::from_secs(3));
     let faults =
         [("black hole", Fault::BlackHole), ("late", late), ("held", Fault::HoldReplies), ("refused", Fault::Refuse)];

@@ -1,9 +1,9 @@
-//! `X-Forwarded-*` and `Forwarded` as Spring's settings shape them, and who believes them.
+//! `X-Forwarded-*` and `Forwarded` under Spring's settings, and the trust in them.
 
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 
-/// What came from the proxy before, in each case.
+/// Fields from the proxy in front, in each case.
 const CAME: &[(&str, &str)] = &[
     ("Host", "shop.example:8080"),
     ("X-Forwarded-For", "192.0.2.7, 127.0.0.9"),
@@ -14,14 +14,14 @@ const CAME: &[(&str, &str)] = &[
 
 const ROUTES: &str = "routes:\n- {id: strip, uri: 'echo:', predicates: [Path=/api/**], filters: [StripPrefix=1]}\n- {id: rewrite, uri: 'echo:', predicates: [Path=/v1/**], filters: ['RewritePath=/v1/old/(.*), /$1']}\n- {id: near, uri: 'echo:', predicates: [Path=/who, 'RemoteAddr=192.0.2.0/24']}\n- {id: rest, uri: 'echo:', predicates: [Path=/**]}\n";
 
-/// A field as the upstream gets it; empty where it is absent.
-fn told(client: &mut Connection, path: &str, field: &str) -> String {
+/// Returns a field as the upstream receives it; empty if absent.
+fn forwarded_field(client: &mut Connection, path: &str, field: &str) -> String {
     let answer = client.request("GET", path, CAME, b"").json();
     answer["headers"][field].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn each_setting_shapes_what_upstreams_are_told() {
+fn each_forwarding_setting_changes_the_headers_to_upstreams() {
     let for_all = "192.0.2.7, 127.0.0.9,127.0.0.1";
     let cases: &[(&str, &str, &str, &str)] = &[
         ("", "/x", "x-forwarded-for", for_all),
@@ -53,12 +53,12 @@ fn each_setting_shapes_what_upstreams_are_told() {
             gateway = Gateway::start(&format!("{trusted}{setting}\n{ROUTES}"));
             running = setting;
         }
-        assert_eq!(told(&mut gateway.connect(), path, field), *expected, "{setting:?} {path} {field}");
+        assert_eq!(forwarded_field(&mut gateway.connect(), path, field), *expected, "{setting:?} {path} {field}");
     }
 }
 
 #[test]
-fn forwarded_says_where_it_was_reached_and_keeps_what_is_trusted() {
+fn forwarded_has_the_gateways_address_and_keeps_trusted_elements() {
     let spring = format!(
         "server: {{address: 127.0.0.1, workers: 1}}\nspring.cloud.gateway:\n  trusted-proxies: '127\\.0\\.0\\.\\d+'\n  forwarded.by.enabled: true\n  httpserver.customizer-enabled: true\n  {}",
         ROUTES.replace('\n', "\n  ")
@@ -66,10 +66,10 @@ fn forwarded_says_where_it_was_reached_and_keeps_what_is_trusted() {
     let gateway = Gateway::start(&spring);
     let mut client = gateway.connect();
     let port = client.stream().local_addr().unwrap().port();
-    let forwarded = told(&mut client, "/x", "forwarded");
+    let forwarded = forwarded_field(&mut client, "/x", "forwarded");
     let own = format!("proto=http;host=\"shop.example:8080\";for=\"127.0.0.1:{port}\";by=\"{}\"", gateway.address);
     assert_eq!(forwarded, format!("for=127.0.0.9,{own}"));
-    assert_eq!(told(&mut client, "/x", "x-forwarded-for"), "127.0.0.9,127.0.0.1");
+    assert_eq!(forwarded_field(&mut client, "/x", "x-forwarded-for"), "127.0.0.9,127.0.0.1");
     let matched = |who: &[(&str, &str)]| {
         let mut client = gateway.connect();
         client.request("GET", "/who", who, b"");

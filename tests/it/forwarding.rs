@@ -1,10 +1,10 @@
-//! What the upstream receives, and what filters make of it.
+//! Requests as the upstream receives them, and effects of filters on them.
 
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, response};
 
 #[test]
-fn a_request_arrives_as_it_was_sent_but_for_one_hops_fields() {
+fn a_request_is_forwarded_unchanged_except_hop_by_hop_fields() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     let fields = [
@@ -45,7 +45,7 @@ fn a_request_arrives_as_it_was_sent_but_for_one_hops_fields() {
 }
 
 #[test]
-fn connection_cannot_name_away_what_the_message_stands_on() {
+fn connection_cannot_remove_essential_fields() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::start(&format!(
         "trusted-proxies: [127.0.0.1]\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
@@ -64,7 +64,7 @@ fn connection_cannot_name_away_what_the_message_stands_on() {
 }
 
 #[test]
-fn via_is_appended_to_and_can_be_renamed_or_left_out() {
+fn via_is_appended_and_can_be_renamed_or_disabled() {
     let upstream = Upstream::ok("ok");
     for (setting, expected) in [
         ("", vec!["1.0 before", "1.1 tollgate"]),
@@ -81,7 +81,7 @@ fn via_is_appended_to_and_can_be_renamed_or_left_out() {
 }
 
 #[test]
-fn nobodys_forwarding_fields_are_believed_unless_they_are_trusted() {
+fn forwarding_fields_of_untrusted_peers_are_ignored() {
     let upstream = Upstream::ok("ok");
     let claims = [
         ("X-Forwarded-For", "6.6.6.6"),
@@ -114,7 +114,7 @@ fn nobodys_forwarding_fields_are_believed_unless_they_are_trusted() {
 }
 
 #[test]
-fn no_client_can_take_away_what_a_filter_sets() {
+fn clients_cannot_remove_fields_that_filters_set() {
     let upstream = Upstream::ok("ok");
     let filters = "['SetRequestHeader=X-Auth-User,trusted', 'AddRequestHeader=X-Forwarded-Proto,https', \
                    'AddRequestHeader=X_Under,yes']";
@@ -231,7 +231,7 @@ fn a_path_variable_in_a_header_is_decoded_and_makes_no_new_line() {
 }
 
 #[test]
-fn redirects_are_answered_here_and_those_of_the_upstream_are_not_followed() {
+fn redirects_of_filters_are_sent_and_those_of_upstreams_are_not_followed() {
     let upstream = Upstream::start(|_| response(302, &[("Location", "/elsewhere")], b""));
     let gateway = Gateway::start(&format!(
         "routes: [{{id: r, uri: '{0}', predicates: [Path=/old], filters: ['RedirectTo=301, https://new.example/']}}, \
@@ -266,6 +266,6 @@ fn a_path_without_a_route_is_404() {
     let mut client = gateway.connect();
     let answer = client.request("POST", "/b", &[("Accept", "application/json")], b"unread body");
     assert_eq!((answer.status, answer.json()["status"].as_u64()), (404, Some(404)));
-    assert_eq!(client.request("GET", "/a", &[], b"").status, 200, "the connection goes on");
+    assert_eq!(client.request("GET", "/a", &[], b"").status, 200, "the connection stays open");
     assert_eq!(upstream.requests().len(), 1);
 }

@@ -1,12 +1,12 @@
-//! Where a request's body ends: every message that leaves it in doubt is refused (RFC 9112 §6).
+//! End of a request body: messages that leave it in doubt are refused (RFC 9112 §6).
 
 use crate::malformed::{SMUGGLED, all_refused, post};
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
 #[test]
-fn content_length_beside_transfer_encoding_leaves_one_reading_and_ends_the_connection() {
-    // RFC 9112 §6.3: the chunks count and the length is dropped, or 400; closed either way.
+fn content_length_with_transfer_encoding_is_refused_and_closes_the_connection() {
+    // RFC 9112 §6.3: either the chunks are used and the length is dropped, or 400; the connection closes in both cases.
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     for lines in [
@@ -35,7 +35,7 @@ fn content_length_beside_transfer_encoding_leaves_one_reading_and_ends_the_conne
 }
 
 #[test]
-fn a_transfer_coding_other_than_chunked_is_refused_however_it_is_written() {
+fn transfer_codings_other_than_chunked_are_refused_in_any_spelling() {
     let codings: &[&str] = &[
         "Transfer-Encoding: xchunked",
         "Transfer-Encoding: identity",
@@ -76,7 +76,7 @@ fn http_1_0_has_no_chunks() {
 }
 
 #[test]
-fn a_content_length_that_is_no_single_number_is_refused() {
+fn a_content_length_that_is_not_one_number_is_refused() {
     all_refused(
         &[400],
         [
@@ -102,7 +102,7 @@ fn a_content_length_that_is_no_single_number_is_refused() {
 }
 
 #[test]
-fn equal_content_lengths_are_one_or_refused() {
+fn repeated_equal_content_lengths_are_merged_or_refused() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     for lines in ["Content-Length: 5\r\nContent-Length: 5", "Content-Length: 5, 5", "Content-Length: 005"] {
@@ -122,7 +122,7 @@ fn equal_content_lengths_are_one_or_refused() {
 }
 
 #[test]
-fn a_bad_chunk_is_the_clients_fault_and_completes_nothing_upstream() {
+fn an_invalid_chunk_is_a_client_error_and_is_not_completed_upstream() {
     let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(100_000));
     let many = format!("{}0\r\n\r\n", "1;aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nx\r\n".repeat(4000));
     let trailers = format!("5\r\nhello\r\n0\r\n{}\r\n", "x-a: b\r\n".repeat(20_000));
@@ -156,7 +156,7 @@ fn a_bad_chunk_is_the_clients_fault_and_completes_nothing_upstream() {
 }
 
 #[test]
-fn a_body_that_is_cut_off_completes_nothing_upstream() {
+fn a_truncated_body_is_not_completed_upstream() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     for request in [

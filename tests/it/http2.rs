@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge: what it becomes for an HTTP/1.1 upstream, and frames that no honest client sends.
+//! HTTP/2 with prior knowledge: translation to HTTP/1.1 upstreams, and malicious frames.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ async fn text(response: Response<Incoming>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// A body whose frames a test sends one by one.
+/// Body with frames that a test sends one by one.
 struct Fed(mpsc::Receiver<Frame<Bytes>>);
 
 impl Body for Fed {
@@ -77,7 +77,7 @@ async fn a_request_reaches_the_upstream_as_http_1_1() {
 }
 
 #[tokio::test]
-async fn an_upload_streams_and_its_answers_trailers_pass() {
+async fn an_upload_is_streamed_and_response_trailers_are_forwarded() {
     let upstream = Upstream::start(|request| {
         let body = String::from_utf8_lossy(&request.body).into_owned();
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: grpc-status\r\n\r\n";
@@ -104,7 +104,7 @@ async fn an_upload_streams_and_its_answers_trailers_pass() {
 }
 
 #[tokio::test]
-async fn many_streams_are_served_at_once() {
+async fn many_streams_are_served_concurrently() {
     let upstream = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
     let gateway = Gateway::to(&upstream.uri());
     let client = connect(&gateway).await;
@@ -123,7 +123,7 @@ async fn many_streams_are_served_at_once() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_resets_its_stream_alone() {
+async fn a_truncated_body_resets_only_its_stream() {
     let upstream = Upstream::scripted(|stream, seen| {
         let Some(request) = crate::support::upstream::read_request(stream) else { return };
         let broken = request.target() == "/broken";
@@ -141,7 +141,7 @@ async fn a_body_that_breaks_off_resets_its_stream_alone() {
 }
 
 #[tokio::test]
-async fn denials_and_failures_leave_the_connection_in_order() {
+async fn denials_and_failures_keep_the_connection_usable() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::filtering(
         &upstream.uri(),
@@ -201,7 +201,7 @@ impl Raw {
         self.frame(HEADERS, flags | END_HEADERS, stream, &block(fields));
     }
 
-    /// The first frame that ends what was asked: an answer's head with its first byte, a reset or a farewell.
+    /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.
     fn outcome(&mut self) -> (u8, u8) {
         loop {
             let head = self.0.take(9);
@@ -234,7 +234,7 @@ const ORDINARY: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "http"), ("
 const OK: u8 = 0x88;
 
 #[test]
-fn malformed_requests_are_refused_and_the_upstream_sees_nothing() {
+fn malformed_requests_are_refused_and_not_forwarded() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     let with = |extra: &[(&'static str, &'static str)]| [&ORDINARY[..], extra].concat();
@@ -294,7 +294,7 @@ fn malformed_requests_are_refused_and_the_upstream_sees_nothing() {
 }
 
 #[test]
-fn a_length_that_its_data_does_not_keep_completes_nothing_upstream() {
+fn a_body_that_contradicts_its_length_is_not_completed_upstream() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     for (length, data) in [("3", "hello"), ("9", "hello"), ("0", "hello")] {
@@ -328,7 +328,7 @@ fn a_head_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn an_endless_head_ends_the_connection() {
+fn an_endless_head_closes_the_connection() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = Raw::open(&gateway);
@@ -347,7 +347,7 @@ fn an_endless_head_ends_the_connection() {
 }
 
 #[test]
-fn a_rapid_reset_ends_in_a_farewell_or_is_survived() {
+fn a_rapid_reset_attack_gets_goaway_or_is_survived() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = Raw::open(&gateway);
@@ -362,7 +362,7 @@ fn a_rapid_reset_ends_in_a_farewell_or_is_survived() {
 }
 
 #[test]
-fn floods_of_frames_that_cost_nothing_do_not_stop_others() {
+fn floods_of_control_frames_do_not_block_other_connections() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::to(&upstream.uri());
     for (kind, flags, payload) in [(6, 0, vec![0; 8]), (4, 0, vec![]), (0, 0, vec![])] {
@@ -372,7 +372,7 @@ fn floods_of_frames_that_cost_nothing_do_not_stop_others() {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
         let frame = [&length[1..], &[kind, flags], &stream.to_be_bytes(), &payload].concat();
         client.0.stream().set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
-        // Until the gateway has had enough or takes no more: it answers each, and nobody reads the answers.
+        // The gateway stops reading or closes: it answers each request, and the client does not read the responses.
         for _ in 0..100 {
             if client.0.try_send(frame.repeat(1000)).is_err() {
                 break;
@@ -383,7 +383,7 @@ fn floods_of_frames_that_cost_nothing_do_not_stop_others() {
 }
 
 #[test]
-fn a_client_that_does_not_read_its_answers_loses_its_connection() {
+fn a_client_that_does_not_read_responses_is_disconnected() {
     let upstream = Upstream::start(|_| response(200, &[], &[b'x'; 300_000]));
     let gateway = Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 1, write-timeout: 300ms}}\n\
@@ -393,13 +393,13 @@ fn a_client_that_does_not_read_its_answers_loses_its_connection() {
     let mut client = Raw::open(&gateway);
     client.headers(1, END_STREAM, &ORDINARY);
     assert_eq!(client.outcome(), (HEADERS, OK));
-    // 64 KB fit into the window that is never opened again; then nothing more comes, and the connection is ended.
+    // 64 KB fill the window, which is never opened again; then the connection closes.
     client.0.rest();
     assert_eq!(upstream.requests().len(), 1);
 }
 
 #[test]
-fn a_ping_does_not_make_an_idle_connection_late_with_a_request() {
+fn a_ping_does_not_start_the_header_timeout_of_an_idle_connection() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 1, header-timeout: 200ms, idle-timeout: 60s}}\n\

@@ -1,4 +1,4 @@
-//! HTTP/2 to upstreams: one connection for many requests, and what becomes of a request that crosses it.
+//! HTTP/2 to upstreams: one connection for many requests, and requests that race with GOAWAY or resets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -12,13 +12,13 @@ use tokio::sync::Semaphore;
 use tollgate_test_support::Certificates;
 
 use crate::support::gateway::Gateway;
-use crate::support::secure::{Frames, Keys, Server, Spoken, answer};
+use crate::support::secure::{Frames, Keys, Server, ServerProtocol, answer};
 
 fn prior_knowledge(uri: &str, rest: &str) -> Gateway {
     Gateway::start(&format!("routes: [{{id: a, uri: '{uri}', http2: prior-knowledge, predicates: [Path=/**]{rest}}}]"))
 }
 
-/// Asks so many things at once, each on a connection of its own.
+/// Sends `count` concurrent requests, each on its own connection.
 fn at_once(gateway: &Gateway, requests: usize) -> Vec<u16> {
     let asking: Vec<_> = (0..requests)
         .map(|n| {
@@ -32,10 +32,10 @@ fn at_once(gateway: &Gateway, requests: usize) -> Vec<u16> {
 #[test]
 fn the_upstream_chooses_http_2_and_all_requests_share_a_connection() {
     let made = Certificates::new();
-    let both = Server::telling(Spoken::tls(Keys::of(&made), &["h2", "http/1.1"]));
-    let old = Server::telling(Spoken::tls(Keys::of(&made), &["http/1.1"]));
-    let silent = Server::telling(Spoken::tls(Keys::of(&made), &[]));
-    let clear = Server::telling(Spoken::plain());
+    let both = Server::echoing(ServerProtocol::tls(Keys::of(&made), &["h2", "http/1.1"]));
+    let old = Server::echoing(ServerProtocol::tls(Keys::of(&made), &["http/1.1"]));
+    let silent = Server::echoing(ServerProtocol::tls(Keys::of(&made), &[]));
+    let clear = Server::echoing(ServerProtocol::plain());
     let gateway = Gateway::start(&format!(
         "httpclient: {{tls: {{ca: {}}}}}\nroutes:\n\
          - {{id: both, uri: '{}', predicates: [Path=/both]}}\n\
@@ -75,8 +75,8 @@ fn the_upstream_chooses_http_2_and_all_requests_share_a_connection() {
 }
 
 #[test]
-fn fields_of_the_connection_end_here_and_bodies_pass_both_ways() {
-    let server = Server::start(Spoken::plain(), |request| {
+fn connection_fields_are_removed_and_bodies_are_forwarded() {
+    let server = Server::start(ServerProtocol::plain(), |request| {
         Box::pin(async move {
             let fields: Vec<String> = request.headers().keys().map(ToString::to_string).collect();
             let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -100,8 +100,8 @@ fn fields_of_the_connection_end_here_and_bodies_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn grpc_passes_with_its_trailers_both_ways() {
-    let server = Server::start(Spoken::plain(), |request| {
+async fn grpc_is_forwarded_with_trailers() {
+    let server = Server::start(ServerProtocol::plain(), |request| {
         Box::pin(async move {
             assert_eq!(request.headers()["te"], "trailers");
             let sent = request.into_body().collect().await.unwrap();
@@ -141,11 +141,11 @@ async fn grpc_passes_with_its_trailers_both_ways() {
 }
 
 #[test]
-fn more_requests_than_streams_take_more_connections() {
+fn requests_beyond_the_stream_limit_open_more_connections() {
     let gate = Arc::new(Semaphore::new(0));
     let arrived = Arc::new(AtomicUsize::new(0));
     let (opened, counted) = (Arc::clone(&gate), Arc::clone(&arrived));
-    let server = Server::start(Spoken { max_streams: 2, ..Spoken::plain() }, move |request| {
+    let server = Server::start(ServerProtocol { max_streams: 2, ..ServerProtocol::plain() }, move |request| {
         let (opened, counted) = (Arc::clone(&opened), Arc::clone(&counted));
         Box::pin(async move {
             if request.uri().path() == "/held" {
@@ -158,7 +158,7 @@ fn more_requests_than_streams_take_more_connections() {
     let gateway = prior_knowledge(&server.uri("http"), "");
     let mut held = Vec::new();
     for connections in 1..=3 {
-        // An answer, and with it the connection's settings have come; then it has all the streams that they allow.
+        // After the first response the settings have arrived; the connection then uses all streams that they allow.
         assert_eq!(gateway.get("/x").status, 200);
         assert_eq!(server.connections(), connections);
         for _ in 0..2 {
@@ -173,8 +173,8 @@ fn more_requests_than_streams_take_more_connections() {
 }
 
 #[test]
-fn a_connection_that_goes_away_is_replaced_and_costs_no_request() {
-    let server = Server::telling(Spoken { goes_after: 5, ..Spoken::plain() });
+fn a_goaway_fails_no_request() {
+    let server = Server::echoing(ServerProtocol { goes_after: 5, ..ServerProtocol::plain() });
     let gateway = prior_knowledge(&server.uri("http"), "");
     let mut client = gateway.connect();
     for n in 0..30 {
@@ -185,7 +185,7 @@ fn a_connection_that_goes_away_is_replaced_and_costs_no_request() {
     assert!(at_once(&gateway, 20).iter().all(|status| *status == 200), "{}", gateway.log());
 }
 
-/// An upstream of frames: what it makes of the streams of its connections, the first of which has the number 0.
+/// Upstream at frame level: handles the streams of its connections, numbered from 0.
 fn framed(
     script: impl Fn(usize, Request<h2::RecvStream>, h2::server::SendResponse<Bytes>) + Send + Sync + 'static,
 ) -> std::net::SocketAddr {
@@ -212,7 +212,7 @@ fn framed(
 }
 
 #[test]
-fn a_refused_stream_is_sent_again_whatever_its_method_and_a_broken_one_only_if_idempotent() {
+fn a_refused_stream_is_retried_and_a_reset_one_only_if_idempotent() {
     let address = framed(|n, request, mut respond| {
         let path = request.uri().path().to_owned();
         if path == "/refused" && n % 2 == 0 {
@@ -234,8 +234,8 @@ fn a_refused_stream_is_sent_again_whatever_its_method_and_a_broken_one_only_if_i
 }
 
 #[test]
-fn a_stream_that_is_silent_is_504_and_its_connection_stays() {
-    let server = Server::start(Spoken::plain(), |request| {
+fn a_silent_stream_becomes_504_and_its_connection_stays_open() {
+    let server = Server::start(ServerProtocol::plain(), |request| {
         Box::pin(async move {
             if request.uri().path() == "/silent" {
                 std::future::pending::<()>().await;
@@ -250,10 +250,10 @@ fn a_stream_that_is_silent_is_504_and_its_connection_stays() {
 }
 
 #[test]
-fn answers_that_nobody_reads_stop_no_other() {
+fn unread_responses_do_not_block_other_streams() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let server = Server::start(Spoken::plain(), move |request| {
+    let server = Server::start(ServerProtocol::plain(), move |request| {
         let counted = Arc::clone(&counted);
         Box::pin(async move {
             if request.uri().path() == "/x" {
@@ -268,7 +268,7 @@ fn answers_that_nobody_reads_stop_no_other() {
     for client in &mut lazy {
         client.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    crate::support::eventually("all are asked for", || asked.load(SeqCst) == 10);
+    crate::support::eventually("all are requested", || asked.load(SeqCst) == 10);
     for _ in 0..5 {
         assert_eq!(gateway.get("/x").text(), "short");
     }

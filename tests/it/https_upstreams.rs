@@ -1,4 +1,4 @@
-//! TLS to upstreams: whom the gateway believes, what it shows, and what it says when it cannot.
+//! TLS to upstreams: trust, client certificates, and log lines about failures.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tollgate_test_support::Certificates;
 
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
-use crate::support::secure::{Keys, Server, Spoken, answer};
+use crate::support::secure::{Keys, Server, ServerProtocol, answer};
 use crate::support::upstream::{Upstream, read_request};
 
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -18,15 +18,15 @@ fn route(id: &str, uri: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_certificate_is_believed_or_the_log_says_what_is_wrong_with_it() {
+fn a_certificate_is_trusted_or_the_log_names_the_reason() {
     let made = Certificates::new();
-    let good = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
-    let old = Server::telling(Spoken::tls_of(Keys::of(&made), BOTH, &[&TLS12], None));
-    let asking = Server::telling(Spoken::tls_of(Keys::of(&made), BOTH, rustls::DEFAULT_VERSIONS, Some(&made)));
+    let good = Server::echoing(ServerProtocol::tls(Keys::of(&made), BOTH));
+    let old = Server::echoing(ServerProtocol::tls_of(Keys::of(&made), BOTH, &[&TLS12], None));
+    let asking = Server::echoing(ServerProtocol::tls_of(Keys::of(&made), BOTH, rustls::DEFAULT_VERSIONS, Some(&made)));
     made.sign_for_other_host();
-    let elsewhere = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
+    let elsewhere = Server::echoing(ServerProtocol::tls(Keys::of(&made), BOTH));
     made.sign_expired();
-    let expired = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
+    let expired = Server::echoing(ServerProtocol::tls(Keys::of(&made), BOTH));
     let plain = Upstream::scripted(|stream, _| {
         let _ = stream.read(&mut [0; 1024]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -58,7 +58,7 @@ fn a_certificate_is_believed_or_the_log_says_what_is_wrong_with_it() {
             Some(words) => {
                 assert_eq!(answer.status, 502, "{id}");
                 assert!(!answer.text().contains("ertificate"), "nothing about the inside: {}", answer.text());
-                // The log is written behind the answer.
+                // The log line is written after the response.
                 assert!(gateway.logged(words).contains(" WARN "), "{id}");
             }
         }
@@ -74,7 +74,8 @@ fn a_certificate_is_believed_or_the_log_says_what_is_wrong_with_it() {
 #[test]
 fn connections_are_kept_and_sessions_resumed() {
     let made = Certificates::new();
-    let server = Server::telling(Spoken { goes_after: 3, ..Spoken::tls(Keys::of(&made), &["http/1.1"]) });
+    let server =
+        Server::echoing(ServerProtocol { goes_after: 3, ..ServerProtocol::tls(Keys::of(&made), &["http/1.1"]) });
     let gateway = Gateway::start(&format!(
         "httpclient: {{tls: {{ca: {}}}}}\nroutes:\n{}",
         made.ca().display(),
@@ -88,10 +89,10 @@ fn connections_are_kept_and_sessions_resumed() {
 }
 
 #[test]
-fn a_certificate_that_openssl_makes_for_a_server_is_believed_when_it_is_listed() {
+fn a_listed_self_signed_certificate_of_openssl_is_trusted() {
     let made = Certificates::new();
     let (file, key) = made.self_signed();
-    let server = Server::telling(Spoken::tls(Keys::read(&file, &key), BOTH));
+    let server = Server::echoing(ServerProtocol::tls(Keys::read(&file, &key), BOTH));
     let by_address = route("address", &format!("https://{}", server.address), "");
     let gateway = Gateway::start(&format!(
         "spring.cloud.gateway:\n  httpclient.ssl.trusted-x509-certificates: ['file:{}']\n  routes:\n  {}  {by_address}\
@@ -104,9 +105,9 @@ fn a_certificate_that_openssl_makes_for_a_server_is_believed_when_it_is_listed()
 }
 
 #[test]
-fn whom_the_system_trusts_is_trusted() {
+fn certificates_of_the_system_trust_store_are_trusted() {
     let made = Certificates::new();
-    let server = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
+    let server = Server::echoing(ServerProtocol::tls(Keys::of(&made), BOTH));
     let yaml = format!("routes:\n{}", route("a", &server.uri("https"), ""));
     let ca = made.ca();
     let gateway = Gateway::start_with(&yaml, &[("SSL_CERT_FILE", ca.to_str().unwrap())]);
@@ -116,7 +117,7 @@ fn whom_the_system_trusts_is_trusted() {
 #[test]
 fn a_reload_reads_certificates_again() {
     let (made, other) = (Certificates::new(), Certificates::new());
-    let server = Server::telling(Spoken::tls(Keys::of(&other), BOTH));
+    let server = Server::echoing(ServerProtocol::tls(Keys::of(&other), BOTH));
     let ca = made.folder().join("trusted.pem");
     std::fs::copy(made.ca(), &ca).unwrap();
     let yaml =
@@ -129,11 +130,11 @@ fn a_reload_reads_certificates_again() {
     std::fs::write(&ca, "nothing").unwrap();
     gateway.signal("HUP");
     gateway.logged("holds no certificate");
-    assert_eq!(gateway.get("/a/x").status, 200, "what served goes on serving");
+    assert_eq!(gateway.get("/a/x").status, 200, "serving processes keep serving");
 }
 
 #[test]
-fn an_upstream_that_sets_up_no_tls_is_504_in_time() {
+fn a_hanging_tls_handshake_with_an_upstream_becomes_504() {
     let silent = Upstream::scripted(|stream, _| {
         let _ = std::io::copy(stream, &mut std::io::sink());
     });
@@ -150,7 +151,7 @@ fn an_upstream_that_sets_up_no_tls_is_504_in_time() {
 #[test]
 fn a_websocket_is_tunnelled_over_tls_and_http_1_1() {
     let made = Certificates::new();
-    let server = Server::start(Spoken::tls(Keys::of(&made), BOTH), |mut request| {
+    let server = Server::start(ServerProtocol::tls(Keys::of(&made), BOTH), |mut request| {
         Box::pin(async move {
             if request.headers().get("upgrade").is_none() {
                 return answer("ordinary");
@@ -189,12 +190,12 @@ fn a_websocket_is_tunnelled_over_tls_and_http_1_1() {
 }
 
 #[test]
-fn connect_opens_the_way_through_a_proxy_but_not_for_the_hosts_left_out() {
+fn upstream_connections_use_the_proxy_except_for_excluded_hosts() {
     let made = Certificates::new();
-    let server = Server::telling(Spoken::tls(Keys::of(&made), BOTH));
+    let server = Server::echoing(ServerProtocol::tls(Keys::of(&made), BOTH));
     let near = Upstream::ok("near");
     let target = server.address;
-    // Knows where `orders.internal` is, as only the proxy does.
+    // Only the proxy can resolve `orders.internal`.
     let proxy = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);

@@ -1,4 +1,4 @@
-//! `jwt:CLAIM`: only tokens that the configured keys signed are believed.
+//! `jwt:CLAIM`: only tokens signed by the configured keys are accepted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::support::gateway::Gateway;
 use crate::support::tokens::{Algorithm, EncodingKey, Header, Signer, jwks, now};
 use crate::support::upstream::{Upstream, response};
 
-/// One request an hour (nearly) for each `sub`; without a token that counts, 401.
+/// One request per hour (nearly) for each `sub`; without a valid token, 401.
 fn yaml(jwt: &str) -> String {
     format!(
         "jwt: {jwt}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: \
@@ -27,7 +27,7 @@ fn sub(name: &str) -> Value {
     json!({ "sub": name })
 }
 
-/// A folder with a key set.
+/// Creates a folder with a key set.
 fn folder(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
@@ -39,7 +39,7 @@ fn of_file(path: &Path, more: &str) -> Gateway {
     Gateway::start(&yaml(&format!("{{jwks: '{}'{more}}}", path.display())))
 }
 
-/// A server of a key set that can be exchanged; without one it answers 503.
+/// Starts a server with a replaceable key set; without one it answers 503.
 fn key_server(text: Option<String>) -> (Upstream, Arc<Mutex<Option<String>>>) {
     let shown = Arc::new(Mutex::new(text));
     let served = Arc::clone(&shown);
@@ -64,7 +64,7 @@ fn a_claim_of_a_verified_token_is_a_key() {
 }
 
 #[test]
-fn forged_expired_and_misdirected_tokens_have_no_key() {
+fn forged_expired_and_wrong_audience_tokens_have_no_key() {
     let (good, evil) = (Signer::rs256("r"), Signer::rs256("r"));
     let (_folder, path) = folder(&jwks(&[&good]));
     let gateway =
@@ -96,7 +96,7 @@ fn forged_expired_and_misdirected_tokens_have_no_key() {
         assert_eq!(status(&gateway, &format!("{none}.{payload}.")), 401);
         assert_eq!(status(&gateway, &format!("{none}.{payload}.{signature}")), 401);
     }
-    // The public key is no secret, though HS256 is accepted.
+    // The public key is no secret, even though HS256 is accepted.
     for secret in [good.jwk()["n"].as_str().unwrap().to_owned(), good.jwk().to_string(), jwks(&[&good])] {
         for kid in [Some("r".to_owned()), None] {
             let header = Header { kid, ..Header::new(Algorithm::HS256) };
@@ -110,7 +110,7 @@ fn forged_expired_and_misdirected_tokens_have_no_key() {
 }
 
 #[test]
-fn a_token_may_stand_in_another_header_or_a_cookie() {
+fn a_token_is_read_from_another_header_or_a_cookie() {
     let signer = Signer::es256("e");
     let (_folder, path) = folder(&jwks(&[&signer]));
     let token = signer.token(&sub("ada"));
@@ -124,7 +124,7 @@ fn a_token_may_stand_in_another_header_or_a_cookie() {
 }
 
 #[test]
-fn the_keys_of_a_file_are_exchanged_by_a_reload_and_a_broken_file_changes_nothing() {
+fn a_reload_replaces_the_keys_of_a_file_unless_it_is_invalid() {
     let (old, new) = (Signer::es256("old"), Signer::es256("new"));
     let (_folder, path) = folder(&jwks(&[&old]));
     let text = yaml(&format!("{{jwks: '{}', refresh: 1h}}", path.display()));
@@ -139,26 +139,26 @@ fn the_keys_of_a_file_are_exchanged_by_a_reload_and_a_broken_file_changes_nothin
     gateway.reload(&text);
     eventually("the worker has the new keys", || status(&gateway, &new.token(&sub("c"))) != 401);
     assert_eq!(status(&gateway, &old.token(&sub("d"))), 401);
-    assert_eq!(status(&gateway, &new.token(&sub("a"))), 429, "what was spent stays spent");
+    assert_eq!(status(&gateway, &new.token(&sub("a"))), 429, "spent tokens stay spent");
 }
 
 #[test]
-fn the_keys_of_a_file_are_read_again_in_time() {
+fn the_keys_of_a_file_are_refreshed_periodically() {
     let (old, new) = (Signer::es256("a"), Signer::es256("a"));
     let (_folder, path) = folder(&jwks(&[&old]));
     let gateway = of_file(&path, ", refresh: 20ms");
     assert_eq!(status(&gateway, &old.token(&sub("a"))), 200);
     std::fs::write(&path, "[]").unwrap();
-    gateway.logged("no new keys for tokens; those at hand stay");
+    gateway.logged("jwks refresh failed, current keys stay in use");
     assert_eq!(status(&gateway, &old.token(&sub("b"))), 200);
     std::fs::write(&path, jwks(&[&new])).unwrap();
-    gateway.logged("new keys for tokens jwks=");
+    gateway.logged("jwks refreshed jwks=");
     assert_eq!(status(&gateway, &old.token(&sub("c"))), 401, "a remembered key is forgotten");
     assert_eq!(status(&gateway, &new.token(&sub("d"))), 200);
 }
 
 #[test]
-fn the_keys_of_a_server_are_there_from_the_first_request_and_an_unknown_key_fetches_them_anew_once() {
+fn the_keys_of_a_server_serve_the_first_request_and_an_unknown_key_refreshes_once() {
     let (old, new) = (Signer::es256("old"), Signer::es256("new"));
     let (server, shown) = key_server(Some(jwks(&[&old])));
     let text = yaml(&format!("{{jwks: '{}/keys?a=secret'}}", server.uri()));
@@ -166,35 +166,35 @@ fn the_keys_of_a_server_are_there_from_the_first_request_and_an_unknown_key_fetc
     assert_eq!(status(&gateway, &old.token(&sub("a"))), 200);
     assert_eq!(server.targets(), ["/keys?a=secret"]);
     *shown.lock().unwrap() = Some(jwks(&[&old, &new]));
-    assert_eq!(status(&gateway, &new.token(&sub("b"))), 401, "the first one is what tells");
-    eventually("the new key is there", || status(&gateway, &new.token(&sub("b"))) != 401);
+    assert_eq!(status(&gateway, &new.token(&sub("b"))), 401, "the first one decides");
+    eventually("the new key is in use", || status(&gateway, &new.token(&sub("b"))) != 401);
     let unknown = Signer::es256("made up");
     for _ in 0..50 {
         assert_eq!(status(&gateway, &unknown.token(&sub("c"))), 401);
     }
     assert_eq!(server.requests().len(), 2, "not again for half a minute");
     assert!(!gateway.log().contains("secret"), "{}", gateway.log());
-    // A reload keeps the keys while it fetches them, from a server that is gone.
+    // A reload keeps the keys while it fetches them again, from a server that is gone.
     *shown.lock().unwrap() = None;
     gateway.reload(&text);
-    gateway.logged("the answer is 503 Service Unavailable, not 200");
+    gateway.logged("the response status is 503 Service Unavailable, not 200");
     assert_eq!(status(&gateway, &old.token(&sub("d"))), 200);
 }
 
 #[test]
-fn a_gateway_starts_without_keys_and_takes_them_when_they_come() {
+fn a_gateway_starts_without_keys_and_uses_them_once_fetched() {
     let signer = Signer::es256("e");
     let (server, shown) = key_server(None);
     let gateway = Gateway::start(&yaml(&format!("{{jwks: '{}/'}}", server.uri())));
-    gateway.logged("no new keys for tokens");
+    gateway.logged("jwks refresh failed");
     assert_eq!(status(&gateway, &signer.token(&sub("a"))), 401);
     eventually("it is ready nevertheless", || gateway.admin("/health/ready").status == 200);
     *shown.lock().unwrap() = Some(jwks(&[&signer]));
-    eventually("the keys are there", || status(&gateway, &signer.token(&sub("a"))) != 401);
+    eventually("the keys exist", || status(&gateway, &signer.token(&sub("a"))) != 401);
 }
 
 #[test]
-fn a_key_server_that_hangs_or_never_ends_holds_up_nobody() {
+fn a_key_server_that_hangs_delays_no_request() {
     let signer = Signer::es256("e");
     let hanging = Upstream::scripted(|_, _| std::thread::sleep(Duration::from_secs(60)));
     let start = Instant::now();
@@ -204,5 +204,5 @@ fn a_key_server_that_hangs_or_never_ends_holds_up_nobody() {
 
     let endless = Upstream::start(|_| response(200, &[], &vec![b' '; (1 << 20) + 1]));
     let gateway = Gateway::start(&yaml(&format!("{{jwks: '{}/'}}", endless.uri())));
-    gateway.logged("it has more than 1048576 bytes");
+    gateway.logged("the response body has more than 1048576 bytes");
 }

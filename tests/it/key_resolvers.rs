@@ -1,4 +1,4 @@
-//! What a request is counted under.
+//! Keys that requests are counted under.
 
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
@@ -6,7 +6,7 @@ use crate::support::gateway::Gateway;
 /// A request: method, target, header fields.
 type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
-/// A gateway with the limit of one request an hour (nearly) for each key of `resolver`, under `/a/{user}` and `/b`.
+/// Starts a gateway that admits one request per hour (nearly) for each key of `resolver`, at `/a/{user}` and `/b`.
 fn once_per(resolver: &str, more: &str) -> Gateway {
     let limiter = format!(
         "{{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 3600, requested-tokens: 3600, \
@@ -17,7 +17,7 @@ fn once_per(resolver: &str, more: &str) -> Gateway {
     ))
 }
 
-/// Sends requests, each on a connection of its own; returns which of them were admitted.
+/// Sends each request on its own connection; returns the ones that were admitted.
 fn admitted(gateway: &Gateway, requests: &[Asked]) -> Vec<bool> {
     let ask = |(method, target, headers): &Asked| {
         let answer = Connection::open(gateway.address).request(method, target, headers, b"");
@@ -37,7 +37,7 @@ fn a_header_is_a_key() {
 }
 
 #[test]
-fn a_query_parameter_is_a_key_however_it_is_spelled() {
+fn a_query_parameter_is_a_key_after_percent_decoding() {
     let gateway = once_per("'query:user'", "");
     let targets = ["/a/x?user=ada", "/a/y?b=1&user=%61da", "/a/x?%75ser=ada", "/a/x?user=eve&user=ada", "/b?user=eve"];
     assert_eq!(admitted(&gateway, &targets.map(|target| ("GET", target, &[][..]))), [true, false, false, true, false]);
@@ -56,7 +56,7 @@ fn a_cookie_is_a_key() {
 }
 
 #[test]
-fn a_path_variable_is_a_key_however_it_is_spelled() {
+fn a_path_variable_is_a_key_after_percent_decoding() {
     let gateway = once_per("'path:{user}'", "");
     let targets = ["/a/ada", "/a/%61da", "/a/./ada", "/a/eve?x=1", "/a/eve"];
     assert_eq!(admitted(&gateway, &targets.map(|target| ("GET", target, &[][..]))), [true, false, false, true, false]);
@@ -85,7 +85,7 @@ fn path_host_method_and_route_are_keys() {
 }
 
 #[test]
-fn parts_of_a_composite_key_do_not_run_into_each_other() {
+fn parts_of_a_composite_key_are_unambiguous() {
     let gateway = once_per("['header:x-a', 'header:x-b']", "");
     let keys: [&[(&str, &str)]; 4] = [
         &[("x-a", "1"), ("x-b", "23")],
@@ -105,13 +105,13 @@ fn a_bean_reference_names_one_of_the_key_resolvers() {
 }
 
 #[test]
-fn without_a_resolver_there_is_no_principal_and_so_no_key() {
+fn the_principal_resolver_yields_no_key_without_authentication() {
     let gateway = once_per("principal", "");
     assert_eq!(gateway.get("/b").status, 403);
 }
 
 #[test]
-fn an_address_is_the_peers_own_whatever_it_claims() {
+fn the_ip_resolver_ignores_forwarded_fields_of_untrusted_peers() {
     let gateway = once_per("ip", "");
     let claims: [&[(&str, &str)]; 4] = [
         &[],
@@ -123,7 +123,7 @@ fn an_address_is_the_peers_own_whatever_it_claims() {
 }
 
 #[test]
-fn behind_a_trusted_proxy_an_address_is_the_last_one_that_no_trusted_proxy_vouches_for() {
+fn behind_trusted_proxies_the_client_is_the_last_untrusted_address() {
     let gateway = once_per("ip", "trusted-proxies: [127.0.0.0/8, 10.0.0.0/8]");
     let claims: [&[(&str, &str)]; 8] = [
         &[("X-Forwarded-For", "192.0.2.1")],

@@ -84,7 +84,7 @@ fn a_table_of_routes() {
     for (name, value) in DEFAULTS {
         let expected = match name {
             "Referrer-Policy" | "X-Xss-Protection" => None,
-            // A route's list replaces the one for all, values stay.
+            // A list of the route replaces the default list; single values stay.
             "X-Frame-Options" => Some("NEVER"),
             "X-Download-Options" => Some("all"),
             "X-Content-Type-Options" => Some("sniff"),

@@ -1,4 +1,4 @@
-//! How a gateway starts, ends, and bears a shortage of file descriptors.
+//! Start and shutdown of a gateway, and a shortage of file descriptors.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,7 +19,7 @@ fn yaml(upstream: &Upstream, server: &str) -> String {
     )
 }
 
-/// An upstream that says when a request has come, and answers it when told to: the head at once, the body then.
+/// Upstream that reports the arrival of a request, and answers on command: either head first, then body.
 struct Held {
     upstream: Upstream,
     came: Receiver<()>,
@@ -60,15 +60,15 @@ fn sigterm_under_load_loses_no_request() {
     let exchanges = load.join();
     let status = gateway.wait();
     println!("ended {:?} after SIGTERM under load, {} requests", told.elapsed(), exchanges.len());
-    assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "every request that was sent was answered");
+    assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "every request got a response");
     assert_eq!(status.code(), Some(0));
     assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
     assert!(exchanges.iter().any(|exchange| exchange.header("connection") == Some("close")));
-    assert!(gateway.log().contains("drained"), "{}", gateway.log());
+    assert!(gateway.log().contains("all requests finished"), "{}", gateway.log());
 }
 
 #[test]
-fn sigint_ends_it_as_well() {
+fn sigint_shuts_down_as_sigterm_does() {
     let upstream = Upstream::ok("hello");
     let mut gateway = Gateway::start(&yaml(&upstream, ""));
     assert_eq!(gateway.get("/a").status, 200);
@@ -77,7 +77,7 @@ fn sigint_ends_it_as_well() {
 }
 
 #[test]
-fn a_request_in_flight_is_answered_before_the_end() {
+fn an_in_flight_request_is_finished_before_shutdown() {
     for head_at_once in [false, true] {
         let held = Held::start(head_at_once);
         let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
@@ -85,8 +85,8 @@ fn a_request_in_flight_is_answered_before_the_end() {
         send(&mut client);
         held.came.recv().unwrap();
         gateway.signal("TERM");
-        gateway.logged("draining");
-        eventually("nobody is let in any more", || Connection::try_open(gateway.address).is_err());
+        gateway.logged("shutting down");
+        eventually("new connections are refused", || Connection::try_open(gateway.address).is_err());
         held.go_on.send(()).unwrap();
         let answer = client.response().expect("an answer");
         assert_eq!((answer.status, answer.text().as_str(), answer.complete), (200, "the whole answer", true));
@@ -96,7 +96,7 @@ fn a_request_in_flight_is_answered_before_the_end() {
 }
 
 #[test]
-fn readiness_fails_first_and_new_requests_are_still_served_for_a_moment() {
+fn readiness_fails_before_new_requests_are_refused() {
     let held = Held::start(false);
     let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
     let (mut busy, mut idle) = (gateway.connect(), gateway.connect());
@@ -105,7 +105,7 @@ fn readiness_fails_first_and_new_requests_are_still_served_for_a_moment() {
     held.came.recv().unwrap();
     gateway.signal("TERM");
     eventually("readiness fails", || gateway.admin("/health/ready").status == 503);
-    // For a second: whoever has not heard of it yet.
+    // For one second, requests are accepted from clients that do not know yet.
     send(&mut idle);
     held.came.recv().unwrap();
     assert_eq!(gateway.admin("/health/live").status, 200, "it lives until it ends");
@@ -118,7 +118,7 @@ fn readiness_fails_first_and_new_requests_are_still_served_for_a_moment() {
 }
 
 #[test]
-fn connections_without_a_request_do_not_hold_up_the_end() {
+fn idle_connections_do_not_delay_the_shutdown() {
     for http2 in [true, false] {
         let upstream = Upstream::ok("hello");
         let mut gateway = Gateway::start(&yaml(&upstream, &format!(", http2: {{enabled: {http2}}}")));
@@ -133,7 +133,7 @@ fn connections_without_a_request_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
+fn a_request_longer_than_the_shutdown_timeout_is_aborted() {
     let held = Held::start(true);
     let mut gateway = Gateway::start(&yaml(&held.upstream, ", shutdown-timeout: 300ms"));
     let mut client = gateway.connect();
@@ -145,29 +145,29 @@ fn a_request_that_outlasts_the_shutdown_timeout_is_cut_off() {
     let took = told.elapsed();
     assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(10), "{took:?}");
     assert_eq!(status.code(), Some(0));
-    gateway.logged("cut off at the end of `server.shutdown-timeout`");
+    gateway.logged("connections closed at the end of `server.shutdown-timeout`");
     assert!(!client.response().is_some_and(|answer| answer.complete));
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_exits_immediately() {
     let held = Held::start(true);
     let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
     let mut client = gateway.connect();
     send(&mut client);
     held.came.recv().unwrap();
     gateway.signal("TERM");
-    gateway.logged("draining");
+    gateway.logged("shutting down");
     let told = Instant::now();
     gateway.signal("TERM");
     let status = gateway.wait();
     assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
     assert_eq!(status.code(), Some(0));
-    gateway.logged("ended by a second signal");
+    gateway.logged("second signal: exiting immediately");
 }
 
 #[test]
-fn it_answers_soon_after_it_was_started() {
+fn the_gateway_serves_soon_after_its_start() {
     let upstream = Upstream::ok("hello");
     let start = Instant::now();
     let gateway = Gateway::start(&yaml(&upstream, ""));
@@ -177,7 +177,7 @@ fn it_answers_soon_after_it_was_started() {
 }
 
 #[test]
-fn a_gateway_out_of_file_descriptors_goes_on_serving_and_recovers() {
+fn a_gateway_out_of_file_descriptors_keeps_serving_and_recovers() {
     let upstream = Upstream::ok("hello");
     let config = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n", upstream.uri());
     let gateway = Gateway::start_under("ulimit -n 40", &config);
@@ -188,7 +188,7 @@ fn a_gateway_out_of_file_descriptors_goes_on_serving_and_recovers() {
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
-    // Clients of the admin port are not counted: they can take what is left.
+    // Clients of the admin port are not counted: they can take the remaining descriptors.
     let crowd: Vec<Connection> = (0..80).map(|_| Connection::open(gateway.admin)).collect();
     let taken = |number: &u32| std::fs::symlink_metadata(format!("/proc/{}/fd/{number}", gateway.pid())).is_ok();
     eventually("every descriptor is taken", || (0..40).all(|number| taken(&number)));
@@ -197,7 +197,7 @@ fn a_gateway_out_of_file_descriptors_goes_on_serving_and_recovers() {
     gateway.logged("cannot accept connections");
     let (start, begin) = (Instant::now(), ticks());
     while start.elapsed() < Duration::from_millis(500) {
-        assert_eq!(first.request("GET", "/a", &[], b"").status, 200, "whoever is in is served");
+        assert_eq!(first.request("GET", "/a", &[], b"").status, 200, "accepted connections are served");
         std::thread::sleep(Duration::from_millis(10));
     }
     let spent = ticks() - begin;
@@ -209,13 +209,13 @@ fn a_gateway_out_of_file_descriptors_goes_on_serving_and_recovers() {
 }
 
 #[test]
-fn a_crowd_of_clients_leaves_descriptors_for_upstreams() {
+fn many_clients_leave_descriptors_for_upstreams() {
     let upstream = Upstream::ok("hello");
     let config = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n", upstream.uri());
     let gateway = Gateway::start_under("ulimit -n 40", &config);
-    gateway.logged("fewer connections than `server.max-connections`");
+    gateway.logged("open file limit is lower than `server.max-connections` needs");
     let mut crowd: Vec<Connection> = (0..40).map(|_| gateway.connect()).collect();
-    // All at once, so that each needs a connection to the upstream of its own; who waits at the door waits.
+    // Concurrently, so that each request needs an upstream connection; further clients wait in the accept queue.
     for client in &mut crowd {
         client.send("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     }

@@ -1,4 +1,4 @@
-//! What a client sees of a limit.
+//! Limits, as a client sees them.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn ask(client: &mut Connection, key: &str) -> crate::support::client::Response {
 }
 
 #[test]
-fn a_burst_is_admitted_then_denied_with_the_wait() {
+fn a_burst_is_admitted_then_denied_with_retry_after() {
     let upstream = Upstream::ok("hello");
     let gateway = limited(&upstream.uri(), "replenish-rate: 1, burst-capacity: 3");
     let mut client = gateway.connect();
@@ -43,7 +43,7 @@ fn a_burst_is_admitted_then_denied_with_the_wait() {
 }
 
 #[test]
-fn a_client_that_waits_as_told_is_admitted() {
+fn a_client_is_admitted_after_retry_after() {
     let gateway = limited("echo:", "replenish-rate: 1, burst-capacity: 1");
     let mut client = gateway.connect();
     assert_eq!(ask(&mut client, "k").status, 200);
@@ -57,7 +57,7 @@ fn a_client_that_waits_as_told_is_admitted() {
 }
 
 #[test]
-fn a_denial_is_a_problem_for_clients_that_ask_for_json_and_a_line_of_text_for_others() {
+fn a_denial_is_problem_json_or_one_line_of_text_as_accepted() {
     let gateway = limited("echo:", "replenish-rate: 1, burst-capacity: 0");
     let mut client = gateway.connect();
     let denied = client.request("GET", "/a", &[("x-key", "k"), ("accept", "application/json")], b"");
@@ -72,7 +72,7 @@ fn a_denial_is_a_problem_for_clients_that_ask_for_json_and_a_line_of_text_for_ot
 }
 
 #[test]
-fn a_denied_head_has_the_length_of_a_get_and_no_body() {
+fn a_denied_head_request_has_the_length_of_a_get_and_no_body() {
     let gateway = limited("echo:", "replenish-rate: 1, burst-capacity: 0");
     let mut client = gateway.connect();
     let length = ask(&mut client, "k").header("content-length").unwrap().to_owned();
@@ -82,7 +82,7 @@ fn a_denied_head_has_the_length_of_a_get_and_no_body() {
 }
 
 #[test]
-fn a_request_without_a_key_is_forbidden_and_says_nothing_of_a_limit() {
+fn a_request_without_a_key_is_forbidden_without_limit_headers() {
     let upstream = Upstream::ok("hello");
     let gateway = limited(&upstream.uri(), "replenish-rate: 1, burst-capacity: 1");
     for headers in [&[][..], &[("x-key", "")]] {
@@ -128,7 +128,7 @@ fn status_body_and_headers_of_a_denial_can_be_changed() {
 }
 
 #[test]
-fn a_request_may_cost_more_than_one_token_and_never_gets_what_the_bucket_cannot_hold() {
+fn a_request_may_cost_several_tokens_but_never_more_than_the_burst() {
     let gateway = limited("echo:", "replenish-rate: 1, burst-capacity: 120, requested-tokens: 50");
     let mut client = gateway.connect();
     let answers: Vec<_> = (0..3).map(|_| ask(&mut client, "k")).collect();
@@ -144,7 +144,7 @@ fn a_request_may_cost_more_than_one_token_and_never_gets_what_the_bucket_cannot_
 }
 
 #[test]
-fn two_limiters_on_a_route_are_two_buckets() {
+fn two_limiters_of_a_route_have_separate_buckets() {
     let gateway = Gateway::start(
         "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
          {name: RequestRateLimiter, args: {replenish-rate: 1, burst-capacity: 5, key-resolver: 'header:x-tenant'}}, \
@@ -164,7 +164,7 @@ fn two_limiters_on_a_route_are_two_buckets() {
 }
 
 #[test]
-fn a_limiter_for_all_routes_counts_each_route_alone_and_beside_the_routes_own() {
+fn a_default_limiter_counts_each_route_separately_from_its_own_limiters() {
     let limiter = |burst: u32| {
         format!(
             "{{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: {burst}, key-resolver: 'header:x-key'}}}}"
@@ -185,7 +185,7 @@ fn a_limiter_for_all_routes_counts_each_route_alone_and_beside_the_routes_own() 
 }
 
 #[test]
-fn limits_of_an_application_yml_answer_as_spring_does() {
+fn limits_of_an_application_yml_respond_as_spring_does() {
     let gateway = Gateway::start(
         "spring:\n  cloud:\n    gateway:\n      routes:\n        - id: a\n          uri: 'echo:'\n          \
          predicates: [Path=/a]\n          filters:\n            - name: RequestRateLimiter\n              args:\n                \
@@ -202,7 +202,7 @@ fn limits_of_an_application_yml_answer_as_spring_does() {
 }
 
 #[test]
-fn an_upstreams_own_429_and_headers_pass_behind_ours() {
+fn a_429_of_the_upstream_keeps_its_headers_after_ours() {
     let upstream =
         Upstream::start(|_| response(429, &[("X-RateLimit-Remaining", "77"), ("Retry-After", "9")], b"theirs"));
     let gateway = limited(&upstream.uri(), "replenish-rate: 1, burst-capacity: 5");
@@ -213,7 +213,7 @@ fn an_upstreams_own_429_and_headers_pass_behind_ours() {
 }
 
 #[test]
-fn rotating_keys_take_bounded_memory_and_give_no_drained_key_its_tokens_back() {
+fn rotating_keys_use_bounded_memory_and_refill_no_empty_bucket() {
     const KEYS: usize = 60_000;
     const BATCH: usize = 500;
     let gateway = Gateway::start(

@@ -1,4 +1,4 @@
-//! `/api/limits`: what a key has left, set, granted and forgotten by an operator.
+//! `/api/limits`: reads, sets, grants and resets the budget of a key.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ impl Admin<'_> {
         (response.status, response.json())
     }
 
-    /// What is left under each rule of `/api/limits/{path}`, after the call.
+    /// Calls `/api/limits/{path}`, and returns the remaining tokens of each rule.
     fn left(&self, method: &str, path: &str, body: &str) -> Vec<u64> {
         let (status, answer) = self.call(method, &format!("/api/limits/{path}"), body);
         assert_eq!(status, 200, "{answer}");
@@ -53,8 +53,8 @@ fn walk(gateway: &Gateway, store: &str) {
         let path = format!("/{route}");
         (0..times).map(|_| client.request("GET", &path, &[("x-key", "al ice")], b"").status).collect()
     };
-    assert_eq!(ask("free", 1), [200], "the workers are there");
-    assert_eq!(admin.left("GET", "plain/al%20ice", ""), [5], "nobody asked yet");
+    assert_eq!(ask("free", 1), [200], "the workers are connected");
+    assert_eq!(admin.left("GET", "plain/al%20ice", ""), [5], "no request yet");
     assert_eq!(ask("plain", 6), [200, 200, 200, 200, 200, 429]);
     assert_eq!(admin.left("GET", "plain/al%20ice", ""), [0]);
     assert_eq!(admin.left("PUT", "plain/al%20ice", r#"{"grant": 2}"#), [2]);
@@ -84,7 +84,7 @@ fn walk(gateway: &Gateway, store: &str) {
 }
 
 #[test]
-fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_memory() {
+fn limits_in_memory_are_read_set_granted_and_reset() {
     let gateway = Gateway::start(ROUTES);
     walk(&gateway, "memory");
     let admin = Admin(&gateway);
@@ -92,8 +92,8 @@ fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_memory() {
     let names: Vec<&str> = rules.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
     assert_eq!((status, names), (200, vec!["plain", "burst", "hourly", "sliding", "sold"]));
     for (method, path, body, status, told) in [
-        ("GET", "/api/limits/nowhere/x", "", 404, "no route `nowhere`"),
-        ("GET", "/api/limits/free/x", "", 404, "no rule at all"),
+        ("GET", "/api/limits/nowhere/x", "", 404, "unknown route `nowhere`"),
+        ("GET", "/api/limits/free/x", "", 404, "has no rules"),
         ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": -1}"#, 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": 1, "grant": 1}"#, 400, "the body must be"),
@@ -112,11 +112,11 @@ fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_memory() {
 }
 
 #[test]
-fn an_operator_reads_sets_grants_and_forgets_what_a_key_has_in_redis() {
+fn limits_in_redis_are_read_set_granted_and_reset() {
     let mut redis = Redis::start();
     let gateway = Gateway::start(&format!("redis: {{url: '{}', timeout: 5s}}\n{ROUTES}", redis.url()));
     walk(&gateway, "redis");
     redis.kill();
     let (status, body) = Admin(&gateway).call("GET", "/api/limits/plain/x", "");
-    assert_eq!((status, body["error"].as_str()), (503, Some("Redis cannot be asked")));
+    assert_eq!((status, body["error"].as_str()), (503, Some("Redis is unreachable")));
 }

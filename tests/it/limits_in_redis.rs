@@ -1,4 +1,4 @@
-//! Limits that several gateways share.
+//! Limits shared by several gateways.
 
 use std::time::Instant;
 
@@ -6,9 +6,9 @@ use crate::support::gateway::Gateway;
 use crate::support::load::{Load, statuses};
 use crate::support::redis::Redis;
 
-/// `/a` with one limiter by `X-Key`, kept in `redis`.
+/// `/a` with one limiter by `X-Key`, with buckets in `redis`.
 fn yaml(redis: &Redis, arguments: &str) -> String {
-    // A timeout that two busy cores keep: here nothing may be decided without Redis.
+    // The timeout is long enough for two busy cores: the fallback must not decide in this test.
     format!(
         "redis: {{url: '{}', timeout: 5s}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [\
          {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', {arguments}}}}}]}}]",
@@ -17,7 +17,7 @@ fn yaml(redis: &Redis, arguments: &str) -> String {
 }
 
 #[test]
-fn two_gateways_admit_the_burst_and_the_rate_and_none_more() {
+fn two_gateways_admit_exactly_burst_and_rate() {
     const RATE: f64 = 50.0;
     const BURST: f64 = 100.0;
     let redis = Redis::start();
@@ -36,12 +36,12 @@ fn two_gateways_admit_the_burst_and_the_rate_and_none_more() {
     println!("{admitted} of {} admitted in {seconds:.3} s; at most {most:.1} may be", exchanges.len());
     assert!(exchanges.iter().all(|exchange| matches!(exchange.status(), 200 | 429)), "{:?}", statuses(&exchanges));
     assert!(admitted <= most, "{admitted} of {most}");
-    assert!(admitted >= BURST + RATE * (seconds - 0.5), "nobody was denied wrongly: {admitted} of {most}");
+    assert!(admitted >= BURST + RATE * (seconds - 0.5), "no request was denied wrongly: {admitted} of {most}");
     for gateway in &gateways {
         let by = |source| gateway.metric("tollgate_limiter_decisions_total", &[source]);
         let all = gateway.metric("tollgate_limiter_decisions_total", &[]);
         let [asked, known] = [by("source=\"redis\""), by("source=\"denial-cache\"")];
-        assert!(asked > 0.0 && asked + known == all, "each gateway knows from redis: {asked} and {known} of {all}");
+        assert!(asked > 0.0 && asked + known == all, "decided in redis by each gateway: {asked} and {known} of {all}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_flush_of_scripts_under_load_is_invisible_and_charges_each_request_once() {
 }
 
 #[test]
-fn a_gateway_that_says_it_listens_decides_its_first_request_in_redis() {
+fn the_first_request_after_startup_is_decided_in_redis() {
     let redis = Redis::start();
     let yaml = yaml(&redis, "replenish-rate: 1, burst-capacity: 100");
     for left in (95..100).rev() {
@@ -149,7 +149,7 @@ fn a_gateway_that_says_it_listens_decides_its_first_request_in_redis() {
 }
 
 #[test]
-fn springs_redis_settings_are_understood_password_and_database_included() {
+fn spring_redis_settings_apply_including_password_and_database() {
     let redis = Redis::start_with(&["--requirepass", "s3cret"]);
     let gateway = Gateway::start_with(
         &format!(
@@ -171,7 +171,7 @@ fn springs_redis_settings_are_understood_password_and_database_included() {
 }
 
 #[test]
-fn key_ids_that_are_secrets_reach_redis_as_hashes() {
+fn secret_key_ids_reach_redis_as_hashes() {
     let redis = Redis::start();
     let yaml =
         yaml(&redis, "replenish-rate: 2, burst-capacity: 60").replace("timeout: 5s", "timeout: 5s, hash-keys: true");

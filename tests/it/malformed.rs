@@ -1,13 +1,13 @@
-//! Requests that are malformed, or that two servers could read in two ways: refused, never guessed at (RFC 9112).
+//! Malformed requests, and requests that two servers could read in two ways, are refused (RFC 9112).
 
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
-/// What would be read as a request of its own if the one before it were read wrongly.
+/// Request that would be executed if the one before it were read wrongly.
 pub const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Sends each request with another behind it: the answer's status must be one of `statuses`, the connection must end
-/// with it, and the upstream must see nothing.
+/// Sends each request followed by another. The status must be one of `statuses`, the connection must close, and the
+/// upstream must receive nothing.
 #[track_caller]
 pub fn all_refused<R: AsRef<[u8]>>(statuses: &[u16], requests: impl IntoIterator<Item = R>) {
     let upstream = Upstream::ok("reached");
@@ -17,16 +17,16 @@ pub fn all_refused<R: AsRef<[u8]>>(statuses: &[u16], requests: impl IntoIterator
         let shown = String::from_utf8_lossy(&request[..request.len().min(300)]).into_owned();
         let mut client = gateway.connect();
         let _ = client.try_send([request, SMUGGLED.as_bytes()].concat());
-        let answer = client.response().unwrap_or_else(|| panic!("no answer to {shown:?}"));
+        let answer = client.response().unwrap_or_else(|| panic!("no response to {shown:?}"));
         assert!(statuses.contains(&answer.status), "{} to {shown:?}", answer.status);
-        assert!(client.is_closed(), "the connection goes on after {shown:?}");
+        assert!(client.is_closed(), "the connection stays open after {shown:?}");
         assert_eq!(upstream.requests().len(), 0, "the upstream saw {shown:?}");
     }
     assert_eq!(gateway.get("/last").status, 200);
     assert_eq!(upstream.targets(), ["/last"]);
 }
 
-/// A request with these lines between the request line and the empty line, and a body of five bytes.
+/// Returns a request with these lines between the request line and the empty line, and a body of five bytes.
 pub fn post(lines: &str, body: &str) -> String {
     format!("POST /x HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n{body}")
 }
@@ -55,7 +55,7 @@ fn a_malformed_request_line_is_refused() {
 }
 
 #[test]
-fn a_version_that_is_not_spoken_is_refused() {
+fn an_unsupported_version_is_refused() {
     all_refused(
         &[400, 505],
         [
@@ -125,8 +125,8 @@ fn malformed_fields_are_refused() {
 }
 
 #[test]
-fn a_bare_line_feed_ends_a_line_and_is_never_forwarded() {
-    // RFC 9112 §2.2 lets a recipient take it so; what counts is that the upstream reads the same fields.
+fn a_bare_line_feed_ends_a_line_and_is_not_forwarded() {
+    // RFC 9112 §2.2 allows a recipient to accept this; the upstream must read the same fields.
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -138,7 +138,7 @@ fn a_bare_line_feed_ends_a_line_and_is_never_forwarded() {
 }
 
 #[test]
-fn heads_that_are_too_large_are_refused_and_the_connection_closed() {
+fn too_large_heads_are_refused_and_close_the_connection() {
     let fields = |count: usize| (0..count).map(|n| format!("x-{n}: y\r\n")).collect::<String>();
     all_refused(
         &[400, 414, 431],
@@ -153,8 +153,8 @@ fn heads_that_are_too_large_are_refused_and_the_connection_closed() {
 }
 
 #[test]
-fn a_request_line_of_8000_bytes_passes_whole() {
-    // RFC 9112 §3 recommends as much.
+fn a_request_line_of_8000_bytes_is_accepted() {
+    // Recommended by RFC 9112 §3.
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     let target = format!("/{}?{}", "p".repeat(3990), "q".repeat(4000));
@@ -163,7 +163,7 @@ fn a_request_line_of_8000_bytes_passes_whole() {
 }
 
 #[test]
-fn methods_that_make_no_sense_to_a_gateway_are_answered_by_it() {
+fn connect_trace_and_options_of_the_gateway_are_answered_locally() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     for request in [
@@ -191,7 +191,7 @@ fn methods_that_make_no_sense_to_a_gateway_are_answered_by_it() {
 }
 
 #[test]
-fn the_target_in_absolute_form_wins_over_host() {
+fn the_authority_of_an_absolute_target_replaces_host() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::start(&format!(
         "routes: [{{id: a, uri: '{}', predicates: [Path=/x, Host=a.example], filters: [PreserveHostHeader]}}]",

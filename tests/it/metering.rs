@@ -1,4 +1,4 @@
-//! `RequestCounter` of real gateways: what reaches Redis is what was served.
+//! `RequestCounter`: the usage in Redis equals the served requests.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::support::load::{Load, statuses};
 use crate::support::redis::Redis;
 use crate::support::upstream::{Upstream, read_request};
 
-/// `/a`, counted by `X-Key`, with more `top` keys.
+/// `/a`, counted by `X-Key`, with additional `top` keys.
 fn yaml(redis: &Redis, uri: &str, top: &str, arguments: &str) -> String {
     format!(
         "server: {{address: 127.0.0.1, workers: 2}}\nredis: {{url: '{}'{top}\nroutes: [{{id: a, uri: '{uri}', \
@@ -19,7 +19,7 @@ fn yaml(redis: &Redis, uri: &str, top: &str, arguments: &str) -> String {
     )
 }
 
-/// All that was counted: sums by key id and field.
+/// Returns all usage: sums by key id and field.
 fn counted(redis: &Redis) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for key in redis.cli(&["--raw", "KEYS", "request_counter.*"]).lines() {
@@ -41,7 +41,7 @@ fn sum(redis: &Redis, field: &str) -> u64 {
 }
 
 #[test]
-fn requests_and_bytes_are_in_redis_by_key_route_method_and_status() {
+fn usage_in_redis_is_split_by_key_route_method_and_status() {
     let redis = Redis::start();
     let gateway = Gateway::start(&yaml(&redis, &Upstream::ok("hello").uri(), "}\nmetering: {flush-every: 10ms}", ""));
     let mut client = gateway.connect();
@@ -65,10 +65,10 @@ fn requests_and_bytes_are_in_redis_by_key_route_method_and_status() {
 }
 
 #[test]
-fn the_end_of_a_gateway_under_load_loses_no_count() {
+fn a_shutdown_under_load_loses_no_usage() {
     let redis = Redis::start();
     let upstream = Upstream::ok("hello");
-    // Nothing but the end sends anything.
+    // Only the shutdown flushes.
     let mut gateway = Gateway::start(&yaml(&redis, &upstream.uri(), "}\nmetering: {flush-every: 1h}", ""));
     let load = Load::start(&[gateway.address], 8, &["/a"]);
     load.more(1_000);
@@ -82,7 +82,7 @@ fn the_end_of_a_gateway_under_load_loses_no_count() {
 }
 
 #[test]
-fn what_two_gateways_serve_while_redis_stops_and_dies_is_counted_exactly() {
+fn usage_of_two_gateways_is_exact_across_redis_outages() {
     let mut redis = Redis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let upstream = Upstream::ok("hello");
     let config = yaml(&redis, &upstream.uri(), "}\nmetering: {flush-every: 5ms}", "");
@@ -111,7 +111,7 @@ fn what_two_gateways_serve_while_redis_stops_and_dies_is_counted_exactly() {
 }
 
 #[test]
-fn a_client_that_leaves_is_counted_with_the_bytes_that_passed() {
+fn a_client_that_disconnects_is_counted_with_the_bytes_sent() {
     let redis = Redis::start();
     let upstream = Upstream::scripted(|stream, _| {
         while read_request(stream).is_some() {
@@ -128,14 +128,14 @@ fn a_client_that_leaves_is_counted_with_the_bytes_that_passed() {
         let length = std::io::Read::read(&mut client.stream(), &mut piece).unwrap();
         got.extend_from_slice(&piece[..length]);
     }
-    assert_eq!(gateway.metric("tollgate_metering_counted_requests_total", &[]), 0.0, "it is still being answered");
+    assert_eq!(gateway.metric("tollgate_metering_counted_requests_total", &[]), 0.0, "the response has not ended");
     drop(client);
     eventually("it is counted", || sum(&redis, "a.k requests") == 1);
     assert_eq!(sum(&redis, "a.k bytes_out"), 10);
 }
 
 #[test]
-fn a_counter_outside_of_a_limiter_counts_what_was_asked_and_one_inside_what_passed() {
+fn a_counter_before_a_limiter_counts_all_requests_and_one_after_it_the_allowed() {
     let redis = Redis::start();
     let counter = |bucket: &str| {
         format!(
@@ -159,7 +159,7 @@ fn a_counter_outside_of_a_limiter_counts_what_was_asked_and_one_inside_what_pass
 }
 
 #[test]
-fn an_end_without_redis_takes_a_few_seconds_and_says_what_is_lost() {
+fn a_shutdown_without_redis_takes_seconds_and_logs_lost_usage() {
     let mut redis = Redis::start();
     let mut gateway = Gateway::start(&yaml(&redis, "echo:", "}\nmetering: {flush-every: 10ms}", ""));
     redis.kill();
@@ -171,11 +171,11 @@ fn an_end_without_redis_takes_a_few_seconds_and_says_what_is_lost() {
     gateway.signal("TERM");
     assert_eq!(gateway.wait().code(), Some(0));
     assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
-    assert!(gateway.log().contains("usage is lost") && gateway.log().contains("requests=3"), "{}", gateway.log());
+    assert!(gateway.log().contains("usage lost") && gateway.log().contains("requests=3"), "{}", gateway.log());
 }
 
 #[test]
-fn a_counter_that_comes_with_a_reload_finds_redis_and_secret_keys_stay_secret() {
+fn a_counter_added_by_a_reload_uses_redis_and_hashes_secret_keys() {
     let redis = Redis::start();
     let plain = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a]}]";
     let gateway = Gateway::start(plain);
@@ -184,17 +184,17 @@ fn a_counter_that_comes_with_a_reload_finds_redis_and_secret_keys_stay_secret() 
         gateway.connect().request("GET", "/a", &[("x-key", "s3cret")], b"");
         gateway.metric("tollgate_metering_counted_requests_total", &[]) > 0.0
     });
-    // What was counted still goes its way though nothing counts any more.
+    // Counted usage is still flushed after the last counter is removed.
     gateway.reload(&format!("redis: {{url: '{}'}}\n{plain}", redis.url()));
     let all = gateway.metric("tollgate_metering_counted_requests_total", &[]);
-    eventually("all are there", || gateway.metric("tollgate_metering_flushed_requests_total", &[]) == all);
+    eventually("all are present", || gateway.metric("tollgate_metering_flushed_requests_total", &[]) == all);
     let keys = redis.cli(&["--raw", "KEYS", "request_counter.*"]);
     // printf s3cret | sha256sum
     assert!(keys.contains("{a.#1EC1C26B50D5D3C58D9583181AF80766}") && !keys.contains("s3cret"), "{keys}");
 }
 
 #[test]
-fn without_redis_it_counts_in_memory() {
+fn without_redis_usage_is_counted_in_memory() {
     let gateway = Gateway::start(
         "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestCounter, args: {key-resolver: ip}}]}]",
     );

@@ -1,4 +1,4 @@
-//! `leaky-bucket`: requests that wait for their turn.
+//! `leaky-bucket`: delayed requests.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 use crate::support::upstream::{Upstream, response};
 
-/// An upstream that notes when requests come, and a gateway that paces them.
+/// An upstream that records arrival times, and a gateway that spaces requests.
 struct Paced {
     gateway: Gateway,
     served: Arc<Mutex<Vec<(String, Instant)>>>,
@@ -24,7 +24,7 @@ impl Paced {
             noted.lock().unwrap().push((request.target().to_owned(), Instant::now()));
             response(200, &[], b"")
         });
-        // A timeout that two busy cores keep: here nothing may be decided without Redis.
+        // The timeout is long enough for two busy cores: the fallback must not decide in this test.
         let redis = redis.map_or(String::new(), |redis| format!("redis: {{url: '{}', timeout: 5s}}\n", redis.url()));
         let gateway = Gateway::start(&format!(
             "{redis}routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: \
@@ -38,19 +38,19 @@ impl Paced {
         self.gateway.connect().request("GET", path, &[("x-key", "k")], b"")
     }
 
-    /// When the request for `path` came to the upstream.
+    /// Time at which the request for `path` reached the upstream.
     fn served(&self, path: &str) -> Option<Instant> {
         self.served.lock().unwrap().iter().find(|(target, _)| target == path).map(|(_, at)| *at)
     }
 }
 
 #[test]
-fn six_at_once_are_served_an_interval_apart_and_the_rest_denied_in_memory() {
+fn leaky_bucket_spaces_six_requests_and_denies_the_rest_in_memory() {
     six_at_once(None);
 }
 
 #[test]
-fn six_at_once_are_served_an_interval_apart_and_the_rest_denied_in_redis() {
+fn leaky_bucket_spaces_six_requests_and_denies_the_rest_in_redis() {
     six_at_once(Some(&Redis::start()));
 }
 
@@ -80,7 +80,7 @@ fn six_at_once(redis: Option<&Redis>) {
     let gaps: Vec<Duration> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     println!("gaps of {INTERVAL:?}: {gaps:?}");
     assert_eq!(starts.len(), 6);
-    // Measured from the beginning, since a turn that is taken late brings the next one nearer.
+    // Measured from the start, because a late request shortens the interval to the next one.
     for (turn, start) in (0..).zip(&starts) {
         let early = (first_sent + INTERVAL * turn).saturating_duration_since(*start);
         assert!(early <= Duration::from_millis(1), "turn {turn} came {early:?} early: {gaps:?}");
@@ -88,12 +88,12 @@ fn six_at_once(redis: Option<&Redis>) {
 }
 
 #[test]
-fn who_waits_as_long_as_retry_after_says_is_given_a_turn_in_memory() {
+fn leaky_bucket_admits_after_retry_after_in_memory() {
     retry_after_is_true(None);
 }
 
 #[test]
-fn who_waits_as_long_as_retry_after_says_is_given_a_turn_in_redis() {
+fn leaky_bucket_admits_after_retry_after_in_redis() {
     retry_after_is_true(Some(&Redis::start()));
 }
 
@@ -102,7 +102,7 @@ fn retry_after_is_true(redis: Option<&Redis>) {
     assert_eq!(paced.ask("/first").status, 200);
     let first = paced.served("/first").unwrap();
     std::thread::scope(|scope| {
-        // One of the two waits for the second turn, the other finds no place in the queue.
+        // One of the two waits for the second place; the other finds the queue full.
         let clients = ["/a", "/b"].map(|path| {
             let paced = &paced;
             scope.spawn(move || (paced.ask(path), Instant::now()))
@@ -118,12 +118,12 @@ fn retry_after_is_true(redis: Option<&Redis>) {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_turn_to_the_next_in_memory() {
+fn a_client_that_disconnects_frees_its_delayed_place_in_memory() {
     a_turn_is_given_back(None);
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_turn_to_the_next_in_redis() {
+fn a_client_that_disconnects_frees_its_delayed_place_in_redis() {
     a_turn_is_given_back(Some(&Redis::start()));
 }
 

@@ -1,10 +1,10 @@
-//! One normal form of the path: what is matched is what is forwarded.
+//! Path normalization: the matched path is the forwarded path.
 
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
 #[test]
-fn the_upstream_receives_the_normal_form_and_the_query_as_it_came() {
+fn the_upstream_receives_the_normalized_path_and_the_unchanged_query() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -42,7 +42,7 @@ fn the_upstream_receives_the_normal_form_and_the_query_as_it_came() {
 }
 
 #[test]
-fn a_path_without_a_normal_form_is_refused() {
+fn a_path_that_cannot_be_normalized_is_refused() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::to(&upstream.uri());
     for path in [
@@ -74,7 +74,7 @@ fn a_path_without_a_normal_form_is_refused() {
 }
 
 #[test]
-fn no_spelling_of_a_path_leads_around_a_route() {
+fn no_spelling_of_a_path_bypasses_a_route() {
     let open = Upstream::ok("open");
     let guarded = Upstream::ok("guarded");
     let gateway = Gateway::start(&format!(
@@ -102,7 +102,7 @@ fn no_spelling_of_a_path_leads_around_a_route() {
 }
 
 #[test]
-fn an_encoded_slash_does_not_split_a_segment_anywhere() {
+fn an_encoded_slash_does_not_split_a_segment() {
     let upstream = Upstream::ok("reached");
     let gateway = Gateway::start(&format!(
         "routes: [{{id: one, uri: '{}', predicates: ['Path=/files/{{name}}'], filters: ['SetPath=/stored/{{name}}']}}]",

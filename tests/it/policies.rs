@@ -15,12 +15,12 @@ fn yaml(arguments: &str) -> String {
     )
 }
 
-/// The same with its buckets in `redis`, and a timeout that two busy cores keep.
+/// The same with buckets in `redis`, and a timeout long enough for two busy cores.
 fn in_redis(redis: &Redis, arguments: &str) -> String {
     format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), yaml(arguments))
 }
 
-/// The same, asking for each request.
+/// The same with a Redis call for each request.
 fn always_in_redis(redis: &Redis, arguments: &str) -> String {
     in_redis(redis, arguments).replacen("timeout: 5s", "timeout: 5s, denial-cache: false", 1)
 }
@@ -89,7 +89,7 @@ fn a_rule_without_its_key_follows_the_empty_key_rules() {
 }
 
 #[test]
-fn what_is_observed_passes_and_is_reported() {
+fn an_observing_rule_admits_and_is_reported() {
     let redis = Redis::start();
     let arguments = "key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 1, \
                      would-deny-header: true, mode: observe";
@@ -107,7 +107,7 @@ fn what_is_observed_passes_and_is_reported() {
 }
 
 #[test]
-fn a_rule_that_observes_stops_nobody_and_takes_nothing_of_what_others_deny() {
+fn an_observing_rule_denies_nothing_and_charges_nothing_for_denied_requests() {
     let redis = Redis::start();
     let arguments = "key-resolver: 'header:x-key', would-deny-header: true, limits: [\
         {name: held, replenish-rate: 1, period: 1h, burst-capacity: 3}, \
@@ -126,7 +126,7 @@ fn a_rule_that_observes_stops_nobody_and_takes_nothing_of_what_others_deny() {
 }
 
 #[test]
-fn a_share_of_keys_is_denied_the_same_ones_everywhere() {
+fn a_percentage_of_keys_is_enforced_the_same_on_every_gateway() {
     let arguments = "key-resolver: 'header:x-key', replenish-rate: 1, burst-capacity: 0, enforce-percent: 30";
     let gateways = [Gateway::start(&yaml(arguments)), Gateway::start(&yaml(arguments))];
     let mut clients = gateways.each_ref().map(Gateway::connect);
@@ -140,7 +140,7 @@ fn a_share_of_keys_is_denied_the_same_ones_everywhere() {
 }
 
 #[test]
-fn the_exempt_are_not_counted_and_the_blocked_turned_away() {
+fn exempt_keys_are_not_counted_and_blocked_keys_are_refused() {
     let upstream = Upstream::ok("hello");
     let gateway = Gateway::start(
         &yaml(
@@ -185,7 +185,7 @@ fn routes_share_a_bucket_by_name() {
 }
 
 #[test]
-fn denied_requests_go_elsewhere_once_with_body_and_query() {
+fn denied_requests_are_forwarded_once_with_body_and_query() {
     let redis = Redis::start();
     let (main, busy) = (Upstream::ok("main"), Upstream::ok("busy"));
     let routes = format!(
@@ -203,10 +203,10 @@ fn denied_requests_go_elsewhere_once_with_body_and_query() {
         let answers: Vec<_> = (0..4).map(|_| post()).collect();
         let statuses: Vec<_> = answers.iter().map(|answer| (answer.status, answer.text())).collect();
         assert_eq!(statuses[..3], [(200, "main".to_owned()), (200, "busy".to_owned()), (200, "busy".to_owned())]);
-        assert_eq!(answers[3].status, 429, "the second limiter denies, and nobody is forwarded twice");
+        assert_eq!(answers[3].status, 429, "the second limiter denies, and no request is forwarded twice");
         assert_eq!((answers[1].header("retry-after"), answers[3].header("retry-after").is_some()), (None, true));
         assert_eq!(answers[1].all("x-ratelimit-remaining"), ["0", "1"]);
-        // After a reload too: the route is looked for in the table that serves.
+        // Also after a reload: the route is looked up in the current table.
         gateway.reload(&yaml.replace("burst-capacity: 2", "burst-capacity: 3"));
         assert_eq!(post().text(), "busy");
     }
@@ -214,11 +214,11 @@ fn denied_requests_go_elsewhere_once_with_body_and_query() {
     assert_eq!((forwarded[0].target(), forwarded[0].body.as_slice()), ("/busy?q=1", &b"payload"[..]));
     let gateway =
         Gateway::start(&yaml("replenish-rate: 1, burst-capacity: 0, key-resolver: ip, on-limit: 'forward:/none'"));
-    assert_eq!(gateway.get("/a").status, 404, "no route takes it");
+    assert_eq!(gateway.get("/a").status, 404, "no route matches");
 }
 
 #[test]
-fn a_denial_has_the_users_own_body_and_the_families_asked_for() {
+fn a_denial_has_the_configured_body_and_header_families() {
     let gateway = Gateway::start(&yaml(
         "replenish-rate: 1, period: 1m, burst-capacity: 1, key-resolver: 'header:x-key', headers: [draft, legacy], \
          body: {content-type: application/json, text: '{\"rule\":\"{rule}\",\"wait\":{retry-after},\"of\":{limit}}'}",
@@ -237,7 +237,7 @@ fn a_denial_has_the_users_own_body_and_the_families_asked_for() {
 }
 
 #[test]
-fn addresses_are_told_apart_by_the_bits_asked_for() {
+fn addresses_are_grouped_by_the_configured_prefix_length() {
     let gateway = Gateway::start(&format!(
         "trusted-proxies: [127.0.0.1]\nkey-resolvers: {{net: ip/24/48}}\n{}",
         yaml("replenish-rate: 1, period: 1h, burst-capacity: 1, key-resolver: '#{@net}'")
@@ -249,7 +249,7 @@ fn addresses_are_told_apart_by_the_bits_asked_for() {
 }
 
 #[test]
-fn every_algorithm_can_be_asked_for() {
+fn every_algorithm_can_be_configured() {
     let redis = Redis::start();
     for rule in [
         "algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 3",
@@ -275,7 +275,7 @@ fn every_algorithm_can_be_asked_for() {
 }
 
 #[test]
-fn a_request_that_is_forwarded_to_its_own_route_is_denied_there() {
+fn a_request_forwarded_to_its_own_route_is_denied_there() {
     let gateway = Gateway::start(
         "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {\
          algorithm: quota, allowance: 1, key-resolver: ip, on-limit: 'forward:/again'}}]}]",

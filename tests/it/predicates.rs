@@ -1,10 +1,10 @@
-//! Every predicate with its corners, through a running gateway: which route takes which request.
+//! Every predicate with its corner cases, through a running gateway.
 
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
-/// Routes by name with their predicates. Each keeps to paths of its own, but for those that are about that.
+/// Routes by name with their predicates. Most have paths of their own.
 const ROUTES: &[(&str, &str)] = &[
     ("exact", "Path=/exact"),
     ("glob", "Path=/glob/a?c/x*z"),
@@ -49,7 +49,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("weight-zero", "Path=/weight-zero, 'Weight=zeros, 0'"),
 ];
 
-/// A method, a target, header fields, and the route that takes the request; `None`: none does.
+/// A method, a target, header fields, and the route that matches; `None` for no match.
 type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], Option<&'static str>);
 
 const CASES: &[Case] = &[
@@ -168,7 +168,7 @@ const CASES: &[Case] = &[
     ("GET", "/order/off", &[], Some("order-on")),
 ];
 
-/// `id`, `order`, further keys and predicates of routes whose place counts.
+/// `id`, `order`, other keys, and predicates of routes for which order matters.
 const ORDERED: &[(&str, i32, &str, &str)] = &[
     ("order-last", 1, "", "Path=/order"),
     ("order-second", 0, "", "Path=/order"),
@@ -186,7 +186,7 @@ fn route(upstream: &Upstream, id: &str, order: i32, more: &str, predicates: &str
     )
 }
 
-/// The route that takes a request.
+/// Returns the route that matches a request.
 fn taken(client: &mut Connection, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<String> {
     let answer = client.request(method, target, headers, b"");
     let route = answer.header("x-route").map(str::to_owned);
@@ -195,7 +195,7 @@ fn taken(client: &mut Connection, method: &str, target: &str, headers: &[(&str, 
 }
 
 #[test]
-fn each_predicate_takes_what_it_should_and_nothing_else() {
+fn each_predicate_matches_exactly_its_requests() {
     let upstream = Upstream::ok("reached");
     let plain = ROUTES.iter().map(|(id, predicates)| route(&upstream, id, 0, "", predicates));
     let ordered = ORDERED.iter().map(|(id, order, more, predicates)| route(&upstream, id, *order, more, predicates));
@@ -208,13 +208,13 @@ fn each_predicate_takes_what_it_should_and_nothing_else() {
     }
     let drawn: Vec<Option<String>> = (0..64).map(|_| taken(&mut client, "GET", "/weight", &[])).collect();
     let share = |route: &str| drawn.iter().filter(|taken| taken.as_deref() == Some(route)).count();
-    // That one of two equal routes is never drawn would happen once in 2^63 runs.
+    // The probability that one of two equal routes is never drawn is 2^-63.
     assert!(share("weight-a") > 0 && share("weight-b") > 0, "{drawn:?}");
     assert_eq!(share("weight-a") + share("weight-b"), 64, "{drawn:?}");
 }
 
 #[test]
-fn springs_settings_of_predicates_hold_in_an_application_yml() {
+fn spring_predicate_settings_apply_in_an_application_yml() {
     let upstream = Upstream::ok("reached");
     let routes: String = [
         ("host", "Path=/host, 'Host=**.foo.org'"),

@@ -1,4 +1,4 @@
-//! What the README, the tables in docs/ and the files in config/ say is true.
+//! The README, the tables in docs/ and the files in config/ are correct.
 
 mod configs;
 mod contributing;
@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::gateway::TOLLGATE;
 
-/// The text of a file of the repository.
+/// Reads a file of the repository.
 fn file(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
@@ -32,7 +32,7 @@ fn yaml_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The blocks of a Markdown text that are fenced as `language`, each with the line above its fence.
+/// Returns the blocks of a Markdown text fenced as `language`, each with the line above its fence.
 fn blocks(text: &str, language: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut above = "";

@@ -1,4 +1,4 @@
-//! What an operator sees of Redis, and gateways that count each other.
+//! Metrics and log lines about Redis, and gateways that count each other.
 
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -16,7 +16,7 @@ fn ask(gateway: &Gateway, key: &str) -> u16 {
 }
 
 #[test]
-fn calls_are_timed_and_servers_tell_their_figures() {
+fn metrics_show_call_latencies_and_server_statistics() {
     let redis = Redis::start_with(&["--maxmemory", "64mb"]);
     let gateway = Gateway::start(&yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 100"));
     for _ in 0..5 {
@@ -24,7 +24,7 @@ fn calls_are_timed_and_servers_tell_their_figures() {
     }
     let node = format!("node=\"{}\"", redis.address);
     let figure = |name: &str| gateway.metric(name, &[&node]);
-    eventually("it was asked how it is", || figure("tollgate_redis_max_memory_bytes") == 67_108_864.0);
+    eventually("INFO was called", || figure("tollgate_redis_max_memory_bytes") == 67_108_864.0);
     assert!(figure("tollgate_redis_used_memory_bytes") > 100_000.0);
     assert!(figure("tollgate_redis_cpu_seconds_total") > 0.0 && figure("tollgate_redis_clients") >= 1.0);
     assert_eq!((figure("tollgate_redis_may_evict"), figure("tollgate_redis_evicted_keys_total")), (0.0, 0.0));
@@ -34,11 +34,11 @@ fn calls_are_timed_and_servers_tell_their_figures() {
     assert_eq!(gateway.metric("tollgate_redis_seconds_bucket", &["operation=\"decide\"", "le=\"+Inf\""]), 5.0);
     assert!(gateway.metric("tollgate_redis_seconds_sum", &["operation=\"decide\""]) > 0.0);
     assert!(gateway.metric("tollgate_redis_seconds_count", &["operation=\"info\""]) >= 1.0);
-    assert!(!gateway.log().contains("may drop counters"));
+    assert!(!gateway.log().contains("may evict counters"));
 }
 
 #[test]
-fn an_operator_is_warned_of_a_redis_that_may_drop_counters() {
+fn an_eviction_policy_that_drops_counters_is_logged() {
     let redis = Redis::start_with(&["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"]);
     let gateway = Gateway::start(&yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 100"));
     let warning = gateway.logged("maxmemory-policy noeviction");
@@ -47,11 +47,11 @@ fn an_operator_is_warned_of_a_redis_that_may_drop_counters() {
 }
 
 #[test]
-fn a_user_who_may_not_ask_for_figures_is_told_so_and_limits_all_the_same() {
+fn without_permission_for_info_a_warning_is_logged_and_limits_work() {
     let redis = Redis::start();
     assert_eq!(redis.cli(&["ACL", "SETUSER", "default", "-info"]), "OK");
     let gateway = Gateway::start(&yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 1"));
-    gateway.logged("allowed INFO");
+    gateway.logged("redis refuses INFO");
     assert_eq!([ask(&gateway, "k"), ask(&gateway, "k")], [200, 429]);
     assert!(!gateway.admin("/metrics").text().contains("tollgate_redis_used_memory_bytes{"));
     assert_eq!(gateway.metric("tollgate_breaker_state", &[]), 0.0);
@@ -59,7 +59,7 @@ fn a_user_who_may_not_ask_for_figures_is_told_so_and_limits_all_the_same() {
 }
 
 #[test]
-fn the_log_says_when_a_server_is_no_longer_asked_and_when_it_is_again() {
+fn opening_and_closing_of_the_redis_circuit_breaker_are_logged() {
     let mut redis = Redis::start();
     let yaml =
         yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 1000") + "server: {address: 127.0.0.1, workers: 2}\n";
@@ -82,7 +82,7 @@ fn the_log_says_when_a_server_is_no_longer_asked_and_when_it_is_again() {
 }
 
 #[test]
-fn gateways_that_counted_each_other_divide_a_limit_when_redis_is_gone() {
+fn counted_gateways_divide_a_limit_while_redis_is_down() {
     let mut redis = Redis::start();
     let yaml =
         yaml(&redis.url(), "algorithm: fixed-window, limit: 60, window: 1h, gateways: auto, on-store-failure: local");
@@ -107,7 +107,7 @@ fn gateways_that_counted_each_other_divide_a_limit_when_redis_is_gone() {
 }
 
 #[test]
-fn nobody_is_counted_unless_a_limiter_asks_for_it() {
+fn gateways_are_counted_only_if_a_limiter_needs_it() {
     let redis = Redis::start();
     let counted = yaml(&redis.url(), "replenish-rate: 1, burst-capacity: 1, gateways: auto");
     let gateway = Gateway::start(&counted);
@@ -115,5 +115,5 @@ fn nobody_is_counted_unless_a_limiter_asks_for_it() {
     assert_eq!(redis.cli(&["ZCARD", "tollgate.gateways"]), "1");
     gateway.reload(&counted.replace("auto", "2"));
     eventually("it takes its word back", || redis.cli(&["EXISTS", "tollgate.gateways"]) == "0");
-    eventually("it counts nobody", || !gateway.admin("/metrics").text().contains("\ntollgate_gateways "));
+    eventually("no gateway is counted", || !gateway.admin("/metrics").text().contains("\ntollgate_gateways "));
 }

@@ -1,4 +1,4 @@
-//! SIGHUP: a new configuration without losing a request or a spent token.
+//! SIGHUP: a new configuration, without lost requests or refunded tokens.
 
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -22,7 +22,7 @@ fn ask(gateway: &Gateway) -> u16 {
 }
 
 #[test]
-fn reloads_under_load_fail_no_request_and_change_the_routes() {
+fn reloads_under_load_change_routes_and_fail_no_request() {
     let (old, new) = (Upstream::ok("old"), Upstream::ok("new"));
     let yaml = |to: &Upstream, more: &str| format!("routes:\n{}{more}", route("a", &to.uri()));
     let gateway = Gateway::start(&yaml(&old, ""));
@@ -33,21 +33,21 @@ fn reloads_under_load_fail_no_request_and_change_the_routes() {
         gateway.reload(&yaml(if round % 2 == 0 { &new } else { &old }, ""));
     }
     gateway.reload(&yaml(&new, &route("b", &old.uri())));
-    eventually("the new route is there", || gateway.get("/b").status == 200);
+    eventually("the new route is served", || gateway.get("/b").status == 200);
     load.more(200);
     let exchanges = load.stop();
     assert_eq!(statuses(&exchanges), [(200, exchanges.len())]);
-    assert!(exchanges.iter().all(|exchange| exchange.header("connection") != Some("close")), "nobody is sent away");
+    assert!(exchanges.iter().all(|exchange| exchange.header("connection") != Some("close")), "no request is refused");
     assert_eq!(exchanges.last().unwrap().answer.as_ref().unwrap().text(), "new");
     assert_eq!(gateway.metric("tollgate_reloads_total", &[]), 11.0);
     assert_eq!(gateway.admin("/actuator/gateway/routes/b").status, 200);
 }
 
 #[test]
-fn a_broken_file_is_refused_by_name_and_place_and_the_running_one_stays() {
+fn an_invalid_file_is_refused_with_its_location_and_changes_nothing() {
     let gateway = Gateway::start(&format!("routes:\n{}", route("a", "echo:")));
     gateway.reload(&format!("routes:\n{}{}", route("b", "echo:"), route("c", "nowhere")));
-    gateway.logged("not reloaded, the running configuration stays");
+    gateway.logged("configuration not reloaded, the running one stays in use");
     let line = gateway.logged("`nowhere` has no scheme");
     assert!(line.contains("tollgate.yaml:"), "{line}");
     assert_eq!((gateway.get("/a").status, gateway.get("/b").status), (200, 404));
@@ -62,7 +62,7 @@ fn a_broken_file_is_refused_by_name_and_place_and_the_running_one_stays() {
 }
 
 #[test]
-fn a_reload_gives_no_spent_token_back() {
+fn a_reload_refunds_no_tokens() {
     let gateway = Gateway::start(&limited(120));
     assert_eq!([ask(&gateway), ask(&gateway), ask(&gateway)], [200, 200, 429]);
     gateway.reload(&(limited(120) + "via: other\n"));
@@ -86,7 +86,7 @@ fn a_raised_limit_admits_the_difference_and_a_lowered_one_nothing() {
 }
 
 #[test]
-fn a_limit_changed_in_redis_gives_no_spent_token_back() {
+fn a_changed_limit_in_redis_refunds_no_tokens() {
     let redis = Redis::start();
     let yaml = |burst: u32| format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), limited(burst));
     let gateway = Gateway::start(&yaml(600));
@@ -96,14 +96,14 @@ fn a_limit_changed_in_redis_gives_no_spent_token_back() {
 }
 
 #[test]
-fn a_reload_from_memory_to_redis_and_back_decides_there_at_once() {
+fn a_reload_switches_between_memory_and_redis_immediately() {
     let redis = Redis::start();
     let with_redis = format!("redis: {{url: '{}', timeout: 5s}}\n{}", redis.url(), limited(600));
     let gateway = Gateway::start(&limited(600));
     let load = Load::start(&[gateway.address], 4, &["/a"]);
     for _ in 0..3 {
         gateway.reload(&with_redis);
-        eventually("redis is asked", || redis.cli(&["DBSIZE"]) == "2");
+        eventually("redis is called", || redis.cli(&["DBSIZE"]) == "2");
         gateway.reload(&limited(600));
         let asked = || gateway.metric("tollgate_redis_connections", &[]);
         eventually("redis is left alone", || asked() == 0.0);
@@ -112,11 +112,11 @@ fn a_reload_from_memory_to_redis_and_back_decides_there_at_once() {
     load.more(100);
     let exchanges = load.stop();
     assert!(exchanges.iter().all(|exchange| matches!(exchange.status(), 200 | 429)), "{:?}", statuses(&exchanges));
-    assert!(exchanges.iter().all(|exchange| exchange.header("x-ratelimit-degraded").is_none()), "nobody guesses");
+    assert!(exchanges.iter().all(|exchange| exchange.header("x-ratelimit-degraded").is_none()), "no fallback decision");
 }
 
 #[test]
-fn new_settings_of_redis_are_taken_without_a_guess_in_between() {
+fn new_redis_settings_apply_without_fallback_decisions() {
     let redis = Redis::start();
     let yaml = |seconds: u32| format!("redis: {{url: '{}', timeout: {seconds}s}}\n{}", redis.url(), limited(600));
     let gateway = Gateway::start(&yaml(5));
@@ -133,12 +133,12 @@ fn new_settings_of_redis_are_taken_without_a_guess_in_between() {
 }
 
 #[test]
-fn a_change_that_needs_a_restart_is_named() {
+fn a_setting_that_needs_a_restart_is_logged() {
     let yaml =
         |workers: u32| format!("server: {{address: 127.0.0.1, workers: {workers}}}\nroutes:\n{}", route("a", "echo:"));
     let gateway = Gateway::start(&yaml(1));
     gateway.reload(&yaml(2));
-    let line = gateway.logged("takes effect at the next start");
+    let line = gateway.logged("takes effect after a restart");
     assert!(line.contains("server.workers"), "{line}");
     assert_eq!(gateway.get("/a").status, 200);
 }

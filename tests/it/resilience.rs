@@ -1,4 +1,4 @@
-//! `Retry`, `CircuitBreaker`, `FallbackHeaders`, `forward:` and `no://`, against an upstream that fails as it is told.
+//! `Retry`, `CircuitBreaker`, `FallbackHeaders`, `forward:` and `no://`, in front of an upstream that fails on demand.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use crate::support::gateway::Gateway;
 use crate::support::upstream::{Request, Upstream, read_request, response};
 use crate::support::{eventually, free_address};
 
-/// `UP` is the upstream, nobody listens at `NOBODY`.
+/// `UP` is the address of the upstream; no server listens at `CLOSED`.
 const RETRIES: &str = r#"
 routes:
 - {id: plain, uri: UP, predicates: [Path=/plain], filters: [Retry=2]}
@@ -36,7 +36,7 @@ routes:
   uri: UP
   predicates: [Path=/tight]
   filters: [{name: Retry, args: {budget.percent: 0, budget.minPerSecond: 0}}]
-- {id: gone, uri: NOBODY, predicates: [Path=/gone], filters: [Retry=2]}
+- {id: gone, uri: CLOSED, predicates: [Path=/gone], filters: [Retry=2]}
 - {id: late, uri: UP, predicates: [Path=/late], filters: [Retry=1], metadata: {response-timeout: 100}}
 - id: old
   uri: forward:/x/forwarded
@@ -67,7 +67,7 @@ routes:
 - {id: patient, uri: UP, predicates: [Path=/patient], filters: [CircuitBreaker]}
 - {id: late, uri: UP, predicates: [Path=/late], filters: [CircuitBreaker]}
 - id: resumed
-  uri: NOBODY
+  uri: CLOSED
   predicates: [Path=/resumed]
   filters: [{name: CircuitBreaker, args: {resumeWithoutError: true}}]
 - id: told
@@ -79,7 +79,7 @@ routes:
   - AddRequestHeader=X-After,1
   - AddResponseHeader=X-Own,1
 - id: gone
-  uri: NOBODY
+  uri: CLOSED
   predicates: [Path=/gone]
   filters: [{name: CircuitBreaker, args: {fallbackUri: "forward:/fallback/gone?why=gone"}}]
 - id: fallback
@@ -91,8 +91,9 @@ routes:
   - RemoveRequestHeader=X-Script
 "#;
 
-/// An upstream that does for each `X-Case` what its `X-Script` says, one step a request and the last from then on: a status,
-/// `reset` closes the connection, `never` waits until the gateway does. Without a script it answers 200.
+/// Upstream that follows the `X-Script` of each `X-Case`, one step per request; the last step repeats. A step is a
+/// status, `reset` (closes the connection) or `never` (waits until the gateway closes). Without a script it answers
+/// 200.
 fn scripted() -> Upstream {
     let turns: Mutex<HashMap<String, usize>> = Mutex::default();
     Upstream::scripted(move |stream, seen| {
@@ -127,7 +128,7 @@ fn scripted() -> Upstream {
     })
 }
 
-/// A request, and what the upstream is to do with those of its case.
+/// Sends a request, with the script for requests of its case.
 #[derive(Clone, Copy)]
 struct Ask<'a> {
     case: &'a str,
@@ -143,7 +144,7 @@ impl<'a> Ask<'a> {
         Self { case, method: "GET", target, script, more: &[], body: "" }
     }
 
-    /// The answer, and what the upstream has seen of the case.
+    /// The response, and the requests of the case that the upstream received.
     fn send(self, gateway: &Gateway, upstream: &Upstream) -> (Response, Vec<Request>) {
         let headers = [&[("x-case", self.case), ("x-script", self.script)], self.more].concat();
         let answer = gateway.connect().request(self.method, self.target, &headers, self.body.as_bytes());
@@ -153,15 +154,15 @@ impl<'a> Ask<'a> {
 }
 
 fn start(yaml: &str, upstream: &Upstream) -> (Gateway, String) {
-    let yaml = yaml.replace("UP", &upstream.uri()).replace("NOBODY", &format!("http://{}", free_address()));
+    let yaml = yaml.replace("UP", &upstream.uri()).replace("CLOSED", &format!("http://{}", free_address()));
     (Gateway::start(&yaml), yaml)
 }
 
 #[test]
-fn requests_that_failed_are_run_again_as_each_route_says() {
+fn failed_requests_are_retried_as_configured() {
     let upstream = scripted();
     let (gateway, _) = start(RETRIES, &upstream);
-    // A GET whose connection breaks off is sent anew by the pool before Retry hears of it; a POST is not.
+    // The pool repeats a GET on a broken connection before Retry sees the failure; it does not repeat a POST.
     for (number, (method, target, script, body, status, attempts)) in [
         ("GET", "/plain", "200", "", 200, 1),
         ("GET", "/plain", "503 reset 200", "", 200, 3),
@@ -195,7 +196,7 @@ fn requests_that_failed_are_run_again_as_each_route_says() {
         assert!(seen.iter().all(|request| request.body == body.as_bytes()), "{what}");
         assert!(answer.all("x-turn").len() <= 1, "{what}");
         match target {
-            // The route's filters see the path that it forwards to.
+            // The route's filters see the path after the forward.
             "/old/a?b=c" => assert_eq!(seen[0].target(), "/forwarded?b=c"),
             "/none" => assert_eq!((answer.header("x-own"), answer.body.len()), (Some("1"), 0)),
             _ => {}
@@ -204,7 +205,7 @@ fn requests_that_failed_are_run_again_as_each_route_says() {
 
     let (answer, seen) = Ask::get("limiter", "/limited", "503 503 200").send(&gateway, &upstream);
     assert_eq!((answer.status, seen.len()), (200, 3));
-    // Every attempt takes a token and says so, the latest first.
+    // Every attempt takes a token and reports it, the latest first.
     assert_eq!(answer.all("x-ratelimit-remaining"), ["7", "8", "9"]);
     let others = (answer.all("x-set"), answer.all("x-add"), answer.all("x-turn"));
     assert_eq!(others, (vec!["one"], vec!["each"; 3], vec!["3"]));
@@ -221,7 +222,7 @@ fn requests_that_failed_are_run_again_as_each_route_says() {
 }
 
 #[test]
-fn breakers_open_try_and_close_and_fallbacks_are_told_why() {
+fn circuit_breakers_open_half_open_and_close_and_fallbacks_get_the_reason() {
     let upstream = scripted();
     let (gateway, yaml) = start(BREAKERS, &upstream);
     let cycle = || Ask::get("cycle", "/cycle", "200 500 500 reset 200").send(&gateway, &upstream);
@@ -229,14 +230,18 @@ fn breakers_open_try_and_close_and_fallbacks_are_told_why() {
         let labels = ["name=\"cycle\"", &format!("state=\"{state}\"")];
         gateway.metric("tollgate_circuit_breaker_state", &labels) == 1.0
     };
-    // Half of the window is what opens it.
-    assert_eq!([cycle().0.status, cycle().0.status], [200, 500], "a status that fails is still the answer");
+    // The breaker opens at half of the window.
+    assert_eq!([cycle().0.status, cycle().0.status], [200, 500], "a failing status is still the response");
     assert!(is("open"), "{}", gateway.log());
     let (refused, seen) = cycle();
-    assert_eq!((refused.status, refused.header("retry-after"), seen.len()), (503, Some("1"), 2), "nobody is asked");
+    assert_eq!(
+        (refused.status, refused.header("retry-after"), seen.len()),
+        (503, Some("1"), 2),
+        "the upstream is not called"
+    );
     eventually("the trial is let through and fails", || cycle().0.status == 500);
     assert!(is("open"));
-    // The connection breaks off, which the pool gets over with a new one.
+    // The connection breaks, and the pool replaces it.
     eventually("the next trial succeeds", || cycle().0.status == 200);
     assert!(is("closed"));
     assert_eq!(cycle().0.status, 200);
@@ -255,14 +260,14 @@ fn breakers_open_try_and_close_and_fallbacks_are_told_why() {
     let (resumed, _) = Ask::get("resumed", "/resumed", "200").send(&gateway, &upstream);
     assert_eq!((resumed.status, resumed.body.len()), (200, 0));
 
-    // A status, then no answer in time; then the breaker is open.
+    // A status, then a timeout; then the breaker is open.
     let classes = [
         ("SpringCloudCircuitBreakerFilterFactory$CircuitBreakerStatusCodeException", "400 BAD_REQUEST"),
         ("java.util.concurrent.TimeoutException", "Did not observe any item or terminal signal within 100ms"),
         ("io.github.resilience4j.circuitbreaker.CallNotPermittedException", "CircuitBreaker 'early' is OPEN"),
     ];
     let more = &[("origin", "http://c")];
-    // The fallback route takes the script away, so that the upstream answers it.
+    // The fallback route removes the script, so that the upstream answers.
     let told = Ask { method: "POST", more, body: "hello", ..Ask::get("told", "/told/b?q=1", "400 never") };
     for (turn, (class, message)) in classes.into_iter().enumerate() {
         let (answer, seen) = told.send(&gateway, &upstream);
@@ -274,14 +279,14 @@ fn breakers_open_try_and_close_and_fallbacks_are_told_why() {
         assert!(asked.header("execution-exception-type").unwrap().ends_with(class), "{asked:?}");
         assert!(asked.header("execution-exception-message").unwrap().starts_with(message), "{asked:?}");
         assert_eq!(asked.header("x-root"), asked.header("execution-exception-type"));
-        // Of the dropped answer what a filter added stays, and what the upstream said does not.
+        // Fields that a filter added to the dropped response stay; fields of the upstream do not.
         assert_eq!((answer.all("x-own").len(), answer.all("x-turn").len()), (usize::from(turn == 0), 1));
     }
     let (answer, seen) = Ask::get("gone", "/gone?q=1", "200").send(&gateway, &upstream);
     assert_eq!((answer.status, seen[0].target()), (200, "/gone?why=gone"));
     assert_eq!(seen[0].header("execution-exception-type"), Some("java.net.ConnectException"));
 
-    // A breaker stays as it is over a reload that leaves it alone.
+    // A breaker keeps its state across a reload that leaves it unchanged.
     let once = Ask { method: "POST", body: "once", ..Ask::get("patient", "/patient", "reset") };
     for expected in [502, 502, 503] {
         assert_eq!(once.send(&gateway, &upstream).0.status, expected);

@@ -1,10 +1,10 @@
-//! `LocalResponseCache`, before an upstream that counts what it is asked.
+//! `LocalResponseCache` in front of an upstream that counts requests.
 
 use crate::support::client::Response;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, response};
 
-/// Answers with its number among those to the same target; what the path names, it does.
+/// Answers with a sequence number per target; the path selects the response.
 fn upstream() -> Upstream {
     let counts = std::sync::Mutex::new(std::collections::HashMap::<String, usize>::new());
     Upstream::start(move |request| {
@@ -39,11 +39,11 @@ fn ask(gateway: &Gateway, method: &str, path: &str, headers: &[(&str, &str)]) ->
     gateway.connect().request(method, path, headers, b"")
 }
 
-/// A path, fields, and whether the upstream is asked.
+/// A path, fields, and true if the upstream is called.
 type Case = (&'static str, &'static [(&'static str, &'static str)], bool);
 
 #[test]
-fn answers_are_kept_as_spring_keeps_them() {
+fn responses_are_cached_as_in_spring() {
     let upstream = upstream();
     let uri = upstream.uri();
     let limiter =
@@ -57,7 +57,7 @@ routes:
 "#
     ));
 
-    // What two equal requests get, and what a third gets that differs.
+    // Responses to two equal requests, and to a third that differs.
     let asks_anew: [Case; 14] = [
         ("/a/plain", &[], false),
         ("/a/chunked", &[], false),
@@ -95,7 +95,7 @@ routes:
     let head = ask(&gateway, "HEAD", "/a/plain", &[]);
     assert_eq!((head.status, head.header("content-length")), (200, Some("1")));
 
-    // Kept, but checked whenever it is asked for; a client that has it gets no body.
+    // Cached, but revalidated for each request; a client with a current copy gets no body.
     let first = ask(&gateway, "GET", "/a/tag", &[]);
     assert_eq!(
         (first.text().as_str(), first.header("cache-control")),
@@ -105,11 +105,11 @@ routes:
     assert_eq!((checked.status, checked.text().as_str(), checked.header("x-new")), (200, "1", Some("1")));
     assert_eq!(ask(&gateway, "GET", "/a/tag", &[("If-None-Match", "\"v1\"")]).status, 304);
 
-    // What changes the resource lets it be forgotten.
+    // A request that changes the resource removes the cached response.
     assert_eq!(ask(&gateway, "POST", "/a/plain", &[]).status, 200);
     assert_ne!(ask(&gateway, "GET", "/a/plain", &[]).text(), kept.text());
 
-    // A hit is no request to any filter, wherever the cache is listed.
+    // Filters do not see a cache hit, at any position of the cache in the list.
     for _ in 0..3 {
         assert_eq!(ask(&gateway, "GET", "/limited/x", &[]).status, 200);
     }
@@ -121,7 +121,7 @@ routes:
 }
 
 #[test]
-fn one_cache_for_all_routes_lives_over_reloads_that_leave_a_route_as_it_is() {
+fn the_shared_cache_survives_reloads_that_leave_a_route_unchanged() {
     let upstream = upstream();
     let uri = upstream.uri();
     let yaml = |filters: &str, more: &str| {
@@ -141,7 +141,7 @@ fn one_cache_for_all_routes_lives_over_reloads_that_leave_a_route_as_it_is() {
     );
     assert_eq!([text("/a/x", &[("Cache-Control", "no-cache")]), text("/a/x", &[])], ["2", "2"], "renewed for all");
 
-    // What is kept has the headers of one origin, and is for that one alone.
+    // A cached response has the headers of one origin, and serves that origin only.
     for _ in 0..2 {
         for origin in ["https://x", "https://y"] {
             let answer = ask(&gateway, "GET", "/b/x", &[("Origin", origin)]);

@@ -1,9 +1,9 @@
-//! `gateways: 2`: each admits its part of a limit while Redis is out of reach.
+//! `gateways: 2`: each gateway admits its share of a limit while Redis is unreachable.
 
 use crate::support::free_address;
 use crate::support::gateway::Gateway;
 
-/// What each of two gateways admits of 60 requests of one key; nobody listens where Redis should be.
+/// Number of requests that each of two gateways admits, of 60 with one key. No Redis listens.
 fn admitted(arguments: &str) -> [usize; 2] {
     let yaml = format!(
         "redis: {{url: 'redis://{}'}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: \

@@ -1,5 +1,5 @@
-//! Random faults for as long as `TOLLGATE_SOAK_SECONDS` says, a minute unless it does: limits hold, nobody waits, nothing
-//! leaks. `TOLLGATE_SOAK_SEED` chooses other faults.
+//! Random faults for `TOLLGATE_SOAK_SECONDS` (default 60): limits hold, requests are not delayed, nothing leaks.
+//! `TOLLGATE_SOAK_SEED` selects the faults.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::support::redis::Redis;
 const RATE: f64 = 40.0;
 const BURST: f64 = 10.0;
 
-/// Between two requests of a client: a soak is long, not heavy.
+/// Pause between two requests of a client: a soak is long, not heavy.
 const PACE: Duration = Duration::from_millis(25);
 
-/// What a request may take on a busy machine; faults last longer.
+/// Longest duration of a request on a busy machine; faults last longer.
 const MOST: Duration = Duration::from_secs(2);
 
 /// SplitMix64.
@@ -41,7 +41,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -62,7 +62,7 @@ impl Held {
     }
 }
 
-/// A route for each `on-store-failure`, and one that is only there to see whether Redis decides.
+/// One route for each `on-store-failure`, and one that only shows that Redis decides.
 fn yaml(url: &str) -> String {
     let mut yaml = format!("redis: {{url: '{url}'}}\nroutes:\n");
     let routes = PATHS.map(|path| (&path[1..], RATE, BURST)).into_iter().chain([("probe", 1e6, 1e6)]);
@@ -77,7 +77,7 @@ fn yaml(url: &str) -> String {
     yaml
 }
 
-/// Waits until Redis decides; returns how long that took.
+/// Waits until Redis decides; returns the time that it took.
 fn recovered(gateway: &Gateway) -> Duration {
     eventually("redis decides again", || {
         let answer = gateway.connect().request("GET", "/probe", &[("x-key", "k")], b"");
@@ -91,7 +91,7 @@ fn is_degraded(exchange: &Exchange) -> bool {
 }
 
 #[test]
-fn random_faults_pass_no_limit_make_nobody_wait_and_leave_nothing_behind() {
+fn random_faults_exceed_no_limit_delay_no_request_and_leak_nothing() {
     let lasting = Duration::from_secs(variable("TOLLGATE_SOAK_SECONDS").unwrap_or(30));
     let seed = variable("TOLLGATE_SOAK_SEED").unwrap_or(1);
     println!("TOLLGATE_SOAK_SEED={seed}");
@@ -144,13 +144,13 @@ fn random_faults_pass_no_limit_make_nobody_wait_and_leave_nothing_behind() {
     }
 }
 
-/// Something goes wrong, and lasts unless it is over at once; returns what.
+/// Injects a fault, which lasts unless it is over immediately; returns its name.
 fn strike(random: &mut Random, redis: &mut Redis, proxy: &FaultProxy) -> String {
     let fault = match random.below(12) {
         0 => {
-            // Nobody asks meanwhile: what is taken after the data was saved would be forgotten, and admitted again.
+            // No request is sent meanwhile: tokens spent after the save would be lost, and admitted twice.
             proxy.set(Fault::Refuse);
-            eventually("nobody asks", || proxy.live() == 0);
+            eventually("no connection is open", || proxy.live() == 0);
             redis.restart_with_data();
             proxy.set(Fault::Pass);
             return "restart".into();
@@ -178,7 +178,7 @@ fn strike(random: &mut Random, redis: &mut Redis, proxy: &FaultProxy) -> String 
     what
 }
 
-/// Every request is answered, and with what its policy says.
+/// Checks that every request got a response, as its policy requires.
 fn assert_answers(path: &str, exchanges: &[&Exchange]) {
     for exchange in exchanges {
         let meant = match (path, exchange.status(), is_degraded(exchange)) {
@@ -190,16 +190,16 @@ fn assert_answers(path: &str, exchanges: &[&Exchange]) {
     }
 }
 
-/// In no window of time more than burst + rate × time were admitted.
+/// Checks that no time window admitted more than burst + rate × time.
 fn assert_bounded<'a>(path: &str, exchanges: impl Iterator<Item = &'a Exchange>) {
     let mut admitted: Vec<&Exchange> = exchanges.filter(|exchange| exchange.status() == 200).collect();
     admitted.sort_by_key(|exchange| exchange.sent);
-    // Of a window, what counts is where it begins: at the one that was admitted with the most behind it.
+    // Only the start of a window matters: the admission with the largest surplus after it.
     let mut spare = f64::INFINITY;
     let Some(first) = admitted.first() else { return };
     let mut latest = first.sent;
     for (count, exchange) in admitted.iter().enumerate() {
-        // Admitted somewhere between being sent and answered.
+        // The admission lies between sending and response.
         let (sent, answered) = (exchange.sent - first.sent, exchange.sent + exchange.took);
         latest = latest.max(answered);
         spare = spare.min(count as f64 - RATE * sent.as_secs_f64());

@@ -1,7 +1,7 @@
-//! Whole application.yml files, as teams write them for Spring Cloud Gateway, each with a transcript that is replayed.
+//! Whole application.yml files, as written for Spring Cloud Gateway, each with a transcript that is replayed.
 //!
-//! Beside `NAME.yml` stands `NAME.transcript`: shell commands behind `$ `, and what each prints. Placeholders that end
-//! with `_URL` lead to upstreams named after them, which answer with what they were asked.
+//! `NAME.transcript` accompanies `NAME.yml`: shell commands after `$ `, each with its output. Placeholders that end in
+//! `_URL` lead to upstreams with that name, which answer with the request that they received.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "data", "spring"].iter().collect()
 }
 
-/// The names of the placeholders for upstreams: `ORDERS_URL` of `${ORDERS_URL:http://orders:8080}`.
+/// Returns the names of placeholders for upstreams: `ORDERS_URL` of `${ORDERS_URL:http://orders:8080}`.
 fn placeholders(yaml: &str) -> Vec<String> {
     let mut names: Vec<String> = yaml
         .split("${")
@@ -28,8 +28,8 @@ fn placeholders(yaml: &str) -> Vec<String> {
     names
 }
 
-/// An upstream that answers with its name, what it was asked, and the fields that a filter may have touched. What it is
-/// asked for in the query or path decides what else it does.
+/// Starts an upstream that answers with its name, the request line, and the fields that a filter may have changed. The
+/// query or path of the request selects other behaviour.
 fn upstream(name: &str) -> Upstream {
     let name = name.to_owned();
     let answer = move |request: &Request| -> Vec<u8> {
@@ -64,7 +64,7 @@ fn upstream(name: &str) -> Upstream {
         ];
         response(200, &fields, body.as_bytes())
     };
-    // A tunnel ends as soon as the upstream has said what it has to say.
+    // The tunnel closes as soon as the upstream has sent everything.
     Upstream::scripted(move |stream, seen| {
         use std::io::Write;
         while let Some(request) = crate::support::upstream::read_request(stream) {
@@ -109,7 +109,7 @@ fn replay(name: &str) {
             }
         }
     }
-    // To be read before it is kept: a transcript says what should be.
+    // Review it before committing: a transcript states the expected output.
     if std::env::var_os("TOLLGATE_TRANSCRIPTS").is_some() {
         std::fs::write(folder().join(format!("{name}.transcript")), &replayed).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Properties of Spring's that move, hide or shape what the gateway shows, in one application.yml.
+//! Spring properties that move, hide or change endpoints and metrics, in one application.yml.
 
 use crate::support::client::Connection;
 use crate::support::eventually;
@@ -30,7 +30,7 @@ management:
 ";
 
 #[test]
-fn endpoints_stand_where_the_file_puts_them() {
+fn actuator_endpoints_have_configurable_paths() {
     let gateway = Gateway::start(APPLICATION);
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let table: &[(&str, u16, &str)] = &[
@@ -38,8 +38,8 @@ fn endpoints_stand_where_the_file_puts_them() {
         ("/manage/health", 200, "{\n  \"status\": \"UP\"\n}\n"),
         ("/manage/health/liveness", 200, "UP"),
         ("/manage/numbers", 200, "# EOF"),
-        ("/manage/prometheus", 404, "served here"),
-        ("/actuator/health", 404, "served here"),
+        ("/manage/prometheus", 404, "endpoints:"),
+        ("/actuator/health", 404, "endpoints:"),
         ("/metrics", 200, "# EOF"),
         ("/manage/gateway", 200, "/manage/gateway/refresh"),
         ("/manage/gateway/routes", 200, "\"route_id\": \"orders\""),
@@ -52,8 +52,8 @@ fn endpoints_stand_where_the_file_puts_them() {
         ("/manage/gateway/routepredicates", 200, "\"Path\": null"),
         ("/manage/gateway/globalfilters", 200, "{}"),
         ("/manage/gateway/refresh", 405, "POST /refresh"),
-        ("/manage/gateway/none", 404, "served here"),
-        ("/manage/healthy", 404, "served here"),
+        ("/manage/gateway/none", 404, "endpoints:"),
+        ("/manage/healthy", 404, "endpoints:"),
     ];
     for (path, status, text) in table {
         let answer = gateway.admin(path);
@@ -70,7 +70,7 @@ fn endpoints_stand_where_the_file_puts_them() {
 }
 
 #[test]
-fn profiles_hide_endpoints_and_refresh_reads_the_file_again() {
+fn profiles_hide_endpoints_and_refresh_reloads_the_file() {
     let quiet = Gateway::start_with(APPLICATION, &[("SPRING_PROFILES_ACTIVE", "quiet")]);
     eventually("it is ready", || quiet.admin("/health/ready").status == 200);
     let paths = ["/manage/numbers", "/manage/health/liveness", "/manage/health", "/manage/gateway/routes", "/metrics"];
@@ -89,11 +89,11 @@ fn profiles_hide_endpoints_and_refresh_reads_the_file_again() {
     std::fs::write(gateway.config(), "routes: 5\n").unwrap();
     let refused = post(&gateway);
     assert!(refused.status == 500 && refused.text().contains("see the log"), "{}", refused.text());
-    assert_eq!(gateway.get("/new").status, 200, "what runs stays");
+    assert_eq!(gateway.get("/new").status, 200, "the running configuration stays");
 }
 
 #[test]
-fn requests_are_counted_as_the_file_says() {
+fn request_metrics_follow_spring_properties() {
     let gateway = Gateway::start(APPLICATION);
     for path in ["/a/1", "/a/2", "/b/x/y", "/none"] {
         gateway.get(path);
@@ -105,5 +105,5 @@ fn requests_are_counted_as_the_file_says() {
     assert_eq!(gateway.metric("tollgate_unrouted_requests_total", &["region=\"eu\""]), 1.0);
     let asked = [("Connection", "upgrade"), ("Upgrade", "websocket")];
     let answer = gateway.connect().request("GET", "/a/3", &asked, b"");
-    assert_eq!(answer.json()["headers"]["upgrade"].as_str(), None, "no upgrade is asked for: {}", answer.text());
+    assert_eq!(answer.json()["headers"]["upgrade"].as_str(), None, "no upgrade is requested: {}", answer.text());
 }

@@ -1,4 +1,4 @@
-//! Starts that fail, and `tollgate check`, as a person at a terminal sees them.
+//! Failing starts, and `tollgate check`, as seen on a terminal.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::support::free_address;
 use crate::support::gateway::{Gateway, TOLLGATE};
 use crate::support::redis::Redis;
 
-/// Exit code and standard error of a command that ends by itself; standard output must be empty.
+/// Returns exit code and standard error of a command that ends; standard output must be empty.
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
     let output = Command::new(TOLLGATE)
         .args(arguments)
@@ -23,7 +23,7 @@ fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// What starting on `yaml` says, with the file's path replaced by FILE.
+/// Returns the output of a start on `yaml`, with the path of the file replaced by FILE.
 fn start(yaml: &str, environment: &[(&str, &str)]) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), yaml);
@@ -40,7 +40,7 @@ fn write(folder: &Path, yaml: &str) -> String {
 const GOOD: &str = "server: {address: 127.0.0.1}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
 
 #[test]
-fn a_port_in_use_is_named_with_its_setting() {
+fn a_port_in_use_is_reported_with_its_setting() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (variable, setting) in [("SERVER_PORT", "server.port"), ("MANAGEMENT_SERVER_PORT", "management.server.port")] {
@@ -52,7 +52,7 @@ fn a_port_in_use_is_named_with_its_setting() {
 }
 
 #[test]
-fn a_second_gateway_does_not_join_the_firsts_port() {
+fn a_second_gateway_cannot_share_the_port_of_the_first() {
     let gateway = Gateway::start(&GOOD.replace("127.0.0.1}", "127.0.0.1, workers: 2}"));
     let port = gateway.address.port().to_string();
     let (code, text) = start(&GOOD.replace("127.0.0.1}", "127.0.0.1, workers: 2}"), &[("SERVER_PORT", &port)]);
@@ -61,14 +61,14 @@ fn a_second_gateway_does_not_join_the_firsts_port() {
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_named() {
+fn an_address_of_another_machine_is_reported() {
     let (code, text) = start(&GOOD.replace("127.0.0.1", "192.0.2.1"), &[]);
     assert_eq!(code, 1);
     assert!(text.contains("cannot listen on 192.0.2.1:0 (`server."), "{text}");
 }
 
 #[test]
-fn a_file_that_cannot_be_read_ends_with_2() {
+fn an_unreadable_file_exits_with_2() {
     let (code, text) = run(&["--config", "/does/not/exist.yaml"], &[]);
     assert_eq!(
         (code, text.as_str()),
@@ -86,7 +86,7 @@ fn a_file_that_cannot_be_read_ends_with_2() {
 }
 
 #[test]
-fn no_file_at_all_says_what_to_do() {
+fn without_a_file_the_error_explains_the_options() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(TOLLGATE).current_dir(folder.path()).env_remove("TOLLGATE_CONFIG").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -95,7 +95,7 @@ fn no_file_at_all_says_what_to_do() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_end_with_2() {
+fn invalid_arguments_exit_with_2() {
     let (code, text) = run(&["--bogus"], &[]);
     assert_eq!(code, 2);
     assert!(text.contains("unexpected argument '--bogus'") && text.contains("Usage:"), "{text}");
@@ -103,7 +103,7 @@ fn arguments_that_make_no_sense_end_with_2() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_place() {
+fn configuration_errors_have_file_line_and_column() {
     for (yaml, expected) in [
         (
             "routes:\n  - {id: a, uri: 'echo:', predicates: ['Header=x,(']}\n",
@@ -125,7 +125,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_configuration_errors_are_reported_together() {
     let (code, text) = start(
         "routes:\n  - {id: a, uri: nowhere, predicates: [Path=/**]}\n  - {id: a, uri: 'echo:', predicates: [Pth=/**]}\n",
         &[],
@@ -135,7 +135,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn an_access_log_that_cannot_be_opened_is_named() {
+fn an_access_log_that_cannot_be_opened_is_reported() {
     let (code, text) = start(&format!("{GOOD}access-log: {{output: /does/not/exist/access.log}}\n"), &[]);
     assert_eq!(code, 1);
     let line = text.lines().last().unwrap();
@@ -146,7 +146,7 @@ fn an_access_log_that_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn check_tells_the_same_without_starting() {
+fn check_reports_the_same_errors_without_starting() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), GOOD);
     let output = Command::new(TOLLGATE).args(["check", &path]).output().unwrap();
@@ -161,7 +161,7 @@ fn check_tells_the_same_without_starting() {
 }
 
 #[test]
-fn a_redis_out_of_reach_does_not_keep_it_from_starting() {
+fn an_unreachable_redis_does_not_prevent_the_start() {
     let gateway = Gateway::start(&format!("redis: {{url: 'redis://{}'}}\n{GOOD}", free_address()));
     let line = gateway.logged("cannot connect to redis");
     assert!(line.contains("retrying"), "{line}");

@@ -1,4 +1,4 @@
-//! Bodies pass as they come, and no faster than the slower side takes them.
+//! Bodies are streamed, at the pace of the slower side.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,9 +10,9 @@ use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
 
-/// More than all buffers on the way can hold.
+/// More bytes than all buffers on the way hold.
 const LARGE: usize = 200 * 1024 * 1024;
-/// What a gateway may grow by for one stalled peer.
+/// Memory growth allowed for one stalled peer, in bytes.
 const BOUND: usize = 24 * 1024 * 1024;
 
 /// Resident memory of a process, in bytes.
@@ -22,7 +22,7 @@ fn resident(pid: u32) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Writes zeros until nothing has been taken for half a second, or all are written; returns how many were.
+/// Writes zeros until no byte is accepted for half a second, or all are written; returns the number written.
 fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let piece = vec![0; 64 * 1024];
@@ -40,7 +40,7 @@ fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
     written
 }
 
-/// Writes that many zeros, however long it takes.
+/// Writes `count` zeros.
 fn write_zeros(stream: &mut TcpStream, length: usize) {
     assert_eq!(std::io::copy(&mut std::io::repeat(0).take(length as u64), stream).unwrap(), length as u64);
 }
@@ -50,7 +50,7 @@ fn once<T>(receiver: Receiver<T>) -> Mutex<Receiver<T>> {
 }
 
 #[test]
-fn an_answers_first_bytes_arrive_before_its_last_are_sent() {
+fn response_bodies_are_streamed() {
     let (go, going) = channel::<()>();
     let going = once(going);
     let upstream = Upstream::scripted(move |stream, seen| {
@@ -78,7 +78,7 @@ fn an_answers_first_bytes_arrive_before_its_last_are_sent() {
 }
 
 #[test]
-fn an_uploads_first_bytes_arrive_before_its_last_are_sent() {
+fn request_bodies_are_streamed() {
     let (got, getting) = channel();
     let upstream = Upstream::scripted(move |stream, _| {
         let mut bytes = Vec::new();
@@ -106,7 +106,7 @@ fn an_uploads_first_bytes_arrive_before_its_last_are_sent() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_the_upstream_back_and_costs_little_memory() {
+fn a_client_that_does_not_read_slows_the_upstream_in_bounded_memory() {
     let (stalled, stalling) = channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -121,7 +121,7 @@ fn a_client_that_does_not_read_holds_the_upstream_back_and_costs_little_memory()
     let mut client = gateway.connect();
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     let written = stalling.recv_timeout(PATIENCE).unwrap();
-    assert!(written < LARGE, "the gateway took {written} bytes that nobody reads");
+    assert!(written < LARGE, "the gateway accepted {written} bytes that are never read");
     let grown = resident(gateway.pid()).saturating_sub(before);
     assert!(grown < BOUND, "{grown} bytes of memory");
     client.until(b"\r\n\r\n");
@@ -136,7 +136,7 @@ fn a_client_that_does_not_read_holds_the_upstream_back_and_costs_little_memory()
 }
 
 #[test]
-fn an_upstream_that_does_not_read_holds_the_client_back_and_costs_little_memory() {
+fn an_upstream_that_does_not_read_slows_the_client_in_bounded_memory() {
     let (go, going) = channel::<()>();
     let going = once(going);
     let upstream = Upstream::scripted(move |stream, _| {
@@ -156,7 +156,7 @@ fn an_upstream_that_does_not_read_holds_the_client_back_and_costs_little_memory(
     client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
     let mut stream = client.stream().try_clone().unwrap();
     let written = write_until_stalled(&mut stream, LARGE);
-    assert!(written < LARGE, "the gateway took {written} bytes that nobody reads");
+    assert!(written < LARGE, "the gateway accepted {written} bytes that are never read");
     let grown = resident(gateway.pid()).saturating_sub(before);
     assert!(grown < BOUND, "{grown} bytes of memory");
     go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Clients and upstreams that keep everyone waiting.
+//! Timeouts for slow clients and upstreams.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
 
-/// A gateway with one of `server`'s times set to 300 ms.
+/// Starts a gateway with one timeout of `server` set to 300 ms.
 fn patient_for_300_ms(setting: &str, uri: &str) -> Gateway {
     Gateway::start(&format!(
         "server: {{address: 127.0.0.1, workers: 1, {setting}: 300ms}}\n\
@@ -16,7 +16,7 @@ fn patient_for_300_ms(setting: &str, uri: &str) -> Gateway {
     ))
 }
 
-/// Waits for the end of the connection and returns what came before it; the wait must be neither none nor long.
+/// Waits until the connection closes, and returns the bytes before it. The wait must be neither zero nor long.
 #[track_caller]
 fn ends_in_time(client: &mut Connection, start: Instant) -> String {
     let rest = String::from_utf8(client.rest()).unwrap();
@@ -26,7 +26,7 @@ fn ends_in_time(client: &mut Connection, start: Instant) -> String {
 }
 
 #[test]
-fn a_head_that_does_not_come_to_its_end_closes_the_connection() {
+fn an_incomplete_head_closes_the_connection_after_the_timeout() {
     let upstream = Upstream::ok("ok");
     let gateway = patient_for_300_ms("header-timeout", &upstream.uri());
     for start_of_head in ["", "P", "GET /x HTTP/1.1\r\nHo", "GET /x HTTP/1.1\r\nHost: a\r\n"] {
@@ -40,11 +40,11 @@ fn a_head_that_does_not_come_to_its_end_closes_the_connection() {
 }
 
 #[test]
-fn a_head_that_trickles_is_not_given_more_time_for_each_byte() {
+fn a_trickling_head_does_not_extend_its_timeout() {
     let upstream = Upstream::ok("ok");
     let gateway = patient_for_300_ms("header-timeout", &upstream.uri());
     let mut client = gateway.connect();
-    // The second head on the connection: the first was in order.
+    // The second head on the connection; the first was complete.
     assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
     let start = Instant::now();
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n");
@@ -78,7 +78,7 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
     idle.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     answer.send(()).unwrap();
     assert_eq!(idle.response().unwrap().status, 200);
-    // Waits for an answer for longer than an idle connection is kept.
+    // The response takes longer than the idle timeout.
     busy.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     let start = Instant::now();
     assert_eq!(ends_in_time(&mut idle, start), "");
@@ -87,7 +87,7 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
 }
 
 #[test]
-fn a_body_that_stops_coming_is_408_and_completes_nothing_upstream() {
+fn a_stalled_request_body_gets_408_and_is_not_completed_upstream() {
     let upstream = Upstream::ok("ok");
     let gateway = patient_for_300_ms("body-timeout", &upstream.uri());
     for body in [
@@ -105,7 +105,7 @@ fn a_body_that_stops_coming_is_408_and_completes_nothing_upstream() {
 }
 
 #[test]
-fn an_upload_that_flows_is_given_more_time_than_an_answer_is() {
+fn a_flowing_upload_may_exceed_the_response_timeout() {
     let upstream = Upstream::start(|request| response(200, &[], request.body.len().to_string().as_bytes()));
     let gateway = Gateway::start(&format!(
         "routes: [{{id: a, uri: '{}', predicates: [Path=/**], metadata: {{response-timeout: 400}}}}]",
@@ -121,7 +121,7 @@ fn an_upload_that_flows_is_given_more_time_than_an_answer_is() {
 }
 
 #[test]
-fn a_client_that_stops_reading_is_cut_off_and_frees_its_upstream() {
+fn a_client_that_stops_reading_is_disconnected_and_frees_its_upstream() {
     let (ended, ending) = std::sync::mpsc::channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -139,7 +139,7 @@ fn a_client_that_stops_reading_is_cut_off_and_frees_its_upstream() {
 }
 
 #[test]
-fn an_upstream_that_stops_in_its_body_is_cut_off() {
+fn a_stalled_response_body_is_aborted() {
     let upstream = Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);

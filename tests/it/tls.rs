@@ -1,4 +1,4 @@
-//! TLS towards clients: certificates, protocols, and everything else as in clear text.
+//! TLS with clients: certificates, protocols, and the same behaviour as without TLS.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request};
 use crate::support::{PATIENCE, eventually};
 
-/// A gateway with `certificates`; `more` of `server.ssl` as keys of a YAML map.
+/// Starts a gateway with `certificates`; `more` are further keys of `server.ssl`.
 fn yaml(certificates: &Certificates, more: &str, rest: &str) -> String {
     let (cert, key) = (certificates.server(), certificates.server_key());
     format!(
@@ -29,7 +29,7 @@ fn yaml(certificates: &Certificates, more: &str, rest: &str) -> String {
 
 const ECHO: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\ntrusted-proxies: [127.0.0.1]\n";
 
-/// What curl says of `https://localhost:PORT/path` with `arguments`: its exit code and what it has written.
+/// Runs curl on `https://localhost:PORT/path` with `arguments`; returns its exit code and output.
 fn curl(gateway: &Gateway, certificates: &Certificates, arguments: &[&str]) -> (i32, String) {
     let output = Command::new("curl")
         .args(["-sS", "--max-time", "20", "--cacert", certificates.ca().to_str().unwrap()])
@@ -56,7 +56,7 @@ fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)
 }
 
-/// Reads until `end` has come.
+/// Reads until `end` arrives.
 fn until(stream: &mut Tls, end: &str) -> String {
     let mut text = String::new();
     while !text.ends_with(end) {
@@ -68,7 +68,7 @@ fn until(stream: &mut Tls, end: &str) -> String {
 }
 
 #[test]
-fn curl_gets_what_its_alpn_asks_for_and_upstreams_learn_of_https() {
+fn alpn_selects_the_protocol_and_upstreams_see_https() {
     let certificates = Certificates::new();
     let gateway = Gateway::start(&yaml(&certificates, "", ECHO));
     for (flag, version) in [("--http1.1", "1.1 200"), ("--http2", "2 200"), ("--no-alpn", "1.1 200")] {
@@ -89,7 +89,7 @@ fn curl_gets_what_its_alpn_asks_for_and_upstreams_learn_of_https() {
 }
 
 #[test]
-fn an_origin_is_the_same_only_where_its_scheme_is_too() {
+fn origins_with_different_schemes_are_different() {
     let certificates = Certificates::new();
     let policy = "cors: {allowed-origins: ['http://shop.example', 'https://a.example']}\n";
     let gateway = Gateway::start(&yaml(&certificates, "", &format!("{policy}{ECHO}")));
@@ -112,7 +112,7 @@ fn an_origin_is_the_same_only_where_its_scheme_is_too() {
 }
 
 #[test]
-fn versions_and_http2_can_be_narrowed() {
+fn tls_versions_and_http2_can_be_restricted() {
     let certificates = Certificates::new();
     let only =
         yaml(&certificates, ", enabled-protocols: [TLSv1.3]", ECHO).replace("  ssl:", "  http2.enabled: no\n  ssl:");
@@ -124,7 +124,7 @@ fn versions_and_http2_can_be_narrowed() {
 }
 
 #[test]
-fn clients_show_certificates_where_they_must() {
+fn client_certificates_are_required_if_configured() {
     let (certificates, strangers) = (Certificates::new(), Certificates::new());
     let own = |of: &Certificates| [of.client().display().to_string(), of.client_key().display().to_string()];
     for (auth, without) in [("need", false), ("want", true)] {
@@ -140,7 +140,7 @@ fn clients_show_certificates_where_they_must() {
 }
 
 #[test]
-fn a_connection_lives_through_pauses_pipelines_and_tunnels() {
+fn tls_connections_survive_pauses_pipelining_and_tunnels() {
     let certificates = Certificates::new();
     let upstream = Upstream::scripted(|stream, _| {
         let Some(_) = read_request(stream) else { return };
@@ -172,7 +172,7 @@ fn a_connection_lives_through_pauses_pipelines_and_tunnels() {
 }
 
 #[test]
-fn a_reload_shows_the_new_certificate_to_new_connections_only() {
+fn a_reload_presents_the_new_certificate_to_new_connections() {
     let certificates = Certificates::new();
     let mut gateway = Gateway::start(&yaml(&certificates, "", ECHO));
     let mut kept = open(gateway.address, &certificates);
@@ -193,10 +193,10 @@ fn a_reload_shows_the_new_certificate_to_new_connections_only() {
 }
 
 #[test]
-fn a_handshake_that_is_never_finished_is_ended() {
+fn an_unfinished_handshake_times_out() {
     let certificates = Certificates::new();
     let gateway = Gateway::start(&yaml(&certificates, "", ECHO).replace("300ms", "150ms"));
-    // A record that is to have 512 bytes, and nothing of them.
+    // The header of a 512-byte record, without its content.
     for start in [&b""[..], &[22, 3, 1, 2, 0][..]] {
         let begun = Instant::now();
         let mut client = Connection::open(gateway.address);

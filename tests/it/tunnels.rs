@@ -1,4 +1,4 @@
-//! WebSockets and other upgrades: a tunnel after the upstream's 101, and not a moment before.
+//! WebSockets and other upgrades: the tunnel opens after the upstream's 101, and not before.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::channel;
@@ -13,7 +13,7 @@ const ASK: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrad
 const ACCEPT: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
 
-/// An upstream that accepts every upgrade, says `hello` with the 101, and then returns what it is sent in upper case.
+/// Starts an upstream that accepts every upgrade, sends `hello` with the 101, and echoes in upper case.
 fn shouting() -> Upstream {
     Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -41,7 +41,7 @@ fn upgraded(client: &mut Connection) {
 }
 
 #[test]
-fn bytes_pass_both_ways_from_the_first_to_the_last() {
+fn a_tunnel_forwards_all_bytes_in_both_directions() {
     let upstream = shouting();
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -62,7 +62,7 @@ fn bytes_pass_both_ways_from_the_first_to_the_last() {
 }
 
 #[test]
-fn what_the_client_sends_before_the_101_goes_into_the_tunnel() {
+fn bytes_sent_before_the_101_enter_the_tunnel() {
     let upstream = shouting();
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
@@ -72,11 +72,11 @@ fn what_the_client_sends_before_the_101_goes_into_the_tunnel() {
 }
 
 #[test]
-fn an_upgrade_that_is_refused_leaves_an_ordinary_connection() {
+fn a_refused_upgrade_leaves_an_ordinary_connection() {
     let upstream = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
     let gateway = Gateway::to(&upstream.uri());
     let mut client = gateway.connect();
-    // The second request stands behind the first as a tunnel's first bytes would.
+    // The second request follows the first at the position of a tunnel's first bytes.
     client.send([ASK, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
     assert_eq!(client.response().unwrap().text(), "/ws");
     assert_eq!(client.response().unwrap().text(), "/next");
@@ -86,7 +86,7 @@ fn an_upgrade_that_is_refused_leaves_an_ordinary_connection() {
 }
 
 #[test]
-fn h2c_is_never_asked_of_an_upstream() {
+fn h2c_is_never_requested_from_an_upstream() {
     let upstream = Upstream::ok("ordinary");
     let gateway = Gateway::to(&upstream.uri());
     for protocol in ["h2c", "H2C", "websocket, h2c", "h2"] {
@@ -101,7 +101,7 @@ fn h2c_is_never_asked_of_an_upstream() {
 }
 
 #[test]
-fn an_upgrade_that_connection_does_not_name_is_no_upgrade() {
+fn an_upgrade_not_listed_in_connection_is_ignored() {
     let upstream = Upstream::ok("ordinary");
     let gateway = Gateway::to(&upstream.uri());
     assert_eq!(gateway.connect().request("GET", "/x", &[("Upgrade", "websocket")], b"").text(), "ordinary");
@@ -109,7 +109,7 @@ fn an_upgrade_that_connection_does_not_name_is_no_upgrade() {
 }
 
 #[test]
-fn a_101_that_nobody_asked_for_opens_no_tunnel() {
+fn an_unrequested_101_opens_no_tunnel() {
     for trusted in ["", "trusted-proxies: [127.0.0.1]\n"] {
         let upstream = Upstream::scripted(|stream, seen| {
             let Some(request) = read_request(stream) else { return };
@@ -129,7 +129,7 @@ fn a_101_that_nobody_asked_for_opens_no_tunnel() {
 }
 
 #[test]
-fn a_side_that_leaves_takes_the_tunnel_down() {
+fn closing_either_side_closes_the_tunnel() {
     let (ended, ending) = channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -163,7 +163,7 @@ fn a_silent_tunnel_outlives_every_timeout() {
     let mut client = gateway.connect();
     upgraded(&mut client);
     assert_eq!(client.take(5), b"hello");
-    // Only time can show it.
+    // Only waiting can show it.
     std::thread::sleep(std::time::Duration::from_millis(600));
     client.send("still");
     assert_eq!(client.take(5), b"STILL");

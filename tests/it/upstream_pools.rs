@@ -1,4 +1,4 @@
-//! `httpclient.pool` and the bounds of an answer: how many connections, for how long, and how large a head.
+//! `httpclient.pool` and limits of responses: number of connections, their age, size of response heads.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,7 +15,7 @@ fn pooled(pool: &str, uri: &str) -> Gateway {
 }
 
 #[test]
-fn a_fixed_pool_makes_so_many_connections_and_hands_them_on() {
+fn a_fixed_pool_reuses_at_most_its_number_of_connections() {
     let upstream = Upstream::ok("ok");
     let gateway = pooled("{type: fixed, max-connections: 2}", &upstream.uri());
     let asking: Vec<_> = (0..8)
@@ -31,7 +31,7 @@ fn a_fixed_pool_makes_so_many_connections_and_hands_them_on() {
 }
 
 #[test]
-fn whoever_waits_too_long_for_a_connection_is_answered_503() {
+fn a_request_that_waits_too_long_for_a_connection_gets_503() {
     let (held, holding) = channel();
     let (free, freeing) = channel::<()>();
     let freeing = Mutex::new(freeing);
@@ -62,7 +62,7 @@ fn whoever_waits_too_long_for_a_connection_is_answered_503() {
 }
 
 #[test]
-fn whoever_waits_for_a_connection_does_not_wait_for_the_rest_of_an_upload() {
+fn a_queued_request_gets_a_connection_before_an_upload_ends() {
     let upstream = Upstream::scripted(|stream, _| {
         let mut head = [0; 4096];
         if std::io::Read::read(stream, &mut head).is_ok() {
@@ -73,7 +73,7 @@ fn whoever_waits_for_a_connection_does_not_wait_for_the_rest_of_an_upload() {
     let gateway = pooled("{type: fixed, max-connections: 1, acquire-timeout: 1s}", &upstream.uri());
     let mut uploading = gateway.connect();
     uploading.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
-    // Answered before its body has come; the rest comes slowly.
+    // The response comes before the request body, which is sent slowly.
     assert_eq!(uploading.response().unwrap().status, 200);
     let start = Instant::now();
     assert_eq!(gateway.get("/x").status, 200);
@@ -81,7 +81,7 @@ fn whoever_waits_for_a_connection_does_not_wait_for_the_rest_of_an_upload() {
 }
 
 #[test]
-fn a_broken_connection_makes_room_for_another() {
+fn a_broken_connection_frees_its_place_in_the_pool() {
     let upstream = Upstream::scripted(|stream, seen| {
         if let Some(request) = read_request(stream) {
             seen(request);
@@ -96,7 +96,7 @@ fn a_broken_connection_makes_room_for_another() {
 }
 
 #[test]
-fn a_pool_that_is_disabled_keeps_no_connection() {
+fn a_disabled_pool_keeps_no_connection() {
     let upstream = Upstream::ok("ok");
     let gateway = pooled("{type: disabled}", &upstream.uri());
     let mut client = gateway.connect();
@@ -107,7 +107,7 @@ fn a_pool_that_is_disabled_keeps_no_connection() {
 }
 
 #[test]
-fn connections_are_used_in_turn_or_the_latest_first_and_not_past_their_age() {
+fn connections_are_reused_fifo_or_lifo_until_their_maximum_age() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let count = AtomicUsize::new(0);
     let (noted, meeting) = (Arc::clone(&order), Arc::new(std::sync::Barrier::new(2)));
@@ -144,7 +144,7 @@ fn connections_are_used_in_turn_or_the_latest_first_and_not_past_their_age() {
 }
 
 #[test]
-fn the_head_of_an_answer_has_the_size_that_is_set() {
+fn response_heads_are_limited_to_the_configured_size() {
     let upstream = Upstream::start(|request| {
         let size: usize = request.target()[1..].parse().unwrap();
         response(200, &[("X-Large", &"x".repeat(size))], b"ok")

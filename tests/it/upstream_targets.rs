@@ -1,20 +1,20 @@
-//! Targets that requests name themselves, and upstreams of several servers: TLS, HTTP/2 and pools are theirs as well.
+//! Dynamic targets and upstreams with several endpoints use the same TLS, HTTP/2 and pool settings.
 
 use tollgate_test_support::Certificates;
 
 use crate::support::gateway::Gateway;
-use crate::support::secure::{Keys, Server, Spoken};
+use crate::support::secure::{Keys, Server, ServerProtocol};
 
 #[test]
-fn a_target_that_a_request_names_replaces_the_routes_whole() {
+fn a_dynamic_target_replaces_the_whole_target_of_the_route() {
     let made = Certificates::new();
-    let secure = Server::telling(Spoken::tls(Keys::of(&made), &["h2", "http/1.1"]));
-    let plain = Server::telling(Spoken::plain());
+    let secure = Server::echoing(ServerProtocol::tls(Keys::of(&made), &["h2", "http/1.1"]));
+    let plain = Server::echoing(ServerProtocol::plain());
     let gateway = Gateway::start(&format!(
         "httpclient: {{tls: {{ca: {}}}}}\nroutes:\n\
-         - id: set\n  uri: http://nobody.invalid\n  predicates: ['Path=/set/{{item}}']\n  \
+         - id: set\n  uri: http://unused.invalid\n  predicates: ['Path=/set/{{item}}']\n  \
            filters: ['SetRequestUri={}/items/{{item}}?a=b']\n\
-         - id: named\n  uri: http://nobody.invalid\n  predicates: [Path=/named/**]\n  \
+         - id: named\n  uri: http://unused.invalid\n  predicates: [Path=/named/**]\n  \
            filters: [RequestHeaderToRequestUri=X-Target]\n",
         made.ca().display(),
         secure.uri("https"),
@@ -43,14 +43,14 @@ fn a_target_that_a_request_names_replaces_the_routes_whole() {
 }
 
 #[test]
-fn endpoints_of_an_upstream_are_spoken_to_over_tls() {
+fn upstream_endpoints_are_reached_over_tls() {
     let made = Certificates::new();
     let tls = format!("tls: {{ca: {}}}", made.ca().display());
-    // As the whole gateway trusts servers, or as the route does: health checks do the same.
+    // Trust is configured globally or on the route; health checks use the same.
     for (client, route) in [(format!("httpclient: {{{tls}}}\n"), String::new()), (String::new(), format!(", {tls}"))] {
         let servers = [
-            Server::telling(Spoken::tls(Keys::of(&made), &["h2"])),
-            Server::telling(Spoken::tls(Keys::of(&made), &["http/1.1"])),
+            Server::echoing(ServerProtocol::tls(Keys::of(&made), &["h2"])),
+            Server::echoing(ServerProtocol::tls(Keys::of(&made), &["http/1.1"])),
         ];
         let gateway = Gateway::start(&format!(
             "{client}upstreams:\n  orders:\n    endpoints: ['{}', '{}']\n    balance: round-robin\n    \

@@ -1,4 +1,4 @@
-//! Upstreams that fail, dawdle or say too much: what the client is told of it, and what the next client is spared.
+//! Upstreams that fail, hang or send too much: the response to this client, and the effect on the next.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -10,14 +10,14 @@ use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
 use crate::support::{PATIENCE, free_address};
 
-/// A gateway whose one route gives the upstream 300 ms for an answer.
+/// Starts a gateway with one route and a response timeout of 300 ms.
 fn impatient(uri: &str) -> Gateway {
     Gateway::start(&format!(
         "routes: [{{id: a, uri: '{uri}', predicates: [Path=/**], metadata: {{response-timeout: 300}}}}]"
     ))
 }
 
-/// An upstream that answers every request with `bytes` and closes.
+/// Starts an upstream that answers every request with `bytes` and closes.
 pub fn closing(bytes: impl Into<Vec<u8>>) -> Upstream {
     let bytes = bytes.into();
     Upstream::scripted(move |stream, seen| {
@@ -29,7 +29,7 @@ pub fn closing(bytes: impl Into<Vec<u8>>) -> Upstream {
 }
 
 #[test]
-fn an_upstream_that_refuses_connections_is_502_at_once() {
+fn a_refused_connection_becomes_502_immediately() {
     let gateway = Gateway::to(&format!("http://{}", free_address()));
     let start = Instant::now();
     let mut client = gateway.connect();
@@ -40,7 +40,7 @@ fn an_upstream_that_refuses_connections_is_502_at_once() {
 }
 
 #[test]
-fn a_failure_tells_nothing_about_the_inside() {
+fn failure_responses_disclose_nothing_internal() {
     let address = free_address();
     let gateway = Gateway::to(&format!("http://{address}"));
     let text = gateway.get("/x");
@@ -55,7 +55,7 @@ fn a_failure_tells_nothing_about_the_inside() {
 }
 
 #[test]
-fn a_silent_upstream_is_504_at_the_routes_timeout_and_its_request_is_cancelled() {
+fn a_silent_upstream_becomes_504_at_the_route_timeout_and_is_cancelled() {
     let (left, leaving) = std::sync::mpsc::channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -72,7 +72,7 @@ fn a_silent_upstream_is_504_at_the_routes_timeout_and_its_request_is_cancelled()
 }
 
 #[test]
-fn a_post_that_gets_no_answer_is_502_and_not_repeated() {
+fn a_post_without_a_response_becomes_502_and_is_not_repeated() {
     let upstream = closing("");
     let gateway = Gateway::to(&upstream.uri());
     assert_eq!(gateway.connect().request("POST", "/x", &[], b"body").status, 502);
@@ -81,7 +81,7 @@ fn a_post_that_gets_no_answer_is_502_and_not_repeated() {
 }
 
 #[test]
-fn a_get_that_gets_no_answer_is_repeated_once_on_a_new_connection() {
+fn a_get_without_a_response_is_repeated_once_on_a_new_connection() {
     let asked = AtomicUsize::new(0);
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -100,8 +100,8 @@ fn a_get_that_gets_no_answer_is_repeated_once_on_a_new_connection() {
 }
 
 #[test]
-fn a_kept_connection_that_the_upstream_closes_costs_no_idempotent_request() {
-    // Answers the first request of each connection and closes upon the second without a word.
+fn an_idle_connection_closed_by_the_upstream_fails_no_idempotent_request() {
+    // Answers the first request of each connection, and closes at the second without a response.
     let upstream = Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);
@@ -122,7 +122,7 @@ fn a_kept_connection_that_the_upstream_closes_costs_no_idempotent_request() {
 }
 
 #[test]
-fn a_kept_connection_that_is_closed_already_costs_no_request_at_all() {
+fn an_idle_connection_already_closed_fails_no_request() {
     let (closed, closing) = std::sync::mpsc::channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else { return };
@@ -135,7 +135,7 @@ fn a_kept_connection_that_is_closed_already_costs_no_request_at_all() {
     let mut client = gateway.connect();
     for n in 0..20 {
         let answer = client.request("POST", "/x", &[], b"body");
-        // The closing is under way while the next request is: a POST that was written may end in 502, not two POSTs.
+        // The close races with the next request: a POST already written may become 502, but never two POSTs.
         assert!(answer.status == 200 || answer.status == 502, "{n}: {}", answer.status);
         closing.recv_timeout(PATIENCE).unwrap();
         assert_eq!(client.request("GET", "/x", &[], b"").status, 200, "{n}");
@@ -146,7 +146,7 @@ fn a_kept_connection_that_is_closed_already_costs_no_request_at_all() {
 }
 
 #[test]
-fn an_endless_run_of_interim_answers_is_bounded() {
+fn the_number_of_interim_responses_is_limited() {
     let upstream = Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);
@@ -168,7 +168,7 @@ fn an_endless_run_of_interim_answers_is_bounded() {
 }
 
 #[test]
-fn bytes_after_an_answer_never_reach_the_next_client() {
+fn bytes_after_a_response_do_not_reach_the_next_client() {
     let upstream = Upstream::scripted(|stream, seen| {
         while let Some(request) = read_request(stream) {
             seen(request);
@@ -186,7 +186,7 @@ fn bytes_after_an_answer_never_reach_the_next_client() {
 }
 
 #[test]
-fn bytes_on_an_idle_connection_end_it() {
+fn bytes_on_an_idle_upstream_connection_close_it() {
     let (closed, closing) = std::sync::mpsc::channel();
     let (poison, poisoning) = std::sync::mpsc::channel();
     let poisoning = std::sync::Mutex::new(poisoning);
@@ -209,7 +209,7 @@ fn bytes_on_an_idle_connection_end_it() {
 #[test]
 fn an_early_refusal_reaches_a_client_that_is_still_sending() {
     let upstream = Upstream::scripted(|stream, _| {
-        // Answers on the head alone, without reading the body.
+        // Answers after the head, without reading the body.
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
@@ -224,7 +224,7 @@ fn an_early_refusal_reaches_a_client_that_is_still_sending() {
     client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\nfirst bytes");
     let answer = client.response().unwrap();
     assert_eq!((answer.status, answer.text().as_str()), (413, "too much"));
-    // What is sent from now on is part of that body, never a request.
+    // Bytes sent from now on belong to that body, and are never read as a request.
     let _ = client.try_send("GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
     client.finish();
     assert!(client.is_closed());
@@ -232,7 +232,7 @@ fn an_early_refusal_reaches_a_client_that_is_still_sending() {
 }
 
 #[test]
-fn a_client_that_leaves_cancels_its_request_upstream() {
+fn a_client_that_disconnects_cancels_its_upstream_request() {
     let (left, leaving) = std::sync::mpsc::channel();
     let upstream = Upstream::scripted(move |stream, seen| {
         let Some(request) = read_request(stream) else {

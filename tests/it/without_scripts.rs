@@ -1,4 +1,4 @@
-//! `atomicity: lock`, on a server on which nobody may run scripts.
+//! `atomicity: lock` on a server that refuses scripts.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn without_scripts() -> Redis {
     Redis::start_with(&arguments)
 }
 
-/// A route `/ID` for each of these limiters. A timeout that two busy cores keep.
+/// Returns a route `/ID` for each of these limiters. The timeout is long enough for two busy cores.
 fn yaml(redis: &Redis, limiters: &[(&str, &str)]) -> String {
     let mut yaml = format!("redis: {{url: '{}', timeout: 5s}}\nroutes:\n", redis.url());
     for (id, arguments) in limiters {
@@ -53,12 +53,12 @@ fn two_gateways_of_64_clients_keep_to_one_limit_under_a_lock() {
 }
 
 #[test]
-fn limiters_that_need_no_scripts_work_and_the_others_are_told_once_what_is_wrong() {
+fn limiters_without_scripts_work_and_the_error_of_others_is_logged_once() {
     told_once(&without_scripts());
 }
 
 #[test]
-fn a_server_that_loads_scripts_but_runs_none_is_found_out_by_the_first_call() {
+fn a_server_that_loads_scripts_but_refuses_evalsha_fails_the_first_call() {
     told_once(&Redis::start_with(&["--rename-command", "EVALSHA", ""]));
 }
 
@@ -78,7 +78,7 @@ fn told_once(redis: &Redis) {
         ],
     ));
     let statuses = |path: &str, key: &str| [0; 3].map(|_| ask(&gateway, path, key).status);
-    // More than five, which a breaker would take for an outage that keeps plans from being read.
+    // More than five failures: a breaker that took them for an outage would block the reading of plans.
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(1_200) {
         assert_eq!(ask(&gateway, "/denying", "k").status, 503);

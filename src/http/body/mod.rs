@@ -38,7 +38,7 @@ enum BodyKind {
     Limited(Box<SizeLimited<Body>>),
     Counted(Box<Counted<Body>>),
     Leased(Box<Leased<Body>>),
-    Filling(Box<StoringBody<Body>>),
+    StoringBody(Box<StoringBody<Body>>),
     Metered(Box<Metered<Body>>),
     Replayed(Box<ReplayBody<Body>>),
     Boxed(Box<dyn StreamedBody>),
@@ -141,7 +141,7 @@ impl From<Leased<Body>> for Body {
 
 impl From<StoringBody<Body>> for Body {
     fn from(filling: StoringBody<Body>) -> Self {
-        if filling.is_storing() { Self(BodyKind::Filling(Box::new(filling))) } else { filling.into_inner() }
+        if filling.is_storing() { Self(BodyKind::StoringBody(Box::new(filling))) } else { filling.into_inner() }
     }
 }
 
@@ -184,7 +184,7 @@ impl HttpBody for Body {
             }
             BodyKind::Counted(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Leased(body) => Pin::new(&mut **body).poll_frame(cx),
-            BodyKind::Filling(body) => Pin::new(&mut **body).poll_frame(cx),
+            BodyKind::StoringBody(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Metered(body) => Pin::new(&mut **body).poll_frame(cx),
             BodyKind::Replayed(body) => {
                 Pin::new(&mut **body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
@@ -201,7 +201,7 @@ impl HttpBody for Body {
             BodyKind::Limited(body) => body.is_end_stream(),
             BodyKind::Counted(body) => body.is_end_stream(),
             BodyKind::Leased(body) => body.is_end_stream(),
-            BodyKind::Filling(body) => body.is_end_stream(),
+            BodyKind::StoringBody(body) => body.is_end_stream(),
             BodyKind::Metered(body) => body.is_end_stream(),
             BodyKind::Replayed(body) => body.is_end_stream(),
             BodyKind::Boxed(body) => body.is_end_stream(),
@@ -216,7 +216,7 @@ impl HttpBody for Body {
             BodyKind::Limited(body) => body.size_hint(),
             BodyKind::Counted(body) => body.size_hint(),
             BodyKind::Leased(body) => body.size_hint(),
-            BodyKind::Filling(body) => body.size_hint(),
+            BodyKind::StoringBody(body) => body.size_hint(),
             BodyKind::Metered(body) => body.size_hint(),
             BodyKind::Replayed(body) => body.size_hint(),
             BodyKind::Boxed(body) => body.size_hint(),

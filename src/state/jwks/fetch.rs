@@ -1,4 +1,4 @@
-//! One small document from a server, over TLS or not.
+//! HTTP GET of one small document, with or without TLS.
 
 use std::io;
 use std::sync::Arc;
@@ -17,40 +17,40 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Key sets have a few thousand bytes.
-pub(super) const MOST_BYTES: usize = 1 << 20;
-/// From the name's look-up to the last byte.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Largest document, in bytes. Key sets have a few thousand bytes.
+pub(super) const MAX_BYTES: usize = 1 << 20;
+/// Timeout from the DNS lookup to the last byte.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no document.
+/// Error of a fetch.
 #[derive(Debug, Error)]
 pub(super) enum FetchError {
     #[error("the URL has no host")]
     NoHost,
-    #[error("not within {PATIENCE:?}")]
-    Late,
+    #[error("timed out after {TIMEOUT:?}")]
+    Timeout,
     #[error("cannot connect")]
     Connect(#[source] io::Error),
-    #[error("this system has no certificates to trust; SSL_CERT_FILE can name some")]
+    #[error("the system has no trusted CA certificates; set SSL_CERT_FILE")]
     NoRoots,
-    #[error("no TLS")]
+    #[error("TLS handshake failed")]
     Tls(#[source] io::Error),
-    #[error("no answer")]
+    #[error("the HTTP request failed")]
     Http(#[from] hyper::Error),
-    #[error("the answer is {0}, not 200")]
+    #[error("the response status is {0}, not 200")]
     Status(StatusCode),
-    #[error("it has more than {MOST_BYTES} bytes")]
+    #[error("the response body has more than {MAX_BYTES} bytes")]
     TooLong,
-    #[error("the answer broke off")]
+    #[error("the response body is incomplete")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What a `GET` of `uri` answers. Redirects are not followed: the configuration names who is believed.
+/// Returns the response body of a `GET` of `uri`. Does not follow redirects: only the configured server is trusted.
 ///
 /// # Errors
-/// There is no 200 with at most [`MOST_BYTES`] within [`PATIENCE`].
+/// The server does not send a 200 with at most [`MAX_BYTES`] within [`TIMEOUT`].
 pub(super) async fn fetch(uri: &Uri) -> Result<Bytes, FetchError> {
-    tokio::time::timeout(PATIENCE, get(uri)).await.unwrap_or(Err(FetchError::Late))
+    tokio::time::timeout(TIMEOUT, get(uri)).await.unwrap_or(Err(FetchError::Timeout))
 }
 
 async fn get(uri: &Uri) -> Result<Bytes, FetchError> {
@@ -59,14 +59,15 @@ async fn get(uri: &Uri) -> Result<Bytes, FetchError> {
     let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     let stream = TcpStream::connect((host, port)).await.map_err(FetchError::Connect)?;
     if !is_https {
-        return ask(TokioIo::new(stream), uri).await;
+        return send(TokioIo::new(stream), uri).await;
     }
     let name = ServerName::try_from(host.to_owned()).map_err(|_| FetchError::NoHost)?;
     let tls = TlsConnector::from(tls_config()?).connect(name, stream).await.map_err(FetchError::Tls)?;
-    ask(TokioIo::new(tls), uri).await
+    send(TokioIo::new(tls), uri).await
 }
 
-/// Trusts whom the system trusts, read anew each time: certificates change, and it is seldom asked.
+/// Returns a TLS configuration with the system's trusted CA certificates, read for each fetch: they change, and
+/// fetches are rare.
 fn tls_config() -> Result<Arc<ClientConfig>, FetchError> {
     let mut roots = RootCertStore::empty();
     let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -80,26 +81,26 @@ fn tls_config() -> Result<Arc<ClientConfig>, FetchError> {
     Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 
-async fn ask(io: impl Read + Write + Unpin, uri: &Uri) -> Result<Bytes, FetchError> {
+async fn send(io: impl Read + Write + Unpin, uri: &Uri) -> Result<Bytes, FetchError> {
     let (mut sender, connection) = http1::handshake(io).await?;
     let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
         .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
         .header(ACCEPT, "application/jwk-set+json, application/json")
         .header(USER_AGENT, "tollgate")
         .body(Empty::<Bytes>::new());
-    let answer = async {
+    let response = async {
         let response = sender.send_request(request.map_err(|_| FetchError::NoHost)?).await?;
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
-        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
         body.map(http_body_util::Collected::to_bytes)
             .map_err(|error| if error.is::<LengthLimitError>() { FetchError::TooLong } else { FetchError::Body(error) })
     };
-    tokio::pin!(answer);
+    tokio::pin!(response);
     tokio::select! {
-        outcome = &mut answer => outcome,
-        // It ends before the answer was taken where the server closes behind it.
-        _ = connection => answer.await,
+        outcome = &mut response => outcome,
+        // The connection task can end before the body is read, when the server closes.
+        _ = connection => response.await,
     }
 }

@@ -1,8 +1,8 @@
-//! Keeps the keys that tokens are verified with up to date: state that outlives every configuration.
+//! Task that refreshes the keys for token verification (JWKS).
 //!
-//! A key set is read again every `jwt.refresh`, on a reload, and when a token names a key that it lacks: at once, but
-//! then not for another half minute, since anybody can make up a name. One read is under way at a time. What cannot be
-//! read or used changes nothing: the keys at hand stay.
+//! The key set is read again every `jwt.refresh`, on a reload, and when a token names an unknown key. Since clients can
+//! invent key names, reads for unknown keys are at least 30 seconds apart. Only one read runs at a time. If a read
+//! fails, the current keys stay in use.
 
 mod fetch;
 
@@ -15,44 +15,44 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
-use self::fetch::{FetchError, MOST_BYTES};
+use self::fetch::{FetchError, MAX_BYTES};
 use tollgate_config::{Jwt, KeySource};
 
-/// Reads for the sake of unknown keys are this far apart.
-const ASKED_EVERY: Duration = Duration::from_secs(30);
-/// After a failure it is tried again this soon, then half as often each time,
+/// Least interval between two reads for unknown keys.
+const UNKNOWN_KEY_INTERVAL: Duration = Duration::from_secs(30);
+/// Delay before the first retry after a failure. It doubles with each further failure …
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// down to this.
+/// … up to this delay.
 const LAST_RETRY: Duration = Duration::from_secs(30);
-/// How long a server that hangs may hold up a start or a reload.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+/// Longest time that an unresponsive server may delay a start or a reload.
+const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Keeps the keys of the running configuration.
+/// Refreshes the keys of the running configuration.
 #[derive(Debug, Default)]
-pub struct KeyKeeper {
+pub struct JwksRefresher {
     running: Option<(Jwt, JoinHandle<()>)>,
 }
 
-/// Why there are no new keys.
+/// Error of a refresh.
 #[derive(Debug, Error)]
-enum KeysError {
-    #[error("cannot read it")]
+enum RefreshError {
+    #[error("cannot read the file")]
     File(#[from] std::io::Error),
-    #[error("it has more than {MOST_BYTES} bytes")]
+    #[error("the key set has more than {MAX_BYTES} bytes")]
     TooLong,
-    #[error("cannot fetch it")]
+    #[error("cannot fetch the key set")]
     Fetch(#[from] FetchError),
-    #[error("cannot use it")]
+    #[error("cannot use the key set")]
     Unusable(#[from] KeySetError),
-    #[error("no key of it is made for one of `jwt.algorithms`")]
-    NoneFits,
+    #[error("no key of the set fits `jwt.algorithms`")]
+    NoKeyFits,
 }
 
-impl KeyKeeper {
-    /// Takes care of the keys of `jwt` from now on, within the calling runtime. Keys that the same source gave the last
-    /// configuration serve this one from the start. Waits until the first attempt to fetch keys has ended where there are
-    /// none, a second at most, so that nobody is refused for want of keys that are on their way.
-    pub async fn take_over(&mut self, jwt: Option<&Jwt>) {
+impl JwksRefresher {
+    /// Refreshes the keys of `jwt` from now on, and no others, within the calling runtime. If the previous
+    /// configuration had the same source, its keys serve until the first read. Without keys, waits for the first read,
+    /// one second at most, so that tokens are not refused at the start.
+    pub async fn apply(&mut self, jwt: Option<&Jwt>) {
         let last = self.running.take().map(|(last, task)| {
             task.abort();
             last
@@ -66,39 +66,39 @@ impl KeyKeeper {
         }
         let is_empty = jwt.verifier.keys().is_empty();
         let (attempted, first) = oneshot::channel();
-        let task = spawn_local(keep(jwt.clone(), attempted));
+        let task = spawn_local(refresh(jwt.clone(), attempted));
         self.running = Some((jwt.clone(), task));
         if is_empty {
-            let _ = timeout(FIRST_ATTEMPT, first).await;
+            let _ = timeout(FIRST_ATTEMPT_TIMEOUT, first).await;
         }
     }
 }
 
-/// Reads the keys again and again; tells `attempted` after the first time.
-async fn keep(jwt: Jwt, attempted: oneshot::Sender<()>) {
+/// Reads the keys repeatedly. Signals `attempted` after the first read.
+async fn refresh(jwt: Jwt, attempted: oneshot::Sender<()>) {
     let mut attempted = Some(attempted);
-    let mut asked = None;
+    let mut requested_at = None;
     let mut failures = 0;
     let mut pause = match &jwt.keys {
-        // Read a moment ago, with the configuration.
+        // The configuration loader has just read the file.
         KeySource::File(_) => jwt.refresh,
         KeySource::Server(_) => Duration::ZERO,
     };
     loop {
         tokio::select! {
             () = sleep(pause) => {}
-            () = wanted(&jwt.wanted, asked) => asked = Some(Instant::now()),
+            () = unknown_key(&jwt.wanted, requested_at) => requested_at = Some(Instant::now()),
         }
         match read(&jwt).await {
             Ok(keys) => {
-                take(&jwt, keys);
+                replace_keys(&jwt, keys);
                 failures = 0;
                 pause = jwt.refresh;
             }
             Err(error) => {
-                let reason = std::error::Error::source(&error).map(chain);
-                let stay = jwt.verifier.keys().len();
-                tracing::error!(jwks = %jwt.keys, %error, reason, stay, "no new keys for tokens; those at hand stay");
+                let reason = std::error::Error::source(&error).map(error_chain);
+                let keys = jwt.verifier.keys().len();
+                tracing::error!(jwks = %jwt.keys, %error, reason, keys, "jwks refresh failed, current keys stay in use");
                 pause = retry_after(failures).min(jwt.refresh);
                 failures += 1;
             }
@@ -109,10 +109,10 @@ async fn keep(jwt: Jwt, attempted: oneshot::Sender<()>) {
     }
 }
 
-/// Ends when somebody asks for a key that is not there, at the earliest [`ASKED_EVERY`] after the last time.
-async fn wanted(wanted: &Notify, last: Option<Instant>) {
+/// Waits until a token names an unknown key, at least [`UNKNOWN_KEY_INTERVAL`] after `last`.
+async fn unknown_key(wanted: &Notify, last: Option<Instant>) {
     if let Some(last) = last {
-        sleep_until(last + ASKED_EVERY).await;
+        sleep_until(last + UNKNOWN_KEY_INTERVAL).await;
     }
     wanted.notified().await;
 }
@@ -121,7 +121,7 @@ fn retry_after(failures: u32) -> Duration {
     FIRST_RETRY.saturating_mul(1 << failures.min(8)).min(LAST_RETRY)
 }
 
-async fn read(jwt: &Jwt) -> Result<KeySet, KeysError> {
+async fn read(jwt: &Jwt) -> Result<KeySet, RefreshError> {
     let text = match &jwt.keys {
         KeySource::Server(uri) => fetch::fetch(uri).await?,
         KeySource::File(path) => {
@@ -130,25 +130,25 @@ async fn read(jwt: &Jwt) -> Result<KeySet, KeysError> {
             text.into()
         }
     };
-    if text.len() > MOST_BYTES {
-        return Err(KeysError::TooLong);
+    if text.len() > MAX_BYTES {
+        return Err(RefreshError::TooLong);
     }
     let keys = KeySet::parse(&text)?;
-    if keys.supports_any(&jwt.verifier.settings().algorithms) { Ok(keys) } else { Err(KeysError::NoneFits) }
+    if keys.supports_any(&jwt.verifier.settings().algorithms) { Ok(keys) } else { Err(RefreshError::NoKeyFits) }
 }
 
-fn take(jwt: &Jwt, keys: KeySet) {
+fn replace_keys(jwt: &Jwt, keys: KeySet) {
     let keys = Arc::new(keys);
     if jwt.verifier.replace_keys(Arc::clone(&keys)) {
-        tracing::info!(jwks = %jwt.keys, keys = keys.len(), "new keys for tokens");
+        tracing::info!(jwks = %jwt.keys, keys = keys.len(), "jwks refreshed");
         for reason in keys.unusable() {
-            tracing::warn!(jwks = %jwt.keys, "{reason}; it is left out");
+            tracing::warn!(jwks = %jwt.keys, %reason, "unusable key ignored");
         }
     }
 }
 
-/// An error and what is behind it, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+/// Formats an error and its sources on one line.
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retries_come_half_as_often_each_time_down_to_every_half_minute() {
+    fn the_retry_delay_doubles_up_to_30_seconds() {
         let pauses: Vec<u64> = (0..8).map(|failures| retry_after(failures).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30, 30]);
         assert_eq!(retry_after(u32::MAX), LAST_RETRY);

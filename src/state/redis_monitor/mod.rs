@@ -1,37 +1,59 @@
-//! Watches Redis from the process' own thread: what the servers say of themselves, and how many gateways live.
+//! Tasks that watch Redis from the process's own thread: server statistics (`INFO`) and the number of live gateways.
 //!
-//! Both ask over a worker's connections, within a decision's deadline, and are not counted as decisions.
+//! Both use a worker's connections within the deadline of a decision. They are not counted as decisions.
 
-mod gateways;
-mod servers;
+mod gateway_count;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
-pub use self::servers::{Server, Servers};
-use crate::app::worker::Orders;
-use crate::state::stores::SharedLimits;
+use crate::state::stores::SharedStores;
+use tollgate_config::Config;
 
-/// The watch at work.
+/// Interval between two `INFO` calls of a server: frequent enough for a chart, at 10 KB a reply.
+const INFO_EVERY: Duration = Duration::from_secs(10);
+
+/// Pause before the next attempt while no server replies.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// Handle of the monitor tasks.
 #[derive(Debug)]
-pub struct RedisWatch {
+pub struct RedisMonitor {
     stop: oneshot::Sender<()>,
-    beating: JoinHandle<()>,
+    heartbeat: JoinHandle<()>,
 }
 
-impl RedisWatch {
-    /// Watches the Redis of `limits` for as long as the process runs. Called within the process' set of local tasks.
-    pub fn start(limits: &Arc<SharedLimits>, orders: watch::Receiver<Orders>) -> Self {
-        tokio::task::spawn_local(servers::look(Arc::clone(limits)));
+impl RedisMonitor {
+    /// Starts the tasks for the Redis of `stores`. Must be called within the process's `LocalSet`.
+    pub fn start(stores: &Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) -> Self {
+        tokio::task::spawn_local(poll_servers(Arc::clone(stores)));
         let (stop, stopped) = oneshot::channel();
-        Self { stop, beating: tokio::task::spawn_local(gateways::beat(Arc::clone(limits), orders, stopped)) }
+        Self { stop, heartbeat: tokio::task::spawn_local(gateway_count::beat(Arc::clone(stores), config, stopped)) }
     }
 
-    /// Says that this gateway ends, while the workers' connections are there still. Returns within a moment.
-    pub async fn leave(self) {
+    /// Removes this gateway from the count of live gateways, within 200 ms. Call it while workers are still connected.
+    pub async fn deregister(self) {
         let _ = self.stop.send(());
-        let _ = self.beating.await;
+        let _ = self.heartbeat.await;
+    }
+}
+
+/// Calls `INFO` on all servers periodically.
+async fn poll_servers(stores: Arc<SharedStores>) {
+    loop {
+        let replies = match stores.redis_client() {
+            Some(client) => {
+                client.wait_attempted(RETRY_EVERY).await;
+                client.info().await
+            }
+            None => Vec::new(),
+        };
+        let pause = if replies.is_empty() { RETRY_EVERY } else { INFO_EVERY };
+        stores.redis_servers().update(replies);
+        sleep(pause).await;
     }
 }

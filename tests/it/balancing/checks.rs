@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
 
 use super::*;
 
-/// A server that answers with its name, and health checks with a status that can be set.
+/// Starts a server that answers with its name, and health checks with a settable status.
 fn checked(name: &'static str) -> (Upstream, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let shown = Arc::clone(&status);
@@ -17,7 +17,7 @@ fn checked(name: &'static str) -> (Upstream, Arc<AtomicU16>) {
 }
 
 #[test]
-fn who_fails_its_checks_gets_no_request_until_it_passes_them() {
+fn an_endpoint_that_fails_its_health_checks_gets_no_requests_until_it_passes() {
     let ((a, a_status), (b, b_status)) = (checked("a"), checked("b"));
     let settings = format!(
         "{}, balance: round-robin, health: {{path: '/up?deep', interval: 20ms, healthy: 2, unhealthy: 2, status: '200-204'}}",
@@ -36,7 +36,7 @@ fn who_fails_its_checks_gets_no_request_until_it_passes_them() {
     assert_eq!((answer.status, answer.text().as_str()), (503, "Service Unavailable: the upstream is unavailable\n"));
     assert_eq!(gateway.admin("/health/live").status, 200, "the gateway lives");
     assert_eq!(gateway.metric("tollgate_upstream_unavailable_total", &["\"orders\""]), 1.0);
-    // What is known outlives a reload, and the checks go on.
+    // Health survives a reload, and checks continue.
     gateway.reload(&yaml(
         &[("orders", settings.replace("status: '200-204'", "status: '200, 201'"))],
         "loadbalancer: {use404: true}",
@@ -55,7 +55,7 @@ fn who_fails_its_checks_gets_no_request_until_it_passes_them() {
 }
 
 #[test]
-fn springs_health_checks_and_a_server_that_nobody_runs() {
+fn spring_health_checks_detect_a_server_that_is_down() {
     let up = Upstream::start(|request| response(200, &[], request.target().as_bytes()));
     let down = crate::support::free_address();
     let gateway = Gateway::start(&format!(

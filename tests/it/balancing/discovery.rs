@@ -1,4 +1,4 @@
-//! Endpoints that DNS names.
+//! Endpoints from DNS.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ fn address(last: u8) -> Record {
     Record::Address(Ipv4Addr::new(127, 0, 0, last).into())
 }
 
-/// Servers at 127.0.0.2 and so on, all at one port.
+/// Starts servers at 127.0.0.2 and following, all at one port.
 fn neighbours(names: &[&'static str]) -> (u16, Vec<Upstream>) {
     let first = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = first.local_addr().unwrap().port();
@@ -20,7 +20,7 @@ fn neighbours(names: &[&'static str]) -> (u16, Vec<Upstream>) {
 }
 
 #[test]
-fn addresses_come_and_go_with_their_names() {
+fn endpoints_follow_dns() {
     let dns = Dns::start();
     let (port, _servers) = neighbours(&["two", "three"]);
     let (one, spare) = (named("one"), named("spare"));
@@ -39,22 +39,22 @@ fn addresses_come_and_go_with_their_names() {
         &[
             ("orders", format!("balance: round-robin, dns: {{name: orders.internal, port: {port}, {refresh}}}")),
             ("shop", format!("dns: {{name: _http._tcp.shop.internal, type: SRV, {refresh}}}")),
-            ("nobody", format!("dns: {{name: nobody.internal, {refresh}}}")),
+            ("missing", format!("dns: {{name: missing.internal, {refresh}}}")),
         ],
         &format!("server: {{address: 127.0.0.1, workers: 1}}\ndns: {{server: '{}', timeout: 200ms}}", dns.address),
     );
     let gateway = Gateway::start(&text);
     assert_eq!(shares(&gateway, "/orders/x", 4, &[]), [share("two", 4)].into(), "known before the first request");
     let host = gateway.get("/orders/x").header("x-host").unwrap().to_owned();
-    assert_eq!(host, format!("orders.internal:{port}"), "asked by its name");
+    assert_eq!(host, format!("orders.internal:{port}"), "requested by its name");
     assert_eq!(shares(&gateway, "/shop/x", 4, &[]), [share("one", 4)].into(), "the lower priority first");
-    assert_eq!(gateway.get("/nobody/x").status, 503);
+    assert_eq!(gateway.get("/missing/x").status, 503);
     gateway.logged("dns lookup failed; known endpoints are kept");
     dns.set("orders.internal", [address(2), address(3)]);
-    eventually("the new one is asked", || shares(&gateway, "/orders/x", 4, &[]).len() == 2);
+    eventually("the new one is used", || shares(&gateway, "/orders/x", 4, &[]).len() == 2);
     dns.set("orders.internal", [address(3)]);
     eventually("the old one is left", || shares(&gateway, "/orders/x", 4, &[]) == [share("three", 4)].into());
-    // Neither silence nor a name that is gone takes away what is there.
+    // Neither a silent DNS server nor a removed name removes known endpoints.
     let failures = || gateway.metric("tollgate_upstream_failed_lookups_total", &["\"orders\""]);
     dns.set("orders.internal", []);
     eventually("the name is gone", || failures() >= 1.0);

@@ -1,10 +1,10 @@
-//! Servers that fail requests.
+//! Endpoints that fail requests.
 
 use super::*;
 use crate::support::free_address;
 
 #[test]
-fn a_dead_server_costs_no_request_and_is_asked_again_when_it_is_back() {
+fn a_dead_endpoint_fails_no_request_and_is_used_again_after_recovery() {
     let alive = named("alive");
     let place = free_address();
     let gateway = Gateway::start(&yaml(
@@ -20,7 +20,7 @@ fn a_dead_server_costs_no_request_and_is_asked_again_when_it_is_back() {
     ));
     let mut client = gateway.connect();
     for n in 0..20 {
-        // Not a byte of it was written, so even a POST goes elsewhere.
+        // No byte was written, so even a POST is sent to another endpoint.
         let method = if n % 2 == 0 { "GET" } else { "POST" };
         let answer = client.request(method, "/orders/x", &[], if n % 2 == 0 { b"" } else { b"body" });
         assert_eq!((answer.status, answer.text().as_str()), (200, "alive"), "{n}");
@@ -34,7 +34,7 @@ fn a_dead_server_costs_no_request_and_is_asked_again_when_it_is_back() {
 }
 
 #[test]
-fn a_server_that_breaks_off_or_answers_503_is_ejected_and_its_requests_go_elsewhere() {
+fn an_endpoint_that_fails_or_returns_503_is_ejected() {
     let breaking = Upstream::scripted(|stream, seen| {
         if let Some(request) = read_request(stream) {
             seen(request);
@@ -70,9 +70,9 @@ fn a_server_that_breaks_off_or_answers_503_is_ejected_and_its_requests_go_elsewh
     let ails = users[homes.iter().position(|home| home == "ailing").expect("half of them")];
     for _ in 0..3 {
         let answer = gateway.connect().request("GET", "/ailing/x", &[("x-user", ails), ("x-status", "503")], b"");
-        assert_eq!(answer.status, 503, "an answer is passed on");
+        assert_eq!(answer.status, 503, "a response is forwarded");
     }
-    assert!(users.iter().all(|user| home(user) == "alive"), "with whom nobody has stayed, or all");
+    assert!(users.iter().all(|user| home(user) == "alive"), "with a sticky policy: no client stayed, or all did");
     for status in ["503", "503", "503", "503", "200"] {
         let answer = gateway.connect().request("GET", "/alone/x", &[("x-status", status)], b"");
         assert_eq!(answer.status.to_string(), status, "the only one is never ejected");

@@ -1,4 +1,4 @@
-//! `lb://`: which of several servers a request goes to, and what becomes of it when one of them dies.
+//! `lb://`: choice of an endpoint, and failing endpoints.
 
 mod checks;
 mod discovery;
@@ -15,7 +15,7 @@ use crate::support::load::{Load, statuses};
 use crate::support::upstream::{Upstream, read_request, response};
 use crate::support::{PATIENCE, eventually};
 
-/// A server at `listener` that answers with its name, and `status` as the request's `x-status` asks.
+/// Starts a server at `listener` that answers with its name, and with the status in the request's `x-status`.
 fn named_at(listener: TcpListener, name: &'static str) -> Upstream {
     Upstream::scripted_at(listener, move |stream, seen| {
         while let Some(request) = read_request(stream) {
@@ -29,12 +29,12 @@ fn named_at(listener: TcpListener, name: &'static str) -> Upstream {
     })
 }
 
-/// A server that answers with its name.
+/// Starts a server that answers with its name.
 fn named(name: &'static str) -> Upstream {
     named_at(TcpListener::bind("127.0.0.1:0").unwrap(), name)
 }
 
-/// One route for each of `upstreams`: its name, which is its path as well, and its settings.
+/// One route for each of `upstreams`: its name, which is also its path, and its settings.
 fn yaml(upstreams: &[(&str, String)], more: &str) -> String {
     let mut text = format!("{more}\nupstreams:\n");
     for (name, settings) in upstreams {
@@ -52,7 +52,7 @@ fn endpoints(servers: &[&Upstream]) -> String {
     format!("endpoints: [{}]", uris.join(", "))
 }
 
-/// Who answered how many of `count` requests for `path`.
+/// Sends `count` requests for `path`; returns the number of responses by endpoint.
 fn shares(gateway: &Gateway, path: &str, count: usize, headers: &[(&str, &str)]) -> BTreeMap<String, usize> {
     let mut client = gateway.connect();
     let mut shares = BTreeMap::new();
@@ -69,7 +69,7 @@ fn share(name: &str, count: usize) -> (String, usize) {
 }
 
 #[test]
-fn each_policy_spreads_requests_as_it_says() {
+fn each_policy_balances_as_documented() {
     let (a, b, c) = (named("a"), named("b"), named("c"));
     let all = endpoints(&[&a, &b, &c]);
     let weighted =
@@ -93,7 +93,7 @@ fn each_policy_spreads_requests_as_it_says() {
     assert_eq!(shares(&gateway, "/turns/x", 30, &[]), [share("a", 10), share("b", 10), share("c", 10)].into());
     assert_eq!(shares(&gateway, "/weighted/x", 40, &[]), [share("a", 30), share("b", 10)].into());
     assert_eq!(shares(&gateway, "/ranked/x", 10, &[]), [share("b", 10)].into(), "the other is a spare");
-    // By lot: out of 300 even, and 3 to 1, these are ten standard deviations.
+    // Random choice: for 300 requests at 1 to 1 and 3 to 1, the bounds are ten standard deviations.
     let default = shares(&gateway, "/default/x", 300, &[]);
     assert!(default.len() == 3 && default.values().all(|share| (20..180).contains(share)), "{default:?}");
     let lots = shares(&gateway, "/lots/x", 200, &[]);
@@ -116,7 +116,7 @@ fn each_policy_spreads_requests_as_it_says() {
 }
 
 #[test]
-fn a_busy_server_is_spared_until_its_answer_has_ended() {
+fn least_request_avoids_a_busy_endpoint_until_its_response_ends() {
     let (go, gone) = channel::<()>();
     let gone = std::sync::Mutex::new(gone);
     let slow = Upstream::scripted(move |stream, seen| {
@@ -144,17 +144,17 @@ fn a_busy_server_is_spared_until_its_answer_has_ended() {
         client.until(b"\r\n\r\n");
         holding.push(client);
     }
-    // Only the answers of the quick one have ended.
+    // Only the responses of the fast endpoint have ended.
     eventually("one is under way", || in_flight("\"least\"") == 1.0);
     assert_eq!(shares(&gateway, "/least/x", 20, &[]), [share("quick", 20)].into());
     assert_eq!(shares(&gateway, "/turns/x", 20, &[]).len(), 2, "turns are taken blindly");
     go.send(()).unwrap();
-    eventually("its answer has ended", || in_flight("\"least\"") == 0.0);
+    eventually("its response has ended", || in_flight("\"least\"") == 0.0);
     assert_eq!(shares(&gateway, "/least/x", 40, &[]).len(), 2);
 }
 
 #[test]
-fn upgrades_and_services_of_spring_find_their_servers() {
+fn websockets_and_spring_services_reach_their_endpoints() {
     let shouting = Upstream::scripted(|stream, seen| {
         let Some(request) = read_request(stream) else { return };
         seen(request);
@@ -186,7 +186,7 @@ fn upgrades_and_services_of_spring_find_their_servers() {
 }
 
 #[test]
-fn a_reload_changes_endpoints_without_losing_a_request_or_what_is_known() {
+fn a_reload_changes_endpoints_without_losing_requests_or_health() {
     let (a, b, c) = (named("a"), named("b"), named("c"));
     let of = |servers: &[&Upstream], balance: &str| {
         yaml(&[("orders", format!("{}, balance: {balance}, ejection: {{base-time: 1h}}", endpoints(servers)))], "")
@@ -195,7 +195,7 @@ fn a_reload_changes_endpoints_without_losing_a_request_or_what_is_known() {
     let mut client = gateway.connect();
     while gateway.metric("tollgate_upstream_ejections_total", &[]) == 0.0 {
         for _ in 0..5 {
-            // Only one may be ejected: whose fifth failure in a row comes first.
+            // Only one endpoint may be ejected: the first with five failures in a row.
             assert_eq!(client.request("GET", "/orders/x", &[("x-status", "503")], b"").status, 503);
         }
     }

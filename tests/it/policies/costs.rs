@@ -1,4 +1,4 @@
-//! What a request costs, and when that is known.
+//! Costs of requests, known before or after the response.
 
 use super::{ask, in_redis, yaml};
 use crate::support::eventually;
@@ -8,14 +8,14 @@ use crate::support::upstream::{Upstream, response};
 
 const BUCKET: &str = "replenish-rate: 1, period: 1h, burst-capacity: 100, key-resolver: 'header:x-key'";
 
-/// Gateways with `arguments` in memory and in Redis, in front of `upstream`.
+/// Starts gateways with `arguments` in memory and in Redis, in front of `upstream`.
 fn both(redis: &Redis, upstream: &Upstream, arguments: &str) -> [Gateway; 2] {
     let arguments = format!("{BUCKET}, {arguments}");
     [yaml(&arguments), in_redis(redis, &arguments)].map(|yaml| Gateway::start(&yaml.replace("echo:", &upstream.uri())))
 }
 
 #[test]
-fn a_request_costs_what_its_field_says() {
+fn the_cost_of_a_request_is_read_from_a_header() {
     let (redis, upstream) = (Redis::start(), Upstream::ok("hello"));
     for gateway in both(&redis, &upstream, "cost: 'header:X-Cost', requested-tokens: 2, max-cost: 50") {
         let mut client = gateway.connect();
@@ -33,7 +33,7 @@ fn a_request_costs_what_its_field_says() {
 }
 
 #[test]
-fn a_cost_in_the_response_is_settled_and_refunds_no_more_than_was_taken() {
+fn a_cost_in_the_response_is_settled_and_refunds_at_most_the_charge() {
     let redis = Redis::start();
     let upstream = Upstream::start(|request| {
         let cost = request.header("x-wanted").unwrap_or("").to_owned();
@@ -42,20 +42,20 @@ fn a_cost_in_the_response_is_settled_and_refunds_no_more_than_was_taken() {
     for gateway in both(&redis, &upstream, "cost: 'response-header:X-Cost', requested-tokens: 10") {
         let mut client = gateway.connect();
         let mut spend = |wanted: &str| client.request("GET", "/a", &[("x-key", "k"), ("x-wanted", wanted)], b"");
-        assert_eq!(spend("30").header("x-ratelimit-remaining"), Some("90"), "what was taken before");
-        // A correction in Redis may still be on its way when the response is here; a request that turns out to cost
-        // nothing looks and leaves what it found.
+        assert_eq!(spend("30").header("x-ratelimit-remaining"), Some("90"), "taken before");
+        // A correction in Redis may still be in flight when the response arrives. A request that turns out to be
+        // free reads the bucket and leaves it unchanged.
         let mut settled = |remaining: &str| {
             eventually("the difference is settled", || spend("0").header("x-ratelimit-remaining") == Some(remaining));
         };
         settled("60"); // 100 - 30, less the 10 reserved and given back
         spend("1000");
-        eventually("all that is there is taken", || spend("0").status == 429);
+        eventually("all tokens are taken", || spend("0").status == 429);
     }
 }
 
 #[test]
-fn bodies_are_paid_for_by_their_bytes_announced_or_streamed() {
+fn request_bodies_cost_their_bytes_with_or_without_a_length() {
     let (redis, upstream) = (Redis::start(), Upstream::ok("hello"));
     for gateway in both(&redis, &upstream, "cost: body-bytes/10") {
         let mut client = gateway.connect();
@@ -75,7 +75,7 @@ fn bodies_are_paid_for_by_their_bytes_announced_or_streamed() {
 }
 
 #[test]
-fn response_bodies_are_paid_for_under_every_rule_of_a_list() {
+fn response_bodies_are_charged_under_every_rule_of_a_list() {
     let redis = Redis::start();
     let upstream = Upstream::start(|request| {
         let body = vec![b'x'; if request.header("x-small").is_some() { 0 } else { 1000 }];

@@ -1,4 +1,4 @@
-//! Plans: who has which, and what a change of them means.
+//! Plans: resolution, and changes of a plan.
 
 use super::{always_in_redis, ask, in_redis, yaml};
 use crate::support::client::Connection;
@@ -10,20 +10,20 @@ const PLANS: &str = "key-resolver: 'header:x-key', default-plan: free, plans: {\
     free: {replenish-rate: 1, period: 1h, burst-capacity: 2}, \
     gold: {replenish-rate: 1, period: 1h, burst-capacity: 5}, staff: unlimited}";
 
-/// How many of eight requests pass.
+/// Sends eight requests; returns the number admitted.
 fn passed(client: &mut Connection, headers: &[(&str, &str)]) -> usize {
     (0..8).filter(|_| client.request("GET", "/a", headers, b"").status == 200).count()
 }
 
 #[test]
-fn a_plan_is_named_by_a_header_or_stands_in_a_table() {
+fn a_plan_is_resolved_from_a_header_or_a_table() {
     let gateway = Gateway::start(&yaml(&format!("{PLANS}, plan-resolver: 'header:x-plan'")));
     let mut client = gateway.connect();
     for (plan, most) in [("free", 2), ("gold", 5), ("staff", 8), ("unknown", 2), ("", 2)] {
         let key = format!("key-{plan}");
         assert_eq!(passed(&mut client, &[("x-key", &key), ("x-plan", plan)]), most, "{plan}");
     }
-    assert_eq!(passed(&mut client, &[("x-key", "key-free"), ("x-plan", "gold")]), 3, "what was spent is kept");
+    assert_eq!(passed(&mut client, &[("x-key", "key-free"), ("x-plan", "gold")]), 3, "spent tokens stay spent");
     let gateway = Gateway::start(&yaml(&format!("{PLANS}, plan-resolver: {{table: {{ada: gold, 10.0.0.1: staff}}}}")));
     let mut client = gateway.connect();
     for (key, most) in [("ada", 5), ("10.0.0.1", 8), ("bob", 2)] {
@@ -32,7 +32,7 @@ fn a_plan_is_named_by_a_header_or_stands_in_a_table() {
 }
 
 #[test]
-fn without_a_default_plan_the_limiters_own_rule_holds() {
+fn without_a_default_plan_the_rule_of_the_limiter_applies() {
     let arguments = "key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 1, \
         plan-resolver: {table: {ada: gold}}, plans: {gold: {limits: [\
         {name: hourly, replenish-rate: 1, period: 1h, burst-capacity: 4}, {name: daily, algorithm: fixed-window, limit: 3, window: 1d}]}}";
@@ -64,7 +64,7 @@ fn plans_in_redis_are_read_there_and_a_change_takes_effect() {
 }
 
 #[test]
-fn a_plan_is_asked_for_once_in_a_while() {
+fn a_plan_is_cached() {
     let redis = Redis::start();
     redis.cli(&["HSET", "plans", "ada", "gold"]);
     let gateway = Gateway::start(&always_in_redis(&redis, &format!("{PLANS}, plan-resolver: {{redis-hash: plans}}")));

@@ -27,7 +27,7 @@ fn every_whole_yaml_in_the_guides_passes_check_without_diagnostics() {
     }
 }
 
-/// The files in config/ that this build can use.
+/// Returns the files in config/ that this build supports.
 fn usable_files() -> impl Iterator<Item = PathBuf> {
     yaml_files("config").into_iter().filter(|path| cfg!(feature = "redis-tls") || !path.ends_with("redis-tls.yaml"))
 }
@@ -45,7 +45,7 @@ fn every_file_in_config_passes_check_without_errors_and_warnings() {
 }
 
 #[test]
-fn every_broken_file_fails_check_with_its_message_and_code_1() {
+fn every_invalid_file_fails_check_with_its_message_and_code_1() {
     for path in yaml_files("tests/data") {
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -90,7 +90,7 @@ fn every_file_in_config_starts_and_serves() {
 }
 
 #[test]
-fn compose_runs_what_the_image_holds() {
+fn compose_uses_paths_of_the_image() {
     let mut compose: serde_yaml::Value = serde_yaml::from_str(&file("compose.yaml")).unwrap();
     compose.apply_merge().unwrap();
     let dockerfile = file("Dockerfile");
@@ -110,7 +110,7 @@ fn compose_runs_what_the_image_holds() {
 }
 
 #[test]
-fn without_a_file_the_command_says_what_to_do() {
+fn without_a_file_the_command_explains_the_options() {
     let folder = tempfile::tempdir().unwrap();
     let (code, out, err) = tollgate(&[], folder.path());
     assert_eq!((code, out.as_str()), (2, ""));
@@ -123,7 +123,7 @@ fn without_a_file_the_command_says_what_to_do() {
 }
 
 #[test]
-fn a_gateway_on_a_broken_file_or_a_taken_port_ends_with_1_and_says_which() {
+fn an_invalid_file_or_a_port_in_use_exits_with_1_and_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("broken.yaml"), "server: {prot: 80}\n").unwrap();
     let (code, _, err) = tollgate(&["--config", "broken.yaml"], folder.path());
@@ -142,12 +142,12 @@ fn a_gateway_on_a_broken_file_or_a_taken_port_ends_with_1_and_says_which() {
 }
 
 #[test]
-fn health_asks_the_admin_port() {
+fn health_queries_the_admin_port() {
     let gateway = Gateway::start("routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
     crate::support::eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     let (code, ..) = tollgate(&["health", &gateway.admin.to_string()], root());
     assert_eq!(code, 0);
     let (code, _, err) = tollgate(&["health", &crate::support::free_address().to_string()], root());
     assert_eq!(code, 1);
-    assert!(err.contains("no answer"), "{err}");
+    assert!(err.contains("no response"), "{err}");
 }

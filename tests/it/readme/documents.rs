@@ -1,4 +1,4 @@
-//! The tables: complete, and nothing in them that is not there.
+//! The tables in the documents are complete and contain nothing else.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::support::redis::Redis;
 const ADMIN: &str = "docs/reference/admin-api.md";
 const CLI: &str = "docs/reference/cli.md";
 
-/// The rows of the table under the heading `heading`, cell by cell. A heading's first table counts.
+/// Returns the rows of the first table under `header`, cell by cell.
 fn table(text: &str, header: &str) -> Vec<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with(header));
     assert!(lines.next().is_some(), "no table with the header {header}");
@@ -21,7 +21,7 @@ fn table(text: &str, header: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// What stands in backquotes in a cell.
+/// Returns the texts in backquotes of a cell.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -30,7 +30,7 @@ fn first_column(text: &str, header: &str) -> BTreeSet<String> {
     table(text, header).iter().flat_map(|row| quoted(&row[0])).collect()
 }
 
-/// What `tollgate check` lists as known after `marker`.
+/// Returns the names that `tollgate check` lists as known after `marker`.
 fn known(yaml: &str, marker: &str) -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("ask.yaml"), yaml).unwrap();
@@ -40,7 +40,7 @@ fn known(yaml: &str, marker: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_tables_of_predicates_filters_and_arguments_have_every_name_and_no_other() {
+fn the_tables_of_predicates_filters_and_arguments_are_complete() {
     let route = |rest: &str| format!("routes: [{{id: a, uri: 'http://a', {rest}}}]\n");
     let predicates = known(&route("predicates: ['Xyzzyxyzzy=1']"), "help: predicates: ");
     assert_eq!(first_column(&file("docs/reference/predicates.md"), "| Predicate |"), predicates);
@@ -75,13 +75,13 @@ fn every_documented_key_resolver_can_be_used() {
 }
 
 #[test]
-fn the_table_of_metrics_has_every_metric_and_no_other() {
+fn the_table_of_metrics_is_complete() {
     let redis = Redis::start();
     let gateway = Gateway::start_with(&file("config/redis.yaml"), &[("REDIS_URL", &redis.url())]);
     crate::support::eventually("the worker knows of Redis", || {
         gateway.admin("/metrics").text().contains("tollgate_redis_connections")
     });
-    // Metrics that depend on the access log, on caches and on several endpoints are there when those are.
+    // Metrics of the access log, of caches and of several endpoints exist only if those do.
     let logging = Gateway::start(
         "access-log: {output: stdout}\nupstreams: {a: {endpoints: ['http://127.0.0.1:1'], health: {path: /}}}\n\
              routes: [{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m]}]",
@@ -132,7 +132,7 @@ fn every_documented_command_exists_and_every_command_is_documented() {
 }
 
 #[test]
-fn every_link_in_the_documents_leads_somewhere() {
+fn every_link_in_the_documents_resolves() {
     let documents = documents();
     assert!(documents.len() > 30, "{documents:?}");
     for document in documents {
@@ -167,7 +167,7 @@ fn documents() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_picture_of_a_limiter_is_shown_with_a_text_for_those_who_cannot_see_it() {
+fn every_picture_of_a_limiter_has_alternative_text() {
     let pages: String = limiter_pages().iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
     for entry in std::fs::read_dir(root().join("docs/limiters")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -183,7 +183,7 @@ fn limiter_pages() -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
-/// What GitHub calls the headings of a document in links.
+/// Returns the anchors that GitHub generates for the headings of a document.
 fn headings(document: &Path) -> impl Iterator<Item = String> {
     let text = std::fs::read_to_string(document).unwrap();
     let lines: Vec<String> = text.lines().filter(|line| line.starts_with('#')).map(str::to_lowercase).collect();

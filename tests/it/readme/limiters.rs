@@ -9,7 +9,7 @@ use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
 #[test]
-fn the_page_of_concurrency_limiter_shows_what_happens() {
+fn the_concurrency_limiter_page_shows_real_output() {
     let redis = Redis::start();
     let page = file("docs/limiters/concurrency.md");
     let (_, yaml) = blocks(&page, "yaml").remove(0);
@@ -31,22 +31,22 @@ fn the_page_of_concurrency_limiter_shows_what_happens() {
     for (command, shown) in commands.by_ref().take(1) {
         assert_eq!(run(command), shown);
     }
-    // Asked again and again: on a busy machine the lease may have begun later than the sleep.
+    // Repeated: on a busy machine the lease may have started after the sleep.
     let (command, shown) = commands.next().unwrap();
     let at_once = command.strip_prefix("sleep 5; ").unwrap();
     eventually("the lease ends", || run(at_once) == shown);
 }
 
-/// Pages of limiters that show what their example answers, and what Redis holds then.
+/// Pages of limiters that show responses of their example, and the content of Redis.
 const PAGES: [&str; 7] =
     ["token-bucket", "gcra", "fixed-window", "sliding-window-log", "sliding-window-counter", "leaky-bucket", "quota"];
 
 #[test]
-fn the_pages_of_the_limiters_show_what_happens() {
+fn the_limiter_pages_show_real_output() {
     for page in PAGES {
         let (text, redis) = (file(&format!("docs/limiters/{page}.md")), Redis::start());
         let (_, yaml) = blocks(&text, "yaml").remove(0);
-        // A busy machine may be slow to answer; that is not what is shown here.
+        // A busy machine may respond slowly; latency is not tested here.
         let yaml = yaml.replace("\"redis://127.0.0.1:6379\"", &format!("\"{}\", timeout: 20s", redis.url()));
         let gateway = Gateway::start(&yaml);
         let console: String = blocks(&text, "console").into_iter().map(|(_, block)| block).collect();
@@ -65,8 +65,8 @@ fn the_pages_of_the_limiters_show_what_happens() {
     }
 }
 
-/// Whether a line is the one shown but for the time at which it was printed: numbers of up to four digits, such as
-/// waits, may be a little off, longer ones anything.
+/// True if a line equals the one shown, apart from times: numbers of up to four digits, such as
+/// waits, may be slightly off; longer ones may have any value.
 pub(super) fn is_like(shown: &str, printed: &str) -> bool {
     let text = |line: &str| line.split(|c: char| c.is_ascii_digit()).collect::<String>();
     let numbers = |line: &str| -> Vec<String> {

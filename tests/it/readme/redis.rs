@@ -8,18 +8,18 @@ use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
 #[test]
-fn every_kind_of_failure_is_explained_and_has_a_way_out() {
+fn every_redis_error_kind_is_documented_with_a_remedy() {
     let (table, runbook) = (file("docs/operations/failures.md"), file("docs/operations/runbook.md"));
     for kind in StoreError::ALL.into_iter().filter(|kind| *kind != StoreError::BreakerOpen) {
         let kind = kind.as_str();
-        // A clock that is wrong is no failure of Redis.
+        // A wrong clock is not a failure of Redis.
         assert!(table.contains(&format!("`{kind}`")) || kind == "clocks", "{kind}: no row of the table");
         assert!(runbook.contains(&format!("| kind `{kind}` |")) || kind == "other", "{kind}: not in the runbook");
     }
 }
 
 #[test]
-fn the_rights_that_the_page_gives_a_user_are_enough() {
+fn the_documented_redis_permissions_suffice() {
     let redis = Redis::start();
     let (_, command) = blocks(&file("docs/operations/acl.md"), "sh").remove(0);
     assert!(command.starts_with("redis-cli ACL SETUSER gateway "));

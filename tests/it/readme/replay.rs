@@ -1,4 +1,4 @@
-//! The README's transcripts, replayed with the commands that stand in them.
+//! The README's transcripts, replayed by running their commands.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
 
-/// The transcript marked `name`: its commands, each with the output that is shown for it.
+/// Returns the transcript marked `name`: its commands, each with its output.
 fn transcript(name: &str) -> Vec<(String, Vec<String>)> {
     let marker = format!("<!-- replayed: {name} -->");
     let found = blocks(&file("README.md"), "console").into_iter().find(|(above, _)| *above == marker);
@@ -23,7 +23,7 @@ fn transcript(name: &str) -> Vec<(String, Vec<String>)> {
     steps
 }
 
-/// Runs a command line; the lines it prints, and how long it took.
+/// Runs a command line; returns the printed lines and the duration.
 pub(super) fn shell(command: &str) -> (Vec<String>, Duration) {
     let start = Instant::now();
     let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output().unwrap();
@@ -31,21 +31,21 @@ pub(super) fn shell(command: &str) -> (Vec<String>, Duration) {
     (lines.lines().map(|line| line.trim_end().to_owned()).collect(), start.elapsed())
 }
 
-/// Whether `shown` is `printed`, shortened where a line is `…`: its lines occur in this order.
+/// True if `shown` equals `printed`, apart from lines left out as `…`: its lines occur in this order.
 fn is_shortened(shown: &[String], printed: &[String]) -> bool {
     let mut printed = printed.iter();
     shown.iter().filter(|line| *line != "…").all(|line| printed.any(|other| other == line))
 }
 
 #[test]
-fn the_demo_answers_as_the_readme_shows() {
+fn the_demo_responds_as_in_the_readme() {
     let gateway = Gateway::start(&file("config/tollgate.yaml"));
     let steps = transcript("demo");
     let [(many, shown), (after_the_wait, then)] = steps.as_slice() else { panic!("two commands: {steps:?}") };
     assert!(many.contains("localhost:8080/demo/hello") && after_the_wait.contains("localhost:8080/demo/hello"));
     let here = |command: &str| command.replace("localhost:8080", &gateway.address.to_string());
 
-    // On a busy machine the tokens come back as fast as curl starts: then again, until one is denied.
+    // On a busy machine tokens are refilled as fast as curl starts: repeated until a request is denied.
     let (begun, mut allowed, mut first) = (Instant::now(), 0, true);
     loop {
         let (printed, _) = shell(&here(many));
@@ -59,7 +59,7 @@ fn the_demo_answers_as_the_readme_shows() {
         let most = 10.0 + 5.0 * begun.elapsed().as_secs_f64();
         assert!(allowed as f64 <= most, "{allowed} allowed, at most {most}");
         if statuses.iter().any(|line| *line == "HTTP/1.1 429 Too Many Requests") {
-            // All but how many were left at a moment that the machine chose.
+            // Everything except the remaining tokens, which depend on the moment.
             let denial = shown.iter().position(|line| line.contains("429")).unwrap();
             assert!(is_shortened(&shown[denial..], &printed), "{printed:#?}");
             assert!(!first || is_shortened(shown, &printed), "{printed:#?}");
@@ -74,7 +74,7 @@ fn the_demo_answers_as_the_readme_shows() {
 }
 
 #[test]
-fn the_page_of_the_request_counter_shows_what_redis_holds() {
+fn the_request_counter_page_shows_real_redis_content() {
     let redis = Redis::start();
     let page = file("docs/limiters/request-counter.md");
     let (_, yaml) = blocks(&page, "yaml").remove(0);
@@ -88,14 +88,14 @@ fn the_page_of_the_request_counter_shows_what_redis_holds() {
     let look = look.replace("sleep 1; ", "").replace("redis-cli", &port);
     crate::support::eventually("it is flushed", || shell(&look).0 != ["(empty array)"]);
     let printed = shell(&look).0;
-    // How many bytes the echo has depends on the version of curl.
+    // The size of the echo depends on the version of curl.
     assert_eq!(printed.len(), shown.len(), "{printed:#?}");
     assert_eq!(printed[..3], shown[..3]);
     println!("{printed:#?}");
 }
 
 #[test]
-fn two_gateways_share_one_limit_in_redis_as_the_readme_shows() {
+fn two_gateways_share_one_limit_in_redis_as_in_the_readme() {
     let redis = Redis::start();
     let steps = transcript("redis");
     let (starts, loops): (Vec<_>, Vec<_>) = steps.iter().partition(|(command, _)| command.ends_with('&'));
@@ -104,7 +104,7 @@ fn two_gateways_share_one_limit_in_redis_as_the_readme_shows() {
         let expected = format!("SERVER_PORT={port} MANAGEMENT_SERVER_PORT=90{}", &port[2..].replace('8', "9"));
         assert!(started.0.starts_with(&expected) && started.0.contains("--config config/redis.yaml"), "{}", started.0);
     }
-    // A busy machine may be slow to answer; that is not what is shown here.
+    // A busy machine may respond slowly; latency is not tested here.
     let yaml = file("config/redis.yaml").replace("timeout: 100ms", "timeout: 20s");
     let gateways: Vec<Gateway> = (0..2).map(|_| Gateway::start_with(&yaml, &[("REDIS_URL", &redis.url())])).collect();
     for gateway in &gateways {
@@ -114,7 +114,7 @@ fn two_gateways_share_one_limit_in_redis_as_the_readme_shows() {
     let ports: Vec<String> = gateways.iter().map(|gateway| gateway.address.port().to_string()).collect();
     let here = many.replace("8081", &ports[0]).replace("8082", &ports[1]).replace("localhost", "127.0.0.1");
 
-    // One more a second passes: on a busy machine it takes more than six requests to see a denial.
+    // One more request passes each second: on a busy machine a denial takes more than six requests.
     let (begun, mut allowed) = (Instant::now(), 0);
     for first in std::iter::once(true).chain(std::iter::repeat(false)) {
         let (printed, took) = shell(&here);

@@ -10,9 +10,9 @@ use crate::support::gateway::Gateway;
 #[cfg(feature = "redis-tls")]
 use crate::support::redis::Redis;
 
-/// Starts a gateway on `config`, and finds that Redis decides, as the file says: ten at once.
+/// Starts a gateway on `config`, and checks that Redis decides as the file says: ten concurrent requests.
 fn counts(config: &str, environment: &[(&str, &str)]) -> Gateway {
-    // A busy machine may be slow to answer; that is not what is shown here.
+    // A busy machine may respond slowly; latency is not tested here.
     let yaml = file(config)
         .replace("timeout: 100ms", "timeout: 20s")
         .replace("replenish-rate: 5", "replenish-rate: 1\n          period: 1h");
@@ -26,14 +26,14 @@ fn counts(config: &str, environment: &[(&str, &str)]) -> Gateway {
 }
 
 #[test]
-fn a_cluster_counts() {
+fn limits_work_on_a_documented_cluster() {
     let cluster = Cluster::start_with(0, &["--requirepass", "secret"]);
     let nodes = cluster.addresses().join(",");
     counts("config/redis-cluster.yaml", &[("REDIS_NODES", &nodes), ("REDIS_PASSWORD", "secret")]);
 }
 
 #[test]
-fn the_primary_that_sentinels_name_counts() {
+fn limits_work_on_the_primary_of_documented_sentinels() {
     let sentinels = Sentinels::start();
     let nodes = sentinels.addresses().join(",");
     counts("config/redis-sentinel.yaml", &[("REDIS_MASTER", MASTER), ("REDIS_SENTINELS", &nodes)]);

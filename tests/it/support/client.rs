@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client that hides nothing: what it is given goes onto the wire as it is.
+//! HTTP/1.1 client that sends bytes unchanged.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ pub struct Response {
     pub body: Vec<u8>,
     /// Trailer fields of a chunked body.
     pub trailers: Vec<(String, String)>,
-    /// Whether the body ended as its framing promised.
+    /// True if the body ended as its framing announced.
     pub complete: bool,
 }
 
@@ -59,7 +59,7 @@ impl Connection {
         Self::try_open(address).unwrap()
     }
 
-    /// Connects, where somebody listens.
+    /// Connects, or returns the error.
     pub fn try_open(address: SocketAddr) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -82,7 +82,7 @@ impl Connection {
         self.stream.write_all(bytes.as_ref())
     }
 
-    /// Says that no more will be sent.
+    /// Closes the sending side.
     pub fn finish(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -92,7 +92,7 @@ impl Connection {
         self.try_request(method, target, headers, body).expect("a response")
     }
 
-    /// The same; `None` where the connection ended before a response came.
+    /// The same; `None` if the connection closed before a response.
     pub fn try_request(
         &mut self,
         method: &str,
@@ -120,7 +120,7 @@ impl Connection {
         self.read_response_to("GET")
     }
 
-    /// Reads a response to `method`, skipping 1xx; `None` where the connection ends before its head does.
+    /// Reads a response to `method`, skipping 1xx; `None` if the connection closes before the head is complete.
     pub fn read_response_to(&mut self, method: &str) -> Option<Response> {
         loop {
             let (status, headers) = self.head()?;
@@ -145,13 +145,13 @@ impl Connection {
         }
     }
 
-    /// Everything until the other side closes.
+    /// Reads until the other side closes.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.buffer)
     }
 
-    /// The bytes up to and with `end`, or all until the other side closes.
+    /// Reads up to and including `end`, or until the other side closes.
     pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|window| window == end) {
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Whether the other side has closed, or closes now, without another byte.
+    /// True if the other side has closed, or closes now, without another byte.
     pub fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && self.rest().is_empty()
     }
@@ -219,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// The next `length` bytes, or fewer where the other side closes.
+    /// Reads `length` bytes, or fewer if the other side closes.
     pub fn take(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.more() {}
         self.buffer.drain(..length.min(self.buffer.len())).collect()

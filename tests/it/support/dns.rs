@@ -1,11 +1,11 @@
-//! A DNS server that answers what it is told to, over UDP (RFC 1035 §4, RFC 2782).
+//! DNS server with settable records, over UDP (RFC 1035 §4, RFC 2782).
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 /// A listening server. Its thread ends with the test process.
 pub struct Dns {
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
     zone: Arc<Mutex<Zone>>,
 }
@@ -13,11 +13,11 @@ pub struct Dns {
 #[derive(Default)]
 struct Zone {
     records: Vec<(String, Record)>,
-    asked: usize,
+    queries: usize,
     is_silent: bool,
 }
 
-/// What a name has.
+/// Record of a name.
 #[derive(Clone)]
 pub enum Record {
     /// An address.
@@ -26,11 +26,11 @@ pub enum Record {
     Service(u16, u16, u16, &'static str),
 }
 
-/// The time to live of every record: none, so that each refresh asks.
+/// Time to live of every record: zero, so that each refresh sends a query.
 const TTL: [u8; 4] = [0; 4];
 
 impl Dns {
-    /// A server that knows no names yet.
+    /// Starts a server without names.
     pub fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
@@ -40,7 +40,7 @@ impl Dns {
             let mut packet = [0; 1500];
             while let Ok((length, from)) = socket.recv_from(&mut packet) {
                 let mut zone = known.lock().unwrap();
-                zone.asked += 1;
+                zone.queries += 1;
                 if let Some(answer) = answer(&packet[..length], &zone.records).filter(|_| !zone.is_silent) {
                     let _ = socket.send_to(&answer, from);
                 }
@@ -49,21 +49,21 @@ impl Dns {
         Self { address, zone }
     }
 
-    /// `name` has these records from now on.
+    /// Replaces the records of `name`.
     pub fn set(&self, name: &str, records: impl IntoIterator<Item = Record>) {
         let mut zone = self.zone.lock().unwrap();
         zone.records.retain(|(known, _)| known != name);
         zone.records.extend(records.into_iter().map(|record| (name.to_owned(), record)));
     }
 
-    /// Answers nobody, or everybody again.
+    /// Stops or resumes answering.
     pub fn silence(&self, is_silent: bool) {
         self.zone.lock().unwrap().is_silent = is_silent;
     }
 
-    /// How often it was asked.
-    pub fn asked(&self) -> usize {
-        self.zone.lock().unwrap().asked
+    /// Number of queries received.
+    pub fn queries(&self) -> usize {
+        self.zone.lock().unwrap().queries
     }
 }
 

@@ -16,9 +16,9 @@ pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 /// A running gateway; killed when dropped.
 pub struct Gateway {
     child: Child,
-    /// Where it serves.
+    /// Address of the gateway.
     pub address: SocketAddr,
-    /// Where its admin port is.
+    /// Address of the admin port.
     pub admin: SocketAddr,
     log: Arc<Log>,
     _folder: tempfile::TempDir,
@@ -32,8 +32,8 @@ struct Log {
 }
 
 impl Gateway {
-    /// Starts a gateway on `yaml`, with free ports, one worker unless the YAML says otherwise, and the access log on
-    /// standard output off unless it says otherwise; waits until it listens.
+    /// Starts a gateway on `yaml` and waits until it listens. Ports are free ones. Unless the YAML sets them, there
+    /// is one worker and the access log is off.
     pub fn start(yaml: &str) -> Self {
         Self::start_with(yaml, &[])
     }
@@ -85,7 +85,7 @@ impl Gateway {
         Self { child, address, admin, log, _folder: folder, config }
     }
 
-    /// Starts one with a single route that sends every path to `uri`.
+    /// Starts a gateway with a single route that sends every path to `uri`.
     pub fn to(uri: &str) -> Self {
         Self::start(&format!("routes: [{{id: all, uri: '{uri}', predicates: [Path=/**]}}]"))
     }
@@ -95,22 +95,22 @@ impl Gateway {
         Self::start(&format!("routes: [{{id: all, uri: '{uri}', predicates: [Path=/**], filters: {filters}}}]"))
     }
 
-    /// A new connection to it.
+    /// Opens a connection.
     pub fn connect(&self) -> Connection {
         Connection::open(self.address)
     }
 
-    /// `GET path` on a new connection.
+    /// Sends `GET path` on a new connection.
     pub fn get(&self, path: &str) -> Response {
         get(self.address, path)
     }
 
-    /// `GET path` on the admin port.
+    /// Sends `GET path` to the admin port.
     pub fn admin(&self, path: &str) -> Response {
         get(self.admin, path)
     }
 
-    /// The value of a metric: the sum over the series whose line starts with `name` and holds all of `labels`.
+    /// Returns the value of a metric: the sum over the series that start with `name` and contain all of `labels`.
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.admin("/metrics").text();
         let series =
@@ -118,17 +118,17 @@ impl Gateway {
         series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// Waits until a line of its log holds `text`, from the beginning of the log on.
+    /// Waits until a line of the log contains `text`, from the start of the log on.
     pub fn logged(&self, text: &str) -> String {
         self.log.wait_for(text)
     }
 
-    /// All it has logged.
+    /// Returns the log.
     pub fn log(&self) -> String {
         self.log.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join("\n")
     }
 
-    /// Writes a new configuration and asks for a reload; returns once it is `reloaded` or refused.
+    /// Writes a new configuration and reloads it; returns once it is applied or refused.
     pub fn reload(&self, yaml: &str) {
         let before = self.log.count("reloaded");
         std::fs::write(&self.config, with_defaults(yaml)).unwrap();
@@ -136,22 +136,22 @@ impl Gateway {
         self.log.wait_until(|lines| lines.iter().filter(|line| line.contains("reloaded")).count() > before);
     }
 
-    /// Where its configuration is.
+    /// Path of the configuration.
     pub fn config(&self) -> &Path {
         &self.config
     }
 
-    /// Its process id.
+    /// Process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal: `TERM`, `HUP`, `KILL` …
+    /// Sends a signal to the gateway: `TERM`, `HUP`, `KILL` …
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }
 
-    /// Waits for it to end.
+    /// Waits until the gateway exits.
     pub fn wait(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -183,7 +183,7 @@ impl Log {
     fn wait_until(&self, found: impl Fn(&[String]) -> bool) -> Vec<String> {
         let lines = self.lines.lock().unwrap();
         let (lines, timeout) = self.grown.wait_timeout_while(lines, PATIENCE, |lines| !found(lines)).unwrap();
-        assert!(!timeout.timed_out(), "the log does not say what was awaited:\n{}", lines.join("\n"));
+        assert!(!timeout.timed_out(), "the log does not contain the awaited line:\n{}", lines.join("\n"));
         lines.clone()
     }
 

@@ -1,4 +1,4 @@
-//! Clients that ask again and again over kept connections.
+//! Clients that send requests repeatedly over persistent connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 use super::client::{Connection, Response};
 use super::eventually;
 
-/// Clients at work.
+/// Running clients.
 pub struct Load {
     ended: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     clients: Vec<JoinHandle<Vec<Exchange>>>,
 }
 
-/// A request and what came of it.
+/// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The path asked for.
+    /// Requested path.
     pub path: &'static str,
-    /// When it was sent.
+    /// Time of sending.
     pub sent: Instant,
-    /// How long its answer took.
+    /// Time until the response.
     pub took: Duration,
-    /// Its answer; `None` if the connection ended without one.
+    /// The response; `None` if the connection closed without one.
     pub answer: Option<Response>,
 }
 
 impl Load {
-    /// Starts `clients` of them, spread over `addresses`. Each asks for `paths` in turn, with `X-Key: k`, on one
-    /// connection; a new one follows `Connection: close`, and a client whom nobody lets in any more goes home.
+    /// Starts `clients` clients, spread over `addresses`. Each requests `paths` in turn, with `X-Key: k`, on one
+    /// connection. It reconnects after `Connection: close`, and stops if the connection is refused.
     pub fn start(addresses: &[SocketAddr], clients: usize, paths: &'static [&'static str]) -> Self {
         Self::paced(addresses, clients, paths, Duration::ZERO)
     }
 
-    /// The same with a rest after each answer.
+    /// The same with a pause after each response.
     pub fn paced(addresses: &[SocketAddr], clients: usize, paths: &'static [&'static str], rest: Duration) -> Self {
         let (ended, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let clients = (0..clients).map(|number| {
@@ -50,38 +50,38 @@ impl Load {
         Self { clients: clients.collect(), ended, answered }
     }
 
-    /// Waits until `count` more requests have been answered.
+    /// Waits until `count` more requests have a response.
     #[track_caller]
     pub fn more(&self, count: usize) {
         let goal = self.answered.load(SeqCst) + count;
-        eventually("the load goes on", || self.answered.load(SeqCst) >= goal);
+        eventually("requests continue", || self.answered.load(SeqCst) >= goal);
     }
 
-    /// Lets every client finish its request; returns all that were sent.
+    /// Lets every client finish its request; returns all exchanges.
     pub fn stop(self) -> Vec<Exchange> {
         self.ended.store(true, SeqCst);
         self.join()
     }
 
-    /// Waits until no client is let in any more; returns all that were sent.
+    /// Waits until connections are refused; returns all exchanges.
     pub fn join(self) -> Vec<Exchange> {
         self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     }
 }
 
 impl Exchange {
-    /// The status of the answer, 0 if there was none.
+    /// Status of the response, 0 if there is none.
     pub fn status(&self) -> u16 {
         self.answer.as_ref().filter(|answer| answer.complete).map_or(0, |answer| answer.status)
     }
 
-    /// A field of the answer.
+    /// Field of the response.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.answer.as_ref()?.header(name)
     }
 }
 
-/// The statuses of `exchanges` with how often each came; 0 stands for requests without a complete answer.
+/// Counts `exchanges` by status; 0 stands for requests without a complete response.
 pub fn statuses<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Vec<(u16, usize)> {
     let mut counts = std::collections::BTreeMap::new();
     for exchange in exchanges {

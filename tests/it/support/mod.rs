@@ -1,4 +1,4 @@
-//! What the tests start and talk to. Everything listens on a free loopback port and ends with its handle.
+//! Processes and servers that tests start. Everything listens on a free loopback port and ends with its handle.
 
 pub mod client;
 pub mod dns;

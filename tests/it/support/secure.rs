@@ -1,4 +1,4 @@
-//! Upstreams that speak TLS, HTTP/2, or both.
+//! Upstreams that use TLS, HTTP/2, or both.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,26 +27,26 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tollgate_test_support::Certificates;
 
-/// An answer's body.
-pub type AnswerBody = BoxBody<Bytes, Infallible>;
-type Answering = Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>>;
-type Handler = dyn Fn(Request<Incoming>) -> Answering + Send + Sync;
+/// Body of a response.
+pub type ResponseBody = BoxBody<Bytes, Infallible>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
+type Handler = dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync;
 
 /// A listening upstream. Its thread ends with the test process.
 pub struct Server {
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
     seen: Arc<Seen>,
 }
 
-/// How a server speaks.
+/// Protocol settings of a server.
 #[derive(Clone)]
-pub struct Spoken {
-    /// Its TLS, if it speaks it.
+pub struct ServerProtocol {
+    /// TLS settings; `None` for clear text.
     pub tls: Option<Arc<ServerConfig>>,
     /// Streams that a client may have open at once.
     pub max_streams: u32,
-    /// The server goes away, with GOAWAY, after so many requests on a connection.
+    /// Number of requests on a connection after which the server sends GOAWAY.
     pub goes_after: usize,
 }
 
@@ -87,17 +87,17 @@ impl http_body::Body for Frames {
 }
 
 /// An answer with a text.
-pub fn answer(text: impl Into<String>) -> Response<AnswerBody> {
+pub fn answer(text: impl Into<String>) -> Response<ResponseBody> {
     Response::new(Full::new(Bytes::from(text.into())).boxed())
 }
 
-/// What a request was, in one line: version, method, whole target.
-pub async fn told(request: Request<Incoming>) -> Response<AnswerBody> {
+/// Answers with the request in one line: version, method, whole target.
+pub async fn echo_request(request: Request<Incoming>) -> Response<ResponseBody> {
     let host = request.headers().get("host").map_or("-", |host| host.to_str().unwrap());
     answer(format!("{:?} {} {} host={host}", request.version(), request.method(), request.uri()))
 }
 
-/// What `certificates` has for servers.
+/// Certificate and key of a server.
 pub struct Keys {
     certificate: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -116,7 +116,7 @@ impl Keys {
     }
 }
 
-impl Spoken {
+impl ServerProtocol {
     /// No TLS.
     pub fn plain() -> Self {
         Self { tls: None, max_streams: 100, goes_after: usize::MAX }
@@ -154,12 +154,15 @@ impl Spoken {
 
 impl Server {
     /// Answers with what the request was.
-    pub fn telling(spoken: Spoken) -> Self {
-        Self::start(spoken, |request| Box::pin(told(request)))
+    pub fn echoing(protocol: ServerProtocol) -> Self {
+        Self::start(protocol, |request| Box::pin(echo_request(request)))
     }
 
     /// Answers with what `handler` says. HTTP/2 without TLS is told from HTTP/1.1 by its preface.
-    pub fn start(spoken: Spoken, handler: impl Fn(Request<Incoming>) -> Answering + Send + Sync + 'static) -> Self {
+    pub fn start(
+        protocol: ServerProtocol,
+        handler: impl Fn(Request<Incoming>) -> ResponseFuture + Send + Sync + 'static,
+    ) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -172,7 +175,7 @@ impl Server {
                 let listener = TcpListener::from_std(listener).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
                     noted.connections.fetch_add(1, SeqCst);
-                    tokio::spawn(serve(stream, spoken.clone(), Arc::clone(&handler), Arc::clone(&noted)));
+                    tokio::spawn(serve(stream, protocol.clone(), Arc::clone(&handler), Arc::clone(&noted)));
                 }
             });
         });
@@ -205,34 +208,34 @@ impl Server {
     }
 }
 
-async fn serve(stream: TcpStream, spoken: Spoken, handler: Arc<Handler>, seen: Arc<Seen>) {
+async fn serve(stream: TcpStream, protocol: ServerProtocol, handler: Arc<Handler>, seen: Arc<Seen>) {
     let _ = stream.set_nodelay(true);
-    let Some(tls) = &spoken.tls else {
+    let Some(tls) = &protocol.tls else {
         let mut start = [0; 3];
         let is_http2 = stream.peek(&mut start).await.is_ok() && start == *b"PRI";
-        return talk(stream, is_http2, &spoken, handler).await;
+        return talk(stream, is_http2, &protocol, handler).await;
     };
     let Ok(stream) = TlsAcceptor::from(Arc::clone(tls)).accept(stream).await else {
         seen.failed.fetch_add(1, SeqCst);
         return;
     };
     let session = stream.get_ref().1;
-    let protocol = String::from_utf8_lossy(session.alpn_protocol().unwrap_or_default()).into_owned();
-    let is_http2 = protocol == "h2";
+    let alpn = String::from_utf8_lossy(session.alpn_protocol().unwrap_or_default()).into_owned();
+    let is_http2 = alpn == "h2";
     seen.names.lock().unwrap().push(session.server_name().map(str::to_owned));
-    seen.protocols.lock().unwrap().push(protocol);
+    seen.protocols.lock().unwrap().push(alpn);
     if session.handshake_kind() == Some(rustls::HandshakeKind::Resumed) {
         seen.resumed.fetch_add(1, SeqCst);
     }
-    talk(stream, is_http2, &spoken, handler).await;
+    talk(stream, is_http2, &protocol, handler).await;
 }
 
-async fn talk<S>(stream: S, is_http2: bool, spoken: &Spoken, handler: Arc<Handler>)
+async fn talk<S>(stream: S, is_http2: bool, protocol: &ServerProtocol, handler: Arc<Handler>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let (going, mut gone) = tokio::sync::mpsc::channel(1);
-    let (goes_after, counted) = (spoken.goes_after, AtomicUsize::new(0));
+    let (goes_after, counted) = (protocol.goes_after, AtomicUsize::new(0));
     let service = service_fn(move |request| {
         if counted.fetch_add(1, SeqCst) + 1 == goes_after {
             let _ = going.try_send(());
@@ -252,7 +255,7 @@ where
     }
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .max_concurrent_streams(spoken.max_streams)
+        .max_concurrent_streams(protocol.max_streams)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub struct Signer {
     /// Its algorithm.
     pub alg: Algorithm,
-    /// What its key is called.
+    /// Key id.
     pub kid: &'static str,
     key: EncodingKey,
 }

@@ -1,4 +1,4 @@
-//! Upstreams: one that behaves, and scripts for all the ways not to.
+//! Upstreams: one that behaves correctly, and scripts for faults.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,18 +9,18 @@ use super::PATIENCE;
 
 /// A listening upstream. Its threads end with the test process.
 pub struct Upstream {
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
-    seen: Arc<Seen>,
+    received: Arc<Received>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Received {
     connections: AtomicUsize,
     requests: Mutex<Vec<Request>>,
 }
 
-/// A request as it came over the wire.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The request line.
@@ -49,12 +49,13 @@ impl Request {
 }
 
 impl Upstream {
-    /// An upstream that keeps connections alive and answers each request with what `answer` makes of it: raw bytes.
+    /// Starts an upstream that keeps connections open, and answers each request with the raw bytes that `answer`
+    /// returns.
     pub fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::scripted(move |stream, seen| {
+        Self::scripted(move |stream, report| {
             while let Some(request) = read_request(stream) {
                 let bytes = answer(&request);
-                seen(request);
+                report(request);
                 if stream.write_all(&bytes).is_err() {
                     return;
                 }
@@ -67,57 +68,57 @@ impl Upstream {
         Self::start(move |_| response(200, &[], body.as_bytes()))
     }
 
-    /// An upstream that handles each connection with `script`, which tells of requests that it has read.
+    /// Starts an upstream that handles each connection with `script`, which reports the requests that it has read.
     pub fn scripted(script: impl Fn(&mut TcpStream, &dyn Fn(Request)) + Send + Sync + 'static) -> Self {
         Self::scripted_at(TcpListener::bind("127.0.0.1:0").unwrap(), script)
     }
 
-    /// The same where `listener` listens already.
+    /// The same on `listener`.
     pub fn scripted_at(
         listener: TcpListener,
         script: impl Fn(&mut TcpStream, &dyn Fn(Request)) + Send + Sync + 'static,
     ) -> Self {
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen::default());
+        let received = Arc::new(Received::default());
         let script = Arc::new(script);
-        let noted = Arc::clone(&seen);
+        let record = Arc::clone(&received);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
-                let (script, noted) = (Arc::clone(&script), Arc::clone(&noted));
-                noted.connections.fetch_add(1, SeqCst);
+                let (script, record) = (Arc::clone(&script), Arc::clone(&record));
+                record.connections.fetch_add(1, SeqCst);
                 let _ = stream.set_nodelay(true);
                 let _ = stream.set_read_timeout(Some(PATIENCE));
                 std::thread::spawn(move || {
-                    script(&mut stream, &|request| noted.requests.lock().unwrap().push(request));
+                    script(&mut stream, &|request| record.requests.lock().unwrap().push(request));
                 });
             }
         });
-        Self { address, seen }
+        Self { address, received }
     }
 
-    /// Its URI for a route.
+    /// URI of the upstream for a route.
     pub fn uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The complete requests that it has read.
+    /// Complete requests received.
     pub fn requests(&self) -> Vec<Request> {
-        self.seen.requests.lock().unwrap().clone()
+        self.received.requests.lock().unwrap().clone()
     }
 
-    /// The targets of those requests.
+    /// Targets of those requests.
     pub fn targets(&self) -> Vec<String> {
         self.requests().iter().map(|request| request.target().to_owned()).collect()
     }
 
-    /// The connections that it has accepted.
+    /// Number of connections accepted.
     pub fn connections(&self) -> usize {
-        self.seen.connections.load(SeqCst)
+        self.received.connections.load(SeqCst)
     }
 }
 
-/// The bytes of a response with a length.
+/// Returns the bytes of a response with a length.
 pub fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("HTTP/1.1 {status} Some Reason\r\nContent-Length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -127,7 +128,7 @@ pub fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     [bytes.as_bytes(), body].concat()
 }
 
-/// Reads a request with its body; `None` where the connection ends before the request does.
+/// Reads a request with its body; `None` if the connection closes before its end.
 pub fn read_request(stream: &mut TcpStream) -> Option<Request> {
     let mut reader = ByteReader { stream };
     let line = reader.line()?;
@@ -157,7 +158,7 @@ pub fn read_request(stream: &mut TcpStream) -> Option<Request> {
     Some(request)
 }
 
-/// Reads no byte more than it is asked for, so that what follows a request stays in the socket.
+/// Reads no more bytes than requested, so that bytes after a request stay in the socket.
 struct ByteReader<'a> {
     stream: &'a mut TcpStream,
 }

@@ -1,4 +1,4 @@
-//! Counts the gateways, where a limiter asks for it (`gateways: auto`).
+//! Heartbeat that counts live gateways in Redis, if a limiter asks for it (`gateways: auto`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,37 +7,36 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tollgate_limiter::store::redis::{Heartbeat, StoreError};
 
-use crate::app::worker::Orders;
-use crate::state::stores::SharedLimits;
+use crate::state::stores::SharedStores;
 use tollgate_config::{Config, Filter, GatewayNumber};
 
-/// How long the end of the process may wait until Redis knows of it. Without that the others know after five seconds.
-const TO_LEAVE: Duration = Duration::from_millis(200);
+/// Longest time that the shutdown waits for deregistration. Without it, other gateways notice after five seconds.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The pause while no worker has a client yet.
-const NO_CLIENT: Duration = Duration::from_millis(50);
+/// Pause while no worker has a client yet.
+const NO_CLIENT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Says every second that this gateway lives, until it is told to stop.
+/// Sends a heartbeat every second until `stopped` is signalled, then deregisters.
 pub(super) async fn beat(
-    limits: Arc<SharedLimits>,
-    orders: watch::Receiver<Orders>,
+    stores: Arc<SharedStores>,
+    config: watch::Receiver<Arc<Config>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let mut heartbeat: Option<Heartbeat> = None;
-    let mut trouble = None;
+    let mut logged = None;
     let beats = async {
         loop {
-            let wanted = counts_gateways(&orders.borrow().config);
-            let pause = match limits.redis_client() {
-                None => NO_CLIENT,
+            let wanted = counts_gateways(&config.borrow());
+            let pause = match stores.redis_client() {
+                None => NO_CLIENT_PAUSE,
                 Some(client) => {
                     if wanted {
                         client.wait_attempted(Heartbeat::EVERY).await;
-                        let heartbeat = heartbeat.get_or_insert_with(|| Heartbeat::new(limits.gateways().clone()));
-                        tell(heartbeat.beat(&client).await.err(), &mut trouble);
+                        let heartbeat = heartbeat.get_or_insert_with(|| Heartbeat::new(stores.gateways().clone()));
+                        log_once(heartbeat.beat(&client).await.err(), &mut logged);
                     } else if let Some(mut heartbeat) = heartbeat.take() {
                         let _ = heartbeat.leave(&client).await;
-                        limits.gateways().forget();
+                        stores.gateways().forget();
                     }
                     Heartbeat::EVERY
                 }
@@ -49,26 +48,26 @@ pub(super) async fn beat(
         () = beats => {}
         _ = &mut stopped => {}
     }
-    if let (Some(mut heartbeat), Some(client)) = (heartbeat, limits.redis_client()) {
-        let _ = timeout(TO_LEAVE, heartbeat.leave(&client)).await;
+    if let (Some(mut heartbeat), Some(client)) = (heartbeat, stores.redis_client()) {
+        let _ = timeout(LEAVE_TIMEOUT, heartbeat.leave(&client)).await;
     }
 }
 
-/// Says once what hinders the count, unless everybody hears of it anyway.
-fn tell(error: Option<StoreError>, trouble: &mut Option<StoreError>) {
+/// Logs an error that differs from the one `logged` last. Connection errors are skipped: the client logs them.
+fn log_once(error: Option<StoreError>, logged: &mut Option<StoreError>) {
     use StoreError::{BreakerOpen, Disconnected, Loading, Timeout};
 
     let error = error.filter(|kind| !matches!(kind, Timeout | Disconnected | BreakerOpen | Loading));
-    if error != *trouble
+    if error != *logged
         && let Some(kind) = error
     {
         tracing::warn!(
             kind = kind.as_str(),
-            "cannot count the gateways; the last count stands: the user must be allowed EVALSHA, ZADD, ZREM, \
+            "cannot count live gateways, the last count stays in use: allow the redis user EVALSHA, ZADD, ZREM, \
              ZREMRANGEBYSCORE, ZCOUNT, PEXPIRE and TIME on `tollgate.gateways`"
         );
     }
-    *trouble = error;
+    *logged = error;
 }
 
 fn counts_gateways(config: &Config) -> bool {

@@ -1,4 +1,4 @@
-//! Where a limiter keeps its buckets, from the operator's side.
+//! Reads and writes of single buckets, for the limits API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,30 +10,31 @@ use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::Source;
 
-use crate::admin::limits::{AdminState, Refused};
+use crate::admin::limits::error::LimitsError;
+use crate::admin::state::AdminState;
 use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 
-/// One of the two stores.
-pub(super) enum Kept {
+/// Store of a limiter's buckets.
+pub(super) enum BucketStore {
     Memory(Arc<MemoryStore>),
     Redis(RedisStore),
 }
 
-impl Kept {
-    /// Where `limiter` keeps its buckets.
-    pub(super) fn of(limiter: &RateLimiter, config: &Config, state: &AdminState) -> Result<Self, Refused> {
-        let memory = state.limits.memory();
+impl BucketStore {
+    /// Returns the store of `limiter`.
+    pub(super) fn of(limiter: &RateLimiter, config: &Config, state: &AdminState) -> Result<Self, LimitsError> {
+        let memory = state.stores.memory();
         let redis = match (limiter.store, &config.redis) {
             (Some(StoreKind::Memory), _) | (_, None) => return Ok(Self::Memory(Arc::clone(memory))),
-            _ if limiter.atomicity != Atomicity::Script => return Err(Refused::Locked),
+            _ if limiter.atomicity != Atomicity::Script => return Err(LimitsError::Locked),
             (_, Some(redis)) => redis,
         };
-        let client = state.limits.redis_client().ok_or(Refused::OutOfReach)?;
+        let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
         let store = RedisStore::new(client, Arc::clone(memory), OnStoreFailure::Deny);
         Ok(Self::Redis(store.hash_keys(redis.hash_keys).denial_cache(false)))
     }
 
-    /// What it is called.
+    /// Name of the store in responses.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Memory(_) => "memory",
@@ -41,13 +42,14 @@ impl Kept {
         }
     }
 
-    /// What is left, and in what time nothing is spent any more. Takes nothing.
-    pub(super) async fn look(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration), Refused> {
-        let (remaining, reset_after, _) = self.standing(key, rule).await?;
+    /// Returns the remaining tokens and the time until the bucket is full. Consumes nothing.
+    pub(super) async fn read(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration), LimitsError> {
+        let (remaining, reset_after, _) = self.query(key, rule).await?;
         Ok((remaining, reset_after))
     }
 
-    async fn standing(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration, u64), Refused> {
+    /// Returns the remaining tokens, the time until the bucket is full, and the time of the reading in microseconds.
+    async fn query(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration, u64), LimitsError> {
         let checks = [Check { key, rule, cost: 0 }];
         let decision = match self {
             Self::Memory(store) => store.decide(&checks),
@@ -61,63 +63,65 @@ impl Kept {
             Some(remaining) if verdict.source != Source::Fallback => {
                 Ok((remaining, verdict.reset_after, verdict.counted_at_us))
             }
-            _ => Err(Refused::OutOfReach),
+            _ => Err(LimitsError::Unreachable),
         }
     }
 
-    /// Leaves `remaining`, or as near to it as the rule can: no more than its capacity, and no more than is still counted.
-    pub(super) async fn set(&self, key: BucketKey<'_>, rule: &Rule, remaining: u64) -> Result<(), Refused> {
+    /// Sets the remaining tokens to `remaining`, or as close as the rule allows: at most its capacity, and at most what
+    /// the window still counts.
+    pub(super) async fn set(&self, key: BucketKey<'_>, rule: &Rule, remaining: u64) -> Result<(), LimitsError> {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
                     store.set_quota(key, quota, remaining);
                 }
                 Self::Redis(store) => {
-                    store.set_quota(key, quota, remaining).await.map_err(|_| Refused::OutOfReach)?;
+                    store.set_quota(key, quota, remaining).await.map_err(|_| LimitsError::Unreachable)?;
                 }
             }
             return Ok(());
         }
-        let (left, _, now_us) = self.standing(key, rule).await?;
+        let (left, _, now_us) = self.query(key, rule).await?;
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.settle(key, rule, signed(left) - signed(remaining), now_us).await
     }
 
-    /// Gives `more` back, or takes as much when it is negative.
-    pub(super) async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), Refused> {
+    /// Adds `more` tokens; removes them if it is negative.
+    pub(super) async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), LimitsError> {
         if let Rule::Quota(quota) = rule {
             match self {
                 Self::Memory(store) => {
                     store.grant_quota(key, quota, more);
                 }
                 Self::Redis(store) => {
-                    store.grant_quota(key, quota, more).await.map_err(|_| Refused::OutOfReach)?;
+                    store.grant_quota(key, quota, more).await.map_err(|_| LimitsError::Unreachable)?;
                 }
             }
             return Ok(());
         }
-        let (_, _, now_us) = self.standing(key, rule).await?;
+        let (_, _, now_us) = self.query(key, rule).await?;
         self.settle(key, rule, more.saturating_neg(), now_us).await
     }
 
-    async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), Refused> {
+    /// Charges `more` tokens; refunds them if it is negative.
+    async fn settle(&self, key: BucketKey<'_>, rule: &Rule, more: i64, now_us: u64) -> Result<(), LimitsError> {
         let check = Check { key, rule, cost: 0 };
         match self {
             Self::Memory(store) => store.settle(check, more, now_us),
             Self::Redis(store) if !store.settle_confirmed(check, more, now_us).await => {
-                return Err(Refused::OutOfReach);
+                return Err(LimitsError::Unreachable);
             }
             Self::Redis(_) => {}
         }
         Ok(())
     }
 
-    /// Forgets what was spent.
-    pub(super) async fn forget(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(), Refused> {
+    /// Deletes the bucket, which makes it full.
+    pub(super) async fn forget(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(), LimitsError> {
         match self {
             Self::Memory(store) => store.forget(key, rule),
             Self::Redis(store) => {
-                store.forget(Check { key, rule, cost: 0 }).await.map_err(|_| Refused::OutOfReach)?;
+                store.forget(Check { key, rule, cost: 0 }).await.map_err(|_| LimitsError::Unreachable)?;
             }
         }
         Ok(())

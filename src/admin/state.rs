@@ -1,0 +1,76 @@
+//! State that the admin port reports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::state::stores::SharedStores;
+use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::Upstreams;
+use tollgate_config::Config;
+
+/// State of the process that the admin port reports.
+#[derive(Debug)]
+pub struct AdminState {
+    /// Running configuration.
+    pub config: ArcSwap<Config>,
+    /// True once all workers accept connections.
+    pub ready: AtomicBool,
+    /// True once the gateway shuts down.
+    pub draining: AtomicBool,
+    /// Number of configurations applied since the start.
+    pub reloads: AtomicU64,
+    /// Number of configurations refused since the start.
+    pub failed_reloads: AtomicU64,
+    pub(super) stores: Arc<SharedStores>,
+    pub(super) upstreams: Arc<Upstreams>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) log: Mutex<Option<LogWriter>>,
+    reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
+}
+
+/// Requests to reload the configuration. Each expects a reply: true if the configuration was applied.
+pub type ReloadRequests = mpsc::Receiver<oneshot::Sender<bool>>;
+
+impl AdminState {
+    /// Creates the state of a starting gateway, and the receiver of its reload requests.
+    #[must_use]
+    pub fn new(
+        config: Arc<Config>,
+        stores: Arc<SharedStores>,
+        upstreams: Arc<Upstreams>,
+        metrics: Arc<Metrics>,
+        log: Option<LogWriter>,
+    ) -> (Arc<Self>, ReloadRequests) {
+        let (sender, reload_requests) = mpsc::channel(1);
+        let state = Self {
+            reload_requests: sender,
+            config: ArcSwap::new(config),
+            ready: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            reloads: AtomicU64::new(0),
+            failed_reloads: AtomicU64::new(0),
+            stores,
+            upstreams,
+            metrics,
+            log: Mutex::new(log),
+        };
+        (Arc::new(state), reload_requests)
+    }
+
+    /// Reloads the configuration. Returns true if it was applied; `None` if the gateway is shutting down.
+    pub(super) async fn reload(&self) -> Option<bool> {
+        let (reply, applied) = oneshot::channel();
+        self.reload_requests.send(reply).await.ok()?;
+        applied.await.ok()
+    }
+
+    /// Drops the handle of the access log, so that its thread can end.
+    pub fn drop_log(&self) {
+        *self.log.lock() = None;
+    }
+}

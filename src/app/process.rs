@@ -1,0 +1,42 @@
+//! Parts of the running process that reload and drain need.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tollgate_config::Config;
+
+use crate::admin::{AdminState, ReloadRequests};
+#[cfg(feature = "jwt")]
+use crate::state::jwks::JwksRefresher;
+use crate::state::metering::Metering;
+use crate::state::redis_monitor::RedisMonitor;
+use crate::telemetry::log_writer::LogWriter;
+use crate::upstream::balance::UpstreamManager;
+
+/// A started gateway, as the main thread sees it.
+pub(super) struct Process {
+    /// Configuration that the workers serve.
+    pub(super) config: watch::Sender<Arc<Config>>,
+    /// Time within which the workers shall drain; `None` while they serve.
+    pub(super) drain: watch::Sender<Option<Duration>>,
+    /// Each thread returns the number of connections that it closed at the end.
+    pub(super) workers: Vec<JoinHandle<io::Result<usize>>>,
+    pub(super) admin: Arc<AdminState>,
+    pub(super) reload_requests: ReloadRequests,
+    pub(super) upstreams: UpstreamManager,
+    #[cfg(feature = "jwt")]
+    pub(super) jwks: JwksRefresher,
+    pub(super) metering: Metering,
+    pub(super) redis_monitor: RedisMonitor,
+    /// Access log and its thread, unless the log is off.
+    pub(super) log: Option<(LogWriter, JoinHandle<()>)>,
+}
+
+impl Process {
+    pub(super) fn log_writer(&self) -> Option<&LogWriter> {
+        self.log.as_ref().map(|(writer, _)| writer)
+    }
+}

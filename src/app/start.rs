@@ -1,0 +1,212 @@
+//! Start: binds the ports, starts the access log, the admin port, the workers and the background tasks.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::admin::{self, AdminState};
+use crate::app::descriptors;
+use crate::app::process::Process;
+use crate::app::worker::Worker;
+use crate::server::listener;
+#[cfg(feature = "jwt")]
+use crate::state::jwks::JwksRefresher;
+use crate::state::metering::Metering;
+use crate::state::redis_monitor::RedisMonitor;
+use crate::state::stores::SharedStores;
+use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::metrics::Metrics;
+use crate::upstream::balance::{UpstreamManager, Upstreams};
+use tollgate_config::{Config, LogOutput, Target};
+use tollgate_routing::Predicate;
+
+/// Interval in which all buckets in memory are swept of full ones, one shard at a time.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// Error of the start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An address is in use, or belongs to another machine.
+    #[error("cannot listen on {address} (`{setting}`): {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The setting that holds it.
+        setting: &'static str,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The file of the access log cannot be opened.
+    #[error("cannot open the access log {} (`access-log.output`): {source}", path.display())]
+    AccessLog {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// A thread, a runtime or a signal handler cannot be created.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Process {
+    /// Starts the gateway. Must be called within the process's `LocalSet`.
+    ///
+    /// # Errors
+    /// A port or file cannot be opened, or a thread cannot be created.
+    pub(super) async fn start(config: Arc<Config>) -> Result<Self, StartError> {
+        let listeners = bind_workers(&config)?;
+        let address = listeners[0].local_addr()?;
+        let log = open_access_log(&config)?;
+        let log_writer = log.as_ref().map(|(writer, _)| writer.clone());
+        let stores = SharedStores::new(&config);
+        #[cfg(feature = "jwt")]
+        let mut jwks = JwksRefresher::default();
+        #[cfg(feature = "jwt")]
+        jwks.apply(config.jwt.as_ref()).await;
+        let upstreams = Arc::<Upstreams>::default();
+        let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
+        manager.apply(&config).await;
+        let metrics = Arc::new(Metrics::default());
+        let (admin, reload_requests) = AdminState::new(
+            Arc::clone(&config),
+            Arc::clone(&stores),
+            Arc::clone(&upstreams),
+            Arc::clone(&metrics),
+            log_writer.clone(),
+        );
+        let admin_address = start_admin(&config, &admin)?;
+        let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
+        let (drain_sender, drain_receiver) = watch::channel(None);
+        let (starting, started) = mpsc::channel(1);
+        let workers = start_workers(
+            listeners,
+            |number, listener, connection_permits| Worker {
+                number,
+                listener,
+                connection_permits,
+                starting: starting.clone(),
+                config: config_receiver.clone(),
+                drain: drain_receiver.clone(),
+                stores: Arc::clone(&stores),
+                upstreams: Arc::clone(&upstreams),
+                metrics: Arc::clone(&metrics),
+                log: log_writer.clone(),
+            },
+            &config,
+        )?;
+        drop(starting);
+        tokio::task::spawn_local(sweep(Arc::clone(&stores)));
+        let metering = Metering::start(&stores, config_receiver.clone())?;
+        let redis_monitor = RedisMonitor::start(&stores, config_receiver);
+        announce(address, admin_address, &config);
+        tokio::task::spawn_local(report_ready(started, Arc::clone(&admin)));
+        Ok(Self {
+            config: config_sender,
+            drain: drain_sender,
+            workers,
+            admin,
+            reload_requests,
+            upstreams: manager,
+            #[cfg(feature = "jwt")]
+            jwks,
+            metering,
+            redis_monitor,
+            log,
+        })
+    }
+}
+
+/// Binds one listener per worker.
+fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
+    let address = SocketAddr::new(config.server.address, config.server.port);
+    let failed = |source| StartError::Listen { address, setting: "server.port", source };
+    listener::bind(address, config.server.workers.get()).map_err(failed)
+}
+
+fn open_access_log(config: &Config) -> Result<Option<(LogWriter, JoinHandle<()>)>, StartError> {
+    LogWriter::start(&config.access_log.output).map_err(|source| match &config.access_log.output {
+        LogOutput::File(path) => StartError::AccessLog { path: path.clone(), source },
+        _ => StartError::System(source),
+    })
+}
+
+fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketAddr>, StartError> {
+    if !config.management.enabled {
+        return Ok(None);
+    }
+    let address = SocketAddr::new(config.management.address, config.management.port);
+    let failed = |source| StartError::Listen { address, setting: "management.server.port", source };
+    let listener = listener::bind(address, 1).map_err(failed)?.remove(0);
+    let bound = listener.local_addr()?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    tokio::task::spawn_local(admin::serve(listener, Arc::clone(state)));
+    Ok(Some(bound))
+}
+
+/// Starts one thread per listener. The workers share `server.max-connections` permits.
+fn start_workers(
+    listeners: Vec<TcpListener>,
+    worker: impl Fn(usize, TcpListener, Arc<Semaphore>) -> Worker,
+    config: &Config,
+) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
+    let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
+    let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+    let threads = listeners.into_iter().enumerate().map(|(number, listener)| {
+        let worker = worker(number, listener, Arc::clone(&permits));
+        std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
+    });
+    threads.collect()
+}
+
+/// Reports readiness when every worker has dropped its sender.
+async fn report_ready(mut started: mpsc::Receiver<Infallible>, admin: Arc<AdminState>) {
+    if started.recv().await.is_none() {
+        admin.ready.store(true, Relaxed);
+    }
+}
+
+fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
+    let admin = admin.map(|address| format!("http://{address}"));
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    tracing::info!(
+        workers = config.server.workers.get(),
+        routes = config.routes.len(),
+        limits = if config.redis.is_some() { "redis" } else { "memory" },
+        admin = admin.as_deref().unwrap_or("off"),
+        "listening on {scheme}://{address}"
+    );
+    if let Some(path) = example_path(config) {
+        tracing::info!("try: curl -i {scheme}://localhost:{}{path}", address.port());
+    }
+}
+
+/// Returns a path of the built-in demo upstream, for a `curl` example.
+fn example_path(config: &Config) -> Option<String> {
+    let demo = config.routes.iter().find(|route| route.uri == Target::Echo)?;
+    let patterns = demo.predicates.iter().find_map(Predicate::path_patterns)?;
+    let path = patterns.first()?.to_string().replace("**", "hello");
+    (!path.contains(['*', '?', '{'])).then_some(path)
+}
+
+/// Removes full buckets from memory periodically.
+async fn sweep(stores: Arc<SharedStores>) {
+    let memory = stores.memory();
+    let shards = memory.shards();
+    let pause = SWEEP_EVERY / u32::try_from(shards).unwrap_or(u32::MAX);
+    loop {
+        for shard in 0..shards {
+            tokio::time::sleep(pause).await;
+            memory.sweep_shard(shard);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Checks and normalizes a request before routing, so that the gateway and every upstream read it the same way.
+//!
+//! hyper parses strictly, but it does not check `Host`, accepts any list that ends in `chunked` as a transfer coding,
+//! and leaves the path as the client wrote it (RFC 9112 §3.2, §6.1; RFC 9110 §7.6.2).
+
+use std::borrow::Cow;
+
+use http::header::{
+    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Uri, Version};
+
+use tollgate_filters::reply::prefers_problem;
+
+use crate::http::failure::Failure;
+use tollgate_config::Underscores;
+use tollgate_routing::normalize;
+
+/// Facts about the header fields of a request, gathered in one pass. A lookup per field would hash every name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderSummary {
+    /// True if the client accepts `application/problem+json`.
+    pub accepts_problem: bool,
+    /// True if the client waits for `100 Continue` before it sends its body.
+    pub expects_continue: bool,
+    /// True if there is an `Upgrade` field.
+    pub has_upgrade: bool,
+    hosts: u8,
+    cookies: u8,
+}
+
+/// Refuses malformed and ambiguous requests, and normalizes the others: target in origin form with a normalized path,
+/// one `Host` field, one `Cookie` field.
+///
+/// # Errors
+/// Returns the failure to respond with. Failures that leave the end of the message in doubt close the connection.
+pub fn sanitize(head: &mut Parts, underscores: Underscores) -> Result<HeaderSummary, Failure> {
+    if head.method == Method::CONNECT || head.method == Method::TRACE {
+        return Err(Failure::MethodRefused);
+    }
+    let summary = summarize(&head.headers, underscores)?;
+    normalize_host(head, summary)?;
+    if head.version == Version::HTTP_2 && summary.cookies > 1 {
+        join_cookies(&mut head.headers);
+    }
+    if head.method == Method::OPTIONS {
+        answer_own_options(head)?;
+    }
+    normalize_target(head)?;
+    Ok(summary)
+}
+
+fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSummary, Failure> {
+    let mut summary = HeaderSummary::default();
+    for (name, value) in headers {
+        if name == HOST {
+            summary.hosts = summary.hosts.saturating_add(1);
+            if !is_host(value.as_bytes()) {
+                return Err(Failure::Ambiguous("the Host field is not host[:port]"));
+            }
+        } else if name == ACCEPT {
+            summary.accepts_problem = true; // parsed once, below
+        } else if name == COOKIE {
+            summary.cookies = summary.cookies.saturating_add(1);
+        } else if name == TRANSFER_ENCODING {
+            check_transfer_encoding(headers)?;
+        } else if name == EXPECT {
+            summary.expects_continue = true;
+            if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+                return Err(Failure::ExpectationFailed);
+            }
+        } else if name == UPGRADE {
+            summary.has_upgrade = true;
+        } else if underscores == Underscores::Reject && has_underscore(name) {
+            return Err(Failure::BadRequest("a field name contains an underscore"));
+        }
+    }
+    summary.accepts_problem = summary.accepts_problem && prefers_problem(headers);
+    if summary.hosts > 1 {
+        return Err(Failure::Ambiguous("more than one Host field"));
+    }
+    Ok(summary)
+}
+
+/// True if the field name contains an underscore.
+///
+/// Many backends read `x_user` as `x-user`. With such a field a client could get around a proxy that removes or sets
+/// the hyphenated name.
+#[must_use]
+pub fn has_underscore(name: &HeaderName) -> bool {
+    name.as_str().as_bytes().contains(&b'_')
+}
+
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    if headers.contains_key(CONTENT_LENGTH) {
+        return Err(Failure::Ambiguous("both Content-Length and Transfer-Encoding"));
+    }
+    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Err(Failure::TransferEncoding);
+    }
+    Ok(())
+}
+
+/// Checks `Host`, and replaces it by the authority of an absolute target.
+fn normalize_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
+    match head.uri.authority() {
+        Some(authority) => {
+            if !is_host(authority.as_str().as_bytes()) {
+                return Err(Failure::Ambiguous("the target's authority is not host[:port]"));
+            }
+            let named = head.headers.get(HOST).map(HeaderValue::as_bytes);
+            let differs = named.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
+            if head.version == Version::HTTP_2 && differs {
+                return Err(Failure::Ambiguous("Host and :authority differ"));
+            }
+            // RFC 9112 §3.2.2: the target takes precedence, and `Host` is generated from it.
+            let value = HeaderValue::from_str(authority.as_str())
+                .map_err(|_| Failure::Ambiguous("the target's authority is not host[:port]"))?;
+            head.headers.insert(HOST, value);
+            Ok(())
+        }
+        None if summary.hosts == 0 && head.version >= Version::HTTP_11 => Err(Failure::Ambiguous("no Host field")),
+        None => Ok(()),
+    }
+}
+
+/// True for a non-empty `uri-host [":" port]` without user information (RFC 9110 §7.2).
+fn is_host(text: &[u8]) -> bool {
+    let (host, rest) = if text.first() == Some(&b'[') {
+        match text.iter().position(|byte| *byte == b']') {
+            Some(end) => text.split_at(end + 1),
+            None => return false,
+        }
+    } else {
+        text.split_at(text.iter().position(|byte| *byte == b':').unwrap_or(text.len()))
+    };
+    let port = match rest.split_first() {
+        None => true,
+        Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        Some(_) => false,
+    };
+    let literal = host.first() == Some(&b'[');
+    let named =
+        host.iter().all(|byte| HOST_BYTES[usize::from(*byte)] || (literal && matches!(byte, b'[' | b']' | b':')));
+    port && named && !host.is_empty()
+}
+
+/// Bytes of a registered name (RFC 3986 §3.2.2), and `_`, which Docker and Kubernetes use in names.
+static HOST_BYTES: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let c = byte as u8;
+        allowed[byte] = c.is_ascii_alphanumeric()
+            || matches!(c, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*')
+            || matches!(c, b'+' | b',' | b';' | b'=');
+        byte += 1;
+    }
+    allowed
+};
+
+/// Joins the `Cookie` fields of an HTTP/2 request into one, as HTTP/1.1 requires (RFC 9113 §8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut joined = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(crumb.as_bytes());
+    }
+    if let Ok(cookie) = HeaderValue::from_bytes(&joined) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
+/// Answers `OPTIONS *`, and any `OPTIONS` with `Max-Forwards: 0`. Decrements `Max-Forwards` otherwise.
+fn answer_own_options(head: &mut Parts) -> Result<(), Failure> {
+    if head.uri.path() == "*" {
+        return Err(Failure::OptionsOfGateway);
+    }
+    let Some(value) = head.headers.get(MAX_FORWARDS) else { return Ok(()) };
+    match value.to_str().ok().and_then(|text| text.parse::<u32>().ok()) {
+        Some(0) => Err(Failure::OptionsOfGateway),
+        Some(left) => {
+            head.headers.insert(MAX_FORWARDS, HeaderValue::from(left - 1));
+            Ok(())
+        }
+        None => Err(Failure::BadRequest("Max-Forwards is not a number")),
+    }
+}
+
+/// Puts the target into origin form with a normalized path.
+fn normalize_target(head: &mut Parts) -> Result<(), Failure> {
+    let path = normalize(head.uri.path()).map_err(|problem| Failure::BadPath(problem.to_string()))?;
+    let origin_form = head.uri.scheme().is_none() && head.uri.authority().is_none();
+    let target = match path {
+        Cow::Borrowed(path) if origin_form && path.len() == head.uri.path().len() => return Ok(()),
+        path => match head.uri.query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path.into_owned(),
+        },
+    };
+    let target = PathAndQuery::try_from(target).map_err(|_| Failure::BadRequest("the request target is malformed"))?;
+    head.uri = Uri::from(target);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

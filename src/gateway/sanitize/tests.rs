@@ -1,0 +1,92 @@
+#![allow(clippy::unwrap_used)]
+use http::Request;
+
+use crate::gateway::sanitize::*;
+
+fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
+    let mut request = Request::builder().uri(target);
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+fn sanitized(target: &str, fields: &[(&'static str, &str)]) -> Result<Parts, Failure> {
+    let mut head = head(target, fields);
+    sanitize(&mut head, Underscores::Drop)?;
+    Ok(head)
+}
+
+#[test]
+fn an_ordinary_request_is_unchanged() {
+    let head = sanitized("/a/b?c=d", &[("host", "example.org:8080")]).unwrap();
+    assert_eq!(head.uri, "/a/b?c=d");
+    assert_eq!(head.headers[HOST], "example.org:8080");
+}
+
+#[test]
+fn an_invalid_missing_or_second_host_is_refused() {
+    for fields in [
+        &[][..],
+        &[("host", "a"), ("host", "a")],
+        &[("host", "a b")],
+        &[("host", "user@a")],
+        &[("host", "a:80x")],
+        &[("host", "a/b")],
+        &[("host", "[::1")],
+        &[("host", "")],
+    ] {
+        assert!(matches!(sanitized("/", fields), Err(Failure::Ambiguous(_))), "{fields:?}");
+    }
+    for host in ["a", "a.b:1", "[::1]:8080", "127.0.0.1", "xn--a"] {
+        assert!(sanitized("/", &[("host", host)]).is_ok(), "{host}");
+    }
+}
+
+#[test]
+fn the_authority_of_an_absolute_target_replaces_host() {
+    let head = sanitized("http://a.example/x?y", &[("host", "b.example")]).unwrap();
+    assert_eq!(head.uri, "/x?y");
+    assert_eq!(head.headers[HOST], "a.example");
+    assert_eq!(sanitized("http://a.example", &[("host", "a.example")]).unwrap().uri, "/");
+    assert!(sanitized("http://u:p@a.example/", &[("host", "a.example")]).is_err());
+}
+
+#[test]
+fn chunked_is_the_only_transfer_encoding() {
+    let ok = sanitized("/", &[("host", "a"), ("transfer-encoding", "Chunked")]);
+    assert!(ok.is_ok());
+    for value in ["gzip, chunked", "x, chunked", "chunked, chunked", "\tchunked\u{b}", "identity", "chunked;q=1"] {
+        let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else { continue };
+        let mut head = head("/", &[("host", "a")]);
+        head.headers.insert(TRANSFER_ENCODING, value.clone());
+        assert!(matches!(sanitize(&mut head, Underscores::Drop), Err(Failure::TransferEncoding)), "{value:?}");
+    }
+    let both = sanitized("/", &[("host", "a"), ("transfer-encoding", "chunked"), ("content-length", "3")]);
+    assert!(matches!(both, Err(Failure::Ambiguous(_))));
+}
+
+#[test]
+fn the_path_is_normalized_and_the_query_kept() {
+    assert_eq!(sanitized("/a//b/../%63?x=//..", &[("host", "a")]).unwrap().uri, "/a/c?x=//..");
+    assert!(matches!(sanitized("/../a", &[("host", "a")]), Err(Failure::BadPath(_))));
+}
+
+#[test]
+fn max_forwards_is_decremented_and_answered_at_zero() {
+    let mut last = head("/", &[("host", "a"), ("max-forwards", "0")]);
+    last.method = Method::OPTIONS;
+    assert!(matches!(sanitize(&mut last, Underscores::Drop), Err(Failure::OptionsOfGateway)));
+    let mut more = head("/", &[("host", "a"), ("max-forwards", "2")]);
+    more.method = Method::OPTIONS;
+    sanitize(&mut more, Underscores::Drop).unwrap();
+    assert_eq!(more.headers[MAX_FORWARDS], "1");
+}
+
+#[test]
+fn cookie_fields_of_http2_become_one() {
+    let mut request = head("http://a/", &[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+    request.version = Version::HTTP_2;
+    sanitize(&mut request, Underscores::Drop).unwrap();
+    assert_eq!(request.headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
+}

@@ -1,0 +1,258 @@
+//! State of one worker that outlives a configuration, and builds each generation.
+
+use std::cell::OnceCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_filters::circuit_breaker::{Breaker, Rules};
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::local_response_cache;
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore};
+use tollgate_limiter::metering::Meter;
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::Store;
+
+use crate::gateway::cors::{PolicyTable, no_route_service, with_cors, with_cors_headers};
+use crate::gateway::generation::{Generation, Route};
+use crate::gateway::layer_context::LayerContext;
+use crate::gateway::reroute::CurrentGeneration;
+use crate::gateway::respond::forward_failed;
+use crate::gateway::stack::{
+    echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix,
+};
+use crate::http::service::SharedService;
+use crate::state::stores::Stores;
+use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
+use crate::upstream::balance::{self, Balancer, Upstreams};
+use crate::upstream::dynamic_target::DynamicTarget;
+use crate::upstream::endpoints::RouteEndpoints;
+use crate::upstream::forward::{Forward, UpstreamTimeouts};
+use crate::upstream::headers::HeaderPolicy;
+use crate::upstream::origin::Origin;
+use crate::upstream::pool::PoolSettings;
+use crate::upstream::pools::Pools;
+use tollgate_config::{
+    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, ResponseCache, Target, Tell,
+    TrustedProxies,
+};
+use tollgate_routing::{PathPattern, Predicate, RouteTable};
+
+/// State of one worker that outlives a configuration: upstream pools, stores of limiters, metrics.
+#[derive(Debug)]
+pub struct WorkerState {
+    worker: usize,
+    metrics: Arc<Metrics>,
+    stores: Stores,
+    logs_reasons: bool,
+    pools: Rc<Pools>,
+    workers: OnceCell<NonZeroUsize>,
+    upstreams: Arc<Upstreams>,
+    current: Rc<CurrentGeneration>,
+}
+
+impl WorkerState {
+    /// Creates the state of the worker with index `worker`. `logs_reasons` is true if the access log contains reason
+    /// codes.
+    #[must_use]
+    pub fn new(
+        worker: usize,
+        metrics: Arc<Metrics>,
+        stores: Stores,
+        upstreams: Arc<Upstreams>,
+        logs_reasons: bool,
+    ) -> Self {
+        let pools = Rc::new(Pools::new(PoolSettings::default()));
+        let (workers, current) = (OnceCell::new(), Rc::default());
+        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current }
+    }
+
+    /// Applies `config` to pools and stores, and builds its generation. Must be called within the worker's runtime.
+    #[must_use]
+    pub fn build_generation(&self, config: &Config) -> Generation {
+        self.stores.configure(config);
+        // The number of threads is fixed at the start.
+        let workers = *self.workers.get_or_init(|| config.server.workers);
+        self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
+        let header_policy = Rc::new(HeaderPolicy {
+            underscores: config.forwarding.underscores,
+            remove: config.forwarding.remove_hop_by_hop.clone(),
+            via: config.forwarding.via.clone(),
+        });
+        let cors = PolicyTable::new(&config.cors.by_path);
+        let routes = config.routes.iter().map(|route| {
+            let built = self.build_route(route, config, &header_policy, cors.as_ref());
+            (route.predicates.clone(), built)
+        });
+        let table = RouteTable::new(routes.collect());
+        Generation {
+            table,
+            trusted_proxies: config.forwarding.trusted_proxies.clone(),
+            underscores: config.forwarding.underscores,
+            header_policy,
+            body_timeout: config.server.body_timeout,
+            uses_reported_address: config.forwarding.believes_address,
+            forwarded: config.forwarding.headers,
+            has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
+            unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
+            tunnels: config.forwarding.tunnels,
+            current: Rc::clone(&self.current),
+        }
+    }
+
+    /// Stacks the layers of one route.
+    fn build_route(
+        &self,
+        route: &tollgate_config::Route,
+        config: &Config,
+        header_policy: &Rc<HeaderPolicy>,
+        cors: Option<&PolicyTable>,
+    ) -> Route {
+        let innermost = self.innermost(route, config, header_policy);
+        let prefix = config.forwarding.headers.prefix;
+        let sets_forwarded_prefix = prefix != Tell::Nothing
+            && !matches!(config.forwarding.trusted_proxies, TrustedProxies::Nobody)
+            && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
+        let innermost = if sets_forwarded_prefix { with_forwarded_prefix(prefix, innermost) } else { innermost };
+        let innermost = if cors.is_some() { with_cors_headers(innermost) } else { innermost };
+        let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
+        let service = with_forward_path(&route.uri, stacked);
+        let resolver = route.uri.key_resolver();
+        Route {
+            id: Arc::clone(&route.id),
+            service: match cors {
+                Some(policies) => with_cors(policies.clone(), service),
+                None => service,
+            },
+            metrics: self.route_metrics(route, ""),
+            metrics_by_path: if config.request_series.path { self.metrics_by_path(route) } else { Vec::new() },
+            needs_context: route.filters.iter().any(Filter::needs_context)
+                || resolver.is_some_and(KeyResolver::needs_context),
+            needs_variables: route.filters.iter().any(Filter::needs_variables)
+                || resolver.is_some_and(KeyResolver::needs_variables),
+            sets_forwarded_prefix,
+            may_reroute: matches!(route.uri, Target::Forward(_)) || route.filters.iter().any(Filter::reroutes),
+        }
+    }
+
+    /// Returns the innermost service of a route.
+    fn innermost(
+        &self,
+        route: &tollgate_config::Route,
+        config: &Config,
+        header_policy: &Rc<HeaderPolicy>,
+    ) -> SharedService {
+        let dynamic_target = self.dynamic_target(route, &config.http_client);
+        match (&route.uri, self.endpoints(&route.uri, &dynamic_target, config)) {
+            (Target::Forward(_), _) => self.current.rerouting(),
+            (Target::Nowhere, _) => empty_service(),
+            (_, None) => echo_service(),
+            (_, Some(endpoints)) => upstream_service(Forward {
+                endpoints,
+                dynamic_target,
+                timeouts: timeouts(route, &config.http_client),
+                header_policy: Rc::clone(header_policy),
+                failure_response: forward_failed,
+            }),
+        }
+    }
+
+    /// Returns the metrics of requests of `route` that matched `pattern`.
+    fn route_metrics(&self, route: &tollgate_config::Route, pattern: &str) -> Arc<RouteMetrics> {
+        let (id, uri) = (Arc::clone(&route.id), route.definition.uri.as_str().into());
+        self.metrics.route(self.worker, Some(RouteLabels { id, uri, path: pattern.into() }))
+    }
+
+    fn metrics_by_path(&self, route: &tollgate_config::Route) -> Vec<(PathPattern, Arc<RouteMetrics>)> {
+        let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
+        patterns.map(|pattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()))).collect()
+    }
+
+    /// Returns the connection settings of `route`, for its own target and for targets that its filters set.
+    fn dynamic_target(&self, route: &tollgate_config::Route, client: &HttpClient) -> DynamicTarget {
+        DynamicTarget {
+            pools: Rc::clone(&self.pools),
+            tls: Arc::clone(route.tls.as_ref().unwrap_or(&client.tls)),
+            http2: route.http2.unwrap_or(client.http2),
+        }
+    }
+
+    /// Returns the endpoints of `target`, with the connection `settings`; `None` for a target within the gateway.
+    fn endpoints(&self, target: &Target, settings: &DynamicTarget, config: &Config) -> Option<RouteEndpoints> {
+        Some(match target {
+            Target::Echo | Target::Forward(_) | Target::Nowhere => return None,
+            Target::Http { scheme, host, port } => {
+                RouteEndpoints::Single(self.pools.get(Origin::new(*scheme, host, *port, &settings.tls, settings.http2)))
+            }
+            Target::Balanced { upstream, scheme } => {
+                let (pools, scheme, tls, http2) =
+                    (Rc::clone(&self.pools), *scheme, Arc::clone(&settings.tls), settings.http2);
+                let pool_of = move |address: &_| pools.get(balance::endpoint_origin(address, scheme, &tls, http2));
+                let shared = self.upstreams.get(&upstream.name);
+                RouteEndpoints::Balanced(Balancer::new(shared, upstream, config.use404, pool_of))
+            }
+        })
+    }
+
+    /// Waits for the first connection attempt to Redis, one second at most.
+    pub async fn wait_connected(&self) {
+        self.stores.wait_connected().await;
+    }
+
+    /// Releases slots and prepaid tokens at shutdown. See [`Stores::release`].
+    pub async fn release(&self) {
+        self.stores.release().await;
+    }
+
+    /// Closes expired idle connections to upstreams, and drops pools that no route uses. Call it once a second.
+    pub fn close_idle_connections(&self) {
+        self.pools.tick();
+    }
+}
+
+impl LayerContext for WorkerState {
+    fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+        self.stores.leases(limiter, stats)
+    }
+
+    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+        self.stores.store(limiter)
+    }
+
+    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
+        self.stores.meter(counter, route, scope)
+    }
+
+    fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
+        self.stores.plans(hash, cache)
+    }
+
+    fn response_cache(&self, route: &Arc<str>, cache: &ResponseCache) -> Arc<local_response_cache::ResponseCache> {
+        self.stores.response_caches().get_or_create(if cache.is_shared { "" } else { route }, cache.max_bytes)
+    }
+
+    fn circuit_breaker(&self, name: &Arc<str>, rules: &Rules) -> Arc<Breaker> {
+        self.stores.circuit_breakers().get_or_create(name, rules)
+    }
+
+    fn rerouting(&self) -> SharedService {
+        self.current.rerouting()
+    }
+
+    fn logs_reasons(&self) -> bool {
+        self.logs_reasons
+    }
+
+    fn metrics(&self) -> (&Metrics, usize) {
+        (&self.metrics, self.worker)
+    }
+}
+
+fn timeouts(route: &tollgate_config::Route, client: &HttpClient) -> UpstreamTimeouts {
+    UpstreamTimeouts {
+        connect: route.connect_timeout.unwrap_or(client.connect_timeout),
+        response: route.response_timeout.unwrap_or(client.response_timeout),
+        read: client.read_timeout,
+    }
+}

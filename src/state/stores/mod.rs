@@ -1,0 +1,198 @@
+//! Stores of buckets, concurrency slots and usage counts: [`SharedStores`] for the process, [`Stores`] for one worker.
+
+mod shared;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::concurrency::redis::{RedisLeases, Releases};
+use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, MemoryLeases};
+use tollgate_limiter::metering::{Meter, MeterSettings};
+use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::store::Store;
+use tollgate_limiter::store::redis::{
+    Gateways, LockSettings, LockedStore, RedisClient, RedisPlans, RedisStats, RedisStore, Retry,
+};
+
+pub use self::shared::SharedStores;
+use crate::state::circuit_breakers::CircuitBreakers;
+use crate::state::response_caches::ResponseCaches;
+use tollgate_config::{
+    Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
+};
+
+/// Longest time that an unresponsive Redis may delay a start or a reload.
+const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Longest time that a worker waits at shutdown until slots are released. Redis calls time out earlier.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Stores of one worker: the shared ones, and the worker's own Redis client.
+#[derive(Debug)]
+pub struct Stores {
+    shared: Arc<SharedStores>,
+    redis: RefCell<Option<(Redis, Arc<RedisClient>)>>,
+    stats: Arc<RedisStats>,
+    releases: Arc<Releases>,
+}
+
+impl Stores {
+    /// Creates a worker's stores on top of `shared`, without a Redis client.
+    #[must_use]
+    pub fn new(shared: Arc<SharedStores>) -> Self {
+        let stats = shared.new_redis_stats();
+        Self { shared, redis: RefCell::default(), stats, releases: Arc::default() }
+    }
+
+    /// Connects to the Redis of `config`, unless the client already uses these settings. Returns immediately: the
+    /// connection is made in the background, within the calling worker's runtime.
+    pub fn configure(&self, config: &Config) {
+        let mut current = self.redis.borrow_mut();
+        if current.as_ref().map(|(redis, _)| redis) == config.redis.as_ref() {
+            return;
+        }
+        if let Some((_, old)) = current.take() {
+            // Unused prepaid tokens go back to the old Redis, if it can be reached.
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(RELEASE_TIMEOUT, old.return_leases()).await;
+            });
+        }
+        *current = config.redis.as_ref().and_then(|redis| Some((redis.clone(), self.start_client(redis)?)));
+    }
+
+    fn start_client(&self, redis: &Redis) -> Option<Arc<RedisClient>> {
+        let stats = Arc::clone(&self.stats);
+        match RedisClient::start_counting(&redis.settings, &self.shared.redis_breakers, stats) {
+            Ok(client) => {
+                self.shared.add_redis_client(&client);
+                Some(client)
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot start redis client: limits are kept in memory");
+                None
+            }
+        }
+    }
+
+    fn client(&self) -> Option<Arc<RedisClient>> {
+        self.redis.borrow().as_ref().map(|(_, client)| Arc::clone(client))
+    }
+
+    fn hashes_ids(&self) -> bool {
+        self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys)
+    }
+
+    /// Waits until the first connection attempt has ended, one second at most, so that the first requests are not
+    /// decided by the fallback while Redis is reachable.
+    pub async fn wait_connected(&self) {
+        if let Some(client) = self.client() {
+            client.wait_attempted(FIRST_ATTEMPT_TIMEOUT).await;
+        }
+    }
+
+    /// Releases slots of finished requests and returns unused prepaid tokens. Waits one second at most for each.
+    pub async fn release(&self) {
+        self.releases.settled(RELEASE_TIMEOUT).await;
+        if let Some(client) = self.client() {
+            let _ = tokio::time::timeout(RELEASE_TIMEOUT, client.return_leases()).await;
+        }
+    }
+
+    /// Response caches that the workers share.
+    #[must_use]
+    pub fn response_caches(&self) -> &ResponseCaches {
+        self.shared.response_caches()
+    }
+
+    /// Circuit breakers that the workers share.
+    #[must_use]
+    pub fn circuit_breakers(&self) -> &CircuitBreakers {
+        self.shared.circuit_breakers()
+    }
+
+    /// Returns the meter of one counter of `route`, which counts under `scope`.
+    pub fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
+        let settings = MeterSettings {
+            scope,
+            route: Arc::clone(route),
+            dimensions: counter.dimensions,
+            period: counter.period,
+            ttl: counter.ttl,
+            hash_ids: self.hashes_ids(),
+        };
+        Meter::new(Arc::clone(self.shared.ledger()), &settings)
+    }
+
+    /// Returns the store of the slots of `limiter`; leases are counted in `stats`.
+    pub fn leases(&self, limiter: &ConcurrencyLimiter, stats: Arc<LeaseStats>) -> Arc<dyn LeaseStore> {
+        let memory = MemoryLeases::new(Arc::clone(&self.shared.slots), limiter.rule, Arc::clone(&stats));
+        match (limiter.store, &*self.redis.borrow()) {
+            (Some(StoreKind::Memory), _) | (_, None) => Arc::new(memory),
+            (_, Some((redis, client))) => {
+                let (client, releases) = (Arc::clone(client), Arc::clone(&self.releases));
+                let leases = RedisLeases::new(client, limiter.rule, memory, limiter.on_store_failure, stats, releases);
+                Arc::new(leases.hash_keys(redis.hash_keys))
+            }
+        }
+    }
+
+    /// Returns the store of the buckets of `limiter`.
+    pub fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+        match (limiter.store, &*self.redis.borrow()) {
+            (Some(StoreKind::Memory), _) | (_, None) => self.shared.memory().clone(),
+            (_, Some((redis, client))) => match &limiter.atomicity {
+                Atomicity::Lock(retry) => self.locked_store(limiter, retry, redis, client),
+                Atomicity::Script => self.redis_store(limiter, redis, client),
+            },
+        }
+    }
+
+    fn redis_store(&self, limiter: &RateLimiter, redis: &Redis, client: &Arc<RedisClient>) -> Arc<dyn Store> {
+        let store = RedisStore::new(Arc::clone(client), Arc::clone(self.shared.memory()), limiter.on_store_failure);
+        let store = store.hash_keys(redis.hash_keys).gateways(self.gateways(limiter)).lease(limiter.lease);
+        Arc::new(store.denial_cache(redis.denial_cache).coalesce(redis.coalesce))
+    }
+
+    fn locked_store(
+        &self,
+        limiter: &RateLimiter,
+        retry: &LockRetry,
+        redis: &Redis,
+        client: &Arc<RedisClient>,
+    ) -> Arc<dyn Store> {
+        let memory = Arc::clone(self.shared.memory());
+        let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
+        let fallback = Arc::clone(&memory);
+        match LockedStore::new(Arc::clone(client), lock, fallback, limiter.on_store_failure, redis.hash_keys) {
+            Ok(store) => {
+                let stats = Arc::clone(self.shared.lock_stats());
+                Arc::new(store.gateways(self.gateways(limiter)).counting(stats))
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot lock in redis: limits are kept in memory");
+                memory
+            }
+        }
+    }
+
+    fn gateways(&self, limiter: &RateLimiter) -> Gateways {
+        match limiter.gateways {
+            GatewayNumber::Fixed(count) => Gateways::Fixed(count),
+            GatewayNumber::Auto => Gateways::Counted(self.shared.gateways().clone()),
+        }
+    }
+
+    /// Returns the plans in the Redis hash `hash`, each cached for `cache`; `None` without Redis.
+    pub fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
+        let redis = self.redis.borrow();
+        let (redis, client) = redis.as_ref()?;
+        let plans = RedisPlans::new(Arc::clone(client), hash.to_owned(), cache);
+        Some(Arc::new(plans.hash_keys(redis.hash_keys)))
+    }
+}
+
+fn lock_retry(retry: &LockRetry) -> Retry {
+    let LockRetry { exponential, base, max, jitter, tries } = *retry;
+    if exponential { Retry::Exponential { base, max, jitter, tries } } else { Retry::Fixed { delay: base, tries } }
+}

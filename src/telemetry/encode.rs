@@ -1,0 +1,33 @@
+//! Helpers for collectors of `prometheus_client`.
+
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Label set of a metric with one series.
+pub const NO_LABELS: [(&str, &str); 0] = [];
+
+/// Encodes a metric family with its series.
+///
+/// # Errors
+/// The encoder fails.
+pub fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = (L, M)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, M::TYPE)?;
+    for (labels, metric) in series {
+        metric.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// Returns a gauge of an unsigned number, at most `i64::MAX`.
+#[must_use]
+pub fn gauge<N: TryInto<i64>>(value: N) -> ConstGauge<i64> {
+    ConstGauge::new(value.try_into().unwrap_or(i64::MAX))
+}
