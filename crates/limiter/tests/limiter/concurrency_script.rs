@@ -180,7 +180,14 @@ fn lease_steps() -> impl Strategy<Value = LeaseStep> {
         1 => -100_000_000i64..0,
     ];
     (operation, 1u64..7, 0usize..2, prop_oneof![4 => Just(2u64), 1 => 1u64..5], lease_us, moves_us).prop_map(
-        |(operation, owner, key, limit, lease_us, moves_us)| LeaseStep { operation, owner, key, limit, lease_us, moves_us },
+        |(operation, owner, key, limit, lease_us, moves_us)| LeaseStep {
+            operation,
+            owner,
+            key,
+            limit,
+            lease_us,
+            moves_us,
+        },
     )
 }
 

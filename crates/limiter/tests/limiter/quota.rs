@@ -95,11 +95,7 @@ fn a_quota_without_a_period_never_expires_and_can_be_granted_and_set() {
     assert_eq!(left("set", "10"), (1, 10, String::new()), "equals a new quota");
     let most = MAX_SAFE_INTEGER.to_string();
     for _ in 0..3 {
-        assert_eq!(
-            left("grant", &most),
-            (1, MAX_SAFE_INTEGER as i64, format!("-{most}")),
-            "the largest exact number"
-        );
+        assert_eq!(left("grant", &most), (1, MAX_SAFE_INTEGER as i64, format!("-{most}")), "the largest exact number");
     }
 }
 

@@ -32,7 +32,11 @@ fn spring_sees_tokens_consumed_by_tollgate() {
     let server = RedisServer::start();
     let redis = &mut server.connection();
     assert_eq!(eval(redis, "a", ["3", "10", "1763700000.4", "7"]).unwrap().1, 3);
-    assert_eq!(spring(redis, "a", ["3", "10", "1763700000", "1"]), (1, 2), "the second of Spring began before the request");
+    assert_eq!(
+        spring(redis, "a", ["3", "10", "1763700000", "1"]),
+        (1, 2),
+        "the second of Spring began before the request"
+    );
     assert_eq!(spring(redis, "b", ["3", "10", "1763700000", "1"]), (1, 9), "another bucket is full");
 }
 

@@ -12,7 +12,7 @@ use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 
-use super::callers::{Caller, Batch, GCRA, GCRA_FUNCTION, MANY_GCRA, RULE, TOKEN_BUCKET};
+use super::callers::{Batch, Caller, GCRA, GCRA_FUNCTION, MANY_GCRA, RULE, TOKEN_BUCKET};
 use super::load::{self, Ids, Turn, children_cpu, ids};
 use super::server::Server;
 

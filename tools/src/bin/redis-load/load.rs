@@ -29,7 +29,14 @@ pub(crate) fn ids(keys: usize) -> Ids {
 }
 
 /// Runs `tasks` concurrent callers for the duration of `turn`.
-pub(crate) fn run(server: &Server, runtime: &Runtime, caller: &Caller, ids: &Ids, tasks: usize, turn: Duration) -> Turn {
+pub(crate) fn run(
+    server: &Server,
+    runtime: &Runtime,
+    caller: &Caller,
+    ids: &Ids,
+    tasks: usize,
+    turn: Duration,
+) -> Turn {
     let (before, own) = (server.used(), own_cpu());
     let start = Instant::now();
     let all = runtime.block_on(async {
