@@ -49,13 +49,13 @@ impl RedisServer {
         server
     }
 
-    /// Starts a server with an additional TLS port, [`tls_url`](Self::tls_url). `clients_must_show_theirs` requires client
+    /// Starts a server with an additional TLS port, [`tls_url`](Self::tls_url). `require_client_certificates` requires client
     /// certificates of that authority.
-    pub fn start_tls(certificates: &Certificates, clients_must_show_theirs: bool, arguments: &[&str]) -> Self {
+    pub fn start_tls(certificates: &Certificates, require_client_certificates: bool, arguments: &[&str]) -> Self {
         let mut server = Self::stopped(arguments);
         let port = Port::claim();
         server.arguments.extend(["--tls-port".to_owned(), port.number.to_string()]);
-        server.arguments.extend(certificates.server_arguments(clients_must_show_theirs));
+        server.arguments.extend(certificates.server_arguments(require_client_certificates));
         server.tls = Some(port);
         server.launch();
         server

@@ -99,9 +99,9 @@ impl Certificates {
     }
 
     /// Returns the TLS arguments of a redis-server, except the port.
-    pub fn server_arguments(&self, clients_must_show_theirs: bool) -> Vec<String> {
+    pub fn server_arguments(&self, require_client_certificates: bool) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
-        let clients = if clients_must_show_theirs { "yes" } else { "no" };
+        let clients = if require_client_certificates { "yes" } else { "no" };
         vec![
             "--tls-cert-file".into(),
             text(self.server()),

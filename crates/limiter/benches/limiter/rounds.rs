@@ -9,8 +9,8 @@ use crate::contest::{ALL, Decide, timed};
 const TURN: Duration = Duration::from_millis(100);
 
 /// Row of the table: a competitor, with a shared store or one per thread.
-struct Case {
-    who: String,
+struct Row {
+    name: String,
     deciders: Vec<Decide>,
     checks: u64,
 }
@@ -18,9 +18,9 @@ struct Case {
 /// Prints a table of ns per check and thread: medians of the processor time and of the wall time.
 pub(crate) fn run(rounds: usize) {
     for (size, keys) in SIZES {
-        let mut cases: Vec<Case> = ALL.iter().map(|(who, make)| Case::new(who, vec![make(keys)])).collect();
+        let mut cases: Vec<Row> = ALL.iter().map(|(name, make)| Row::new(name, vec![make(keys)])).collect();
         // Two threads without shared state: the control for contention of the machine itself.
-        cases.push(Case::new("token-bucket, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
+        cases.push(Row::new("token-bucket, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
         let mut table: Vec<[Vec<[f64; 2]>; 2]> = cases.iter().map(|_| [Vec::new(), Vec::new()]).collect();
         for _ in 0..rounds {
             for (case, row) in cases.iter_mut().zip(&mut table) {
@@ -31,7 +31,7 @@ pub(crate) fn run(rounds: usize) {
         }
         println!("\n| {size} | one thread | two threads |\n|---|---|---|");
         for (case, [one, two]) in cases.iter().zip(&mut table) {
-            println!("| {} | {} | {} |", case.who, cell(one), cell(two));
+            println!("| {} | {} | {} |", case.name, cell(one), cell(two));
         }
     }
 }
@@ -45,9 +45,9 @@ fn cell(turns: &[[f64; 2]]) -> String {
     format!("{:.0} ({:.0})", median(1), median(0))
 }
 
-impl Case {
-    fn new(who: &str, deciders: Vec<Decide>) -> Self {
-        Self { who: who.to_owned(), deciders, checks: 10_000 }
+impl Row {
+    fn new(name: &str, deciders: Vec<Decide>) -> Self {
+        Self { name: name.to_owned(), deciders, checks: 10_000 }
     }
 
     /// Nanoseconds per check and thread.

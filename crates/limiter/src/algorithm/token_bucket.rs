@@ -1,7 +1,7 @@
 //! Token bucket, exact in whole numbers. GCRA makes the same decisions.
 //!
-//! Tokens are counted in units of which a whole number is added per microsecond (see the rule's flow), so no decision
-//! rounds: at 3 tokens per second, a token is 1,000,000 units and 3 units are added per microsecond.
+//! Tokens are counted in units. A whole number of units is added per microsecond (see the rule's flow), so no decision
+//! rounds. Example: at 3 tokens per second, a token is 1,000,000 units, and 3 units are added per microsecond.
 //!
 //! Spring Cloud Gateway's `RedisRateLimiter` counts whole seconds and admits `burst + rate` requests within milliseconds
 //! around the boundary of a second. This one never admits more than `burst + rate * T` in any stretch of `T` seconds.

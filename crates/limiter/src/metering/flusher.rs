@@ -265,8 +265,8 @@ fn apply_replies(ledger: &Ledger, deltas: &mut Vec<Delta>, sent: Vec<Result<Valu
     let mut sent = sent.into_iter();
     deltas.retain(|delta| {
         let Some(reply) = sent.next() else { return true };
-        let fate = reply.map_err(|unanswered| unanswered.kind);
-        match fate.and_then(|reply| script::delta_outcome(&reply).ok_or(StoreError::Other)) {
+        let reply = reply.map_err(|unanswered| unanswered.kind);
+        match reply.and_then(|reply| script::delta_outcome(&reply).ok_or(StoreError::Other)) {
             Ok(DeltaOutcome::Added) => added += delta.requests(),
             Ok(DeltaOutcome::Rejected) => {
                 rejected += delta.requests();

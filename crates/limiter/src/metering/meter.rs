@@ -103,13 +103,14 @@ impl Meter {
         UsageName(name)
     }
 
-    /// Adds `counts` to those of `name` in the present period. `method` must be one of a bounded number of words of
-    /// letters; `status` is 0 where there was no answer.
+    /// Adds `counts` to those of `name` in the current period.
+    ///
+    /// `method` consists of letters and has a bounded number of values; `status` is 0 without a response.
     pub fn count(&self, name: UsageName, method: &str, status: u16, counts: &Counts) {
         self.count_at(name, method, status, counts, unix_secs());
     }
 
-    /// The same at another time, in seconds since 1970.
+    /// Adds `counts` in the period that contains `unix_secs`, in seconds since 1970.
     pub fn count_at(&self, UsageName(mut name): UsageName, method: &str, status: u16, counts: &Counts, unix_secs: u64) {
         if *counts == Counts::default() {
             return;

@@ -12,11 +12,15 @@
 //!
 //! # Expiry
 //!
-//! The store drops only expired states (a full bucket, a window that has ended), which loses nothing. It sweeps itself: a
-//! new key replaces an expired state that it finds in its slot, and each shard drops all expired states before it grows
-//! and at the latest after as many new keys as it has slots. The work per new key is therefore constant on average, and
-//! decisions about known keys never sweep. An idle store keeps its tables; call [`MemoryStore::sweep`] to release their
-//! memory earlier.
+//! The store drops only expired states (a full bucket, a window that has ended), which loses nothing. It sweeps itself in
+//! three ways:
+//!
+//! - A new key replaces an expired state that it finds while probing for a slot.
+//! - A shard drops all its expired states before it grows.
+//! - A shard drops them at the latest after as many new keys as it has slots, and at least 256.
+//!
+//! The work per new key is therefore constant on average, and decisions about known keys never sweep. An idle store keeps
+//! its tables; [`MemoryStore::sweep`] releases their memory earlier.
 //!
 //! At `max_keys`, all further new keys of a scope share one state. A flood of invented keys therefore neither grows the
 //! memory nor resets the limits of known keys: the flood is denied, known keys are not.
