@@ -1,19 +1,17 @@
 //! The filters of a route, and what the gateway must know of each.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::{
-    circuit_breaker, concurrency_limiter, fallback_headers, local_response_cache, redirect_to, remove_json_attributes,
+    circuit_breaker, fallback_headers, local_response_cache, redirect_to, remove_json_attributes,
     request_header_size, retry, secure_headers, set_status,
 };
-use tollgate_limiter::concurrency::Concurrency;
-use tollgate_limiter::metering::{Dimensions, Period};
-use tollgate_limiter::store::OnStoreFailure;
 
-use crate::model::{RateLimiter, StoreKind};
+use crate::concurrency_limiter::ConcurrencyLimiter;
+use crate::rate_limiter::model::RateLimiter;
+use crate::request_counter::RequestCounter;
 
 /// One filter of a route.
 #[derive(Clone, Debug)]
@@ -72,21 +70,6 @@ pub struct ResponseCache {
     pub identity: u64,
 }
 
-/// One counter of a route.
-#[derive(Clone, Debug)]
-pub struct RequestCounter {
-    /// Of whom.
-    pub key_resolver: KeyResolver,
-    /// By what the counts of one key are told apart.
-    pub dimensions: Dimensions,
-    /// Over what is summed.
-    pub period: Period,
-    /// How long counts are kept in Redis.
-    pub ttl: Duration,
-    /// The name under which several routes count together; `None`: the route's own.
-    pub bucket: Option<Arc<str>>,
-}
-
 /// One circuit breaker of a route.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
@@ -109,19 +92,6 @@ pub struct Forward {
     pub query: Option<Box<str>>,
     /// Its path, where that is the same for all requests.
     pub known: Option<Box<str>>,
-}
-
-/// One concurrency limiter of a route.
-#[derive(Clone, Debug)]
-pub struct ConcurrencyLimiter {
-    /// How many.
-    pub rule: Concurrency,
-    /// Of whom, and what the client is told.
-    pub settings: concurrency_limiter::Settings,
-    /// Where its slots are kept; `None`: in Redis when there is one.
-    pub store: Option<StoreKind>,
-    /// What happens when Redis cannot be asked.
-    pub on_store_failure: OnStoreFailure,
 }
 
 impl Filter {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
-use crate::raw::Scalar;
+use crate::sections::scalars::Scalar;
 
 /// Settings of predicates wherever they stand.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

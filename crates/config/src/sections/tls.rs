@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::raw::StringOrList;
+use crate::sections::scalars::StringOrList;
 
 /// TLS towards clients. Its files are read again on a reload.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

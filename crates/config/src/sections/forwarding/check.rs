@@ -1,7 +1,7 @@
 //! What upstreams are told of the hops before them.
 
 use crate::diagnostics::Diagnostics;
-use crate::model::{ForwardedHeaders, Tell, TrustedProxies};
+use crate::sections::forwarding::model::{ForwardedHeaders, Tell, TrustedProxies};
 use crate::raw::RawConfig;
 
 /// What `x-forwarded` and `forwarded` ask for.

@@ -17,7 +17,7 @@ use crate::check::{Nodes, positive};
 use crate::de::spanned::Spanned;
 use crate::de::units::Size;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Http2, HttpClient};
+use crate::sections::http_client::model::{Http2, HttpClient};
 use crate::yaml::Span;
 
 /// A head of 64 KB has room for every cookie there is.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::check::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::{ConnectionPool, Leasing};
+use crate::sections::http_client::model::{ConnectionPool, Leasing};
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawLeasing, RawPool, RawPoolType};
 use crate::yaml::Span;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Size, Time};
-use crate::raw::Scalar;
+use crate::sections::scalars::Scalar;
 
 /// Connections to upstreams.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -13,7 +13,7 @@ use crate::check::{Nodes, positive};
 use crate::de;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Identity, Tls, TlsVersion, Trust};
+use crate::sections::http_client::model::{Identity, Tls, TlsVersion, Trust};
 use crate::pem::{self, Bundle};
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawClientSsl, RawClientTls, RawHttpClient};

@@ -11,7 +11,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::check::{Nodes, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::values::header_name;
+use crate::spec::values::header_name;
 use crate::diagnostics::{Diagnostics, reasons, suggest};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
-use crate::raw::StringOrList;
+use crate::sections::scalars::StringOrList;
 
 /// JSON Web Tokens: what `jwt:CLAIM` believes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

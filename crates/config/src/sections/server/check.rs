@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::check::{Nodes, positive};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::model::{Management, Server};
-use crate::routes::definition::flatten;
+use crate::sections::management::model::Management;
+use crate::sections::server::model::Server;
+use crate::spec::definition::flatten;
 use crate::sections::server::raw::{RawManagement, RawServer, RawShutdown};
 
 /// Heads smaller than this would refuse ordinary browsers.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time};
-use crate::raw::StringOrList;
+use crate::sections::scalars::StringOrList;
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::raw::{RawEndpointSettings, RawEndpoints};
 use crate::sections::tls::RawServerSsl;

@@ -5,20 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::key_resolver::KeyResolver;
-
 use crate::check::{Nodes, positive};
 use crate::de;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::filters::Settings;
-use crate::key_resolvers::one_key_resolver;
-use crate::model::Scheme;
-use crate::routes::definition::Arg;
+use crate::key_resolvers::KeyResolvers;
 use crate::sections::upstreams::liveness::{ejection, health_check};
-use crate::sections::upstreams::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
+use crate::sections::upstreams::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Scheme, Upstream};
 use crate::sections::upstreams::raw::{
-    RawBalance, RawDns, RawDnsQuery, RawEndpoint, RawRecords, RawScheme, RawUpstream,
+    RawBalance, RawDiscovery, RawDns, RawDnsQuery, RawEndpoint, RawLoadBalancer, RawRecords, RawScheme, RawUpstream,
 };
 use crate::sections::upstreams::spring;
 use crate::sections::upstreams::target::endpoint;
@@ -27,14 +22,27 @@ use crate::yaml::{Kind, Node, Span};
 /// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
 pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
+/// Sections that define upstreams.
+#[derive(Clone, Copy)]
+pub(crate) struct UpstreamSections<'r> {
+    pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
+    pub(crate) discovery: &'r RawDiscovery,
+    pub(crate) loadbalancer: &'r RawLoadBalancer,
+}
+
 /// Every upstream of the file.
-pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Named {
+pub(crate) fn check(
+    sections: UpstreamSections<'_>,
+    nodes: &Nodes<'_>,
+    key_resolvers: &KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Named {
     let mut named = Named::new();
-    for (name, raw) in &settings.raw.upstreams {
-        let upstream = Reading { name, raw, settings }.upstream(diagnostics);
+    for (name, raw) in sections.upstreams {
+        let upstream = Reading { name, raw, nodes, key_resolvers }.upstream(diagnostics);
         named.insert(name.clone(), upstream.map(Arc::new));
     }
-    spring::add(&mut named, settings, diagnostics);
+    spring::add(&mut named, sections.discovery, sections.loadbalancer, diagnostics);
     named
 }
 
@@ -42,7 +50,8 @@ pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> N
 struct Reading<'r> {
     name: &'r str,
     raw: &'r Spanned<RawUpstream>,
-    settings: &'r Settings<'r>,
+    nodes: &'r Nodes<'r>,
+    key_resolvers: &'r KeyResolvers<'r>,
 }
 
 impl Reading<'_> {
@@ -67,7 +76,7 @@ impl Reading<'_> {
                 None
             }
             (Some(list), None) => {
-                listed(&list.value, self.settings.nodes, list.span, diagnostics).map(EndpointSource::Listed)
+                listed(&list.value, self.nodes, list.span, diagnostics).map(EndpointSource::Listed)
             }
             (None, Some(dns)) => query(dns, diagnostics).map(EndpointSource::Dns),
             (None, None) => {
@@ -81,7 +90,7 @@ impl Reading<'_> {
 
     fn balance(&self, diagnostics: &mut Diagnostics) -> Option<Balance> {
         let raw = &self.raw.value;
-        let hash_by = raw.hash_by.and_then(|whole| self.settings.nodes.get(whole));
+        let hash_by = raw.hash_by.and_then(|whole| self.nodes.get(whole));
         let balance = match raw.balance.as_ref().map(|balance| balance.value) {
             None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
             Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,
@@ -94,7 +103,7 @@ impl Reading<'_> {
                         .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of such");
                     return None;
                 };
-                return resolver(node, self.settings, diagnostics).map(Balance::ConsistentHash);
+                return self.key_resolvers.resolve_node(node, diagnostics).map(Balance::ConsistentHash);
             }
         };
         if let Some(node) = hash_by {
@@ -104,25 +113,6 @@ impl Reading<'_> {
         }
         Some(balance)
     }
-}
-
-/// One key resolver, or several that count together.
-fn resolver(node: &Node, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-    let parts: &[Node] = match &node.kind {
-        Kind::Seq(items) => items,
-        _ => std::slice::from_ref(node),
-    };
-    let read = |part: &Node, diagnostics: &mut Diagnostics| {
-        let Some(value) = part.scalar().map(str::to_owned) else {
-            diagnostics
-                .error(part.span, format!("expected a key resolver, found {}", part.describe()))
-                .help("write `ip`, `\"header:X-User\"`, or a list of such");
-            return None;
-        };
-        one_key_resolver(&Arg { name: None, value, span: part.span }, &settings.limits, diagnostics)
-    };
-    let resolvers: Option<Vec<_>> = parts.iter().map(|part| read(part, diagnostics)).collect();
-    resolvers.map(KeyResolver::composite)
 }
 
 fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<ListedEndpoint>> {

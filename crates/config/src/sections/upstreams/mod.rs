@@ -9,9 +9,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::check::{Named, check, dns};
+pub(crate) use self::check::{Named, UpstreamSections, check, dns};
 pub use self::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme, Statuses,
     Upstream,
 };
 pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
-use crate::raw::{Scalar, StringOrList};
+use crate::sections::scalars::{Scalar, StringOrList};
 
 /// Several servers that do the same: what `lb://NAME` leads to.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::pem;
-use crate::routes::definition::flatten;
+use crate::spec::definition::flatten;
 use crate::sections::server::tls::{Locations, spot};
 use crate::yaml::Node;
 

@@ -19,7 +19,7 @@ use crate::check::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
-use crate::model::ServerTls;
+use crate::sections::server::model::ServerTls;
 use crate::pem;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};

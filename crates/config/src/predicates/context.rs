@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
-use crate::de::values::header_name;
+use crate::spec::values::header_name;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::raw::{RawApiVersion, RawVersionUse};
-use crate::raw::RawConfig;
-use crate::routes::definition::Written;
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::spec::PredicateSpec;
 use crate::spring::switches::Switches;
 use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
 
 /// What the predicates of one file have in common.
-pub(crate) struct Settings<'s> {
+pub(crate) struct PredicateContext<'s> {
     /// What is switched off.
     pub(super) switches: &'s Switches,
     /// `base-path`, with a `/` before it and none behind it; `None`: none.
@@ -24,15 +23,21 @@ pub(crate) struct Settings<'s> {
     pub(super) versions: Arc<ApiVersions>,
 }
 
-impl<'s> Settings<'s> {
-    /// Checks what `raw` says.
-    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, diagnostics: &mut Diagnostics) -> Self {
-        let base_path = raw.base_path.as_ref().and_then(|base| base_path(base, diagnostics));
+impl<'s> PredicateContext<'s> {
+    /// Checks `base-path`, `predicate` and `api-version`.
+    pub(crate) fn check(
+        base_path: Option<&Spanned<String>>,
+        predicate: &RawPredicateSettings,
+        api_version: Option<&Spanned<RawApiVersion>>,
+        switches: &'s Switches,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches,
-            include_port: raw.predicate.host.include_port.unwrap_or(true),
-            versions: Arc::new(match &raw.api_version {
+            include_port: predicate.host.include_port.unwrap_or(true),
+            versions: Arc::new(match api_version {
                 Some(raw) => versions(raw, depth, diagnostics),
                 // Nobody can ask, as in Spring.
                 None => ApiVersions { required: true, ..ApiVersions::default() },
@@ -47,7 +52,7 @@ impl<'s> Settings<'s> {
     }
 
     /// Complains about a version that nobody can ask for.
-    pub(super) fn need_versions(&self, written: &Written, diagnostics: &mut Diagnostics) {
+    pub(super) fn need_versions(&self, spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         if self.versions.sources.is_empty() {
             let help = if diagnostics.is_spring {
                 "`spring.webflux.apiversion.use.header: X-Version` would"
@@ -55,7 +60,7 @@ impl<'s> Settings<'s> {
                 "`api-version: {use: {header: X-Version}}` would"
             };
             diagnostics
-                .mistake(written.span, "`Version` never matches: nothing says where requests name their version")
+                .mistake(spec.span, "`Version` never matches: nothing says where requests name their version")
                 .help(help);
         }
     }
