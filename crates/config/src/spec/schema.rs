@@ -100,6 +100,8 @@ pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
     let alternatives: Vec<Value> = std::iter::once(shortcut).chain(named).collect();
     let mut schema = Schema::default();
     schema.insert("description".to_owned(), json!(format!("A {noun}: a shortcut, or a name with arguments.")));
+    // Tells generators of documentation that the arguments have tables of their own.
+    schema.insert("x-shortcut".to_owned(), json!(true));
     schema.insert("oneOf".to_owned(), Value::Array(alternatives));
     schema
 }
