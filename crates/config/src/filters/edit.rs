@@ -11,7 +11,7 @@ pub(super) const NAME: Argument = Argument::new("name", "Header name.").of(Argum
 pub(super) const VALUE: Argument =
     Argument::new("value", "Its value; may contain `{variables}` of `Path` and `Host`.");
 
-/// The edit, or what is wrong with it at the argument that the message quotes.
+/// Returns the edit as a filter, or reports its error at the argument that the message quotes.
 pub(super) fn finish(input: &FilterInput<'_>, edit: Result<Edit, EditError>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let complain = |error| {
         let message = reasons(&error);
@@ -22,9 +22,9 @@ pub(super) fn finish(input: &FilterInput<'_>, edit: Result<Edit, EditError>, dia
         diagnostics
             .warn(
                 input.spec.span,
-                "the expression repeats what may be empty: it may match another part than Java's would",
+                "the expression repeats a part that can be empty: Java may match differently",
             )
-            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+            .help("repeat a part that cannot be empty: `(a+)*` for `(a*)*`");
     }
     Some(Filter::Edit(edit))
 }

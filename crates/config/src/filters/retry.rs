@@ -204,7 +204,7 @@ fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<Option<ret
     let Some(backoff) = args.backoff.optional()? else {
         if let Some(at) = jitter.random_factor.span() {
             diagnostics
-                .mistake(at, "`jitter` has no effect without `backoff`")
+                .mistake(at, "`jitter` needs `backoff`: there are no pauses without it")
                 .help("add `backoff.firstBackoff`");
         }
         return jitter.random_factor.optional().map(|_| None);

@@ -17,16 +17,16 @@ const DEFAULT_HEADER_SIZE: u64 = 16_000;
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestSize",
-        doc: "Refuses larger request bodies with 413, chunked ones as soon as they are.",
+        doc: "Refuses larger request bodies with 413, chunked ones as soon as they exceed the size.",
         args: Arguments::Listed(&[Argument::new("maxSize", "Bytes, or a size such as `5MB`. Default 5000000.").of(ArgumentType::Size)]),
         check: request_size,
     },
     Entry {
         name: "RequestHeaderSize",
-        doc: "Refuses requests with a larger header, its name and values together, with 431.",
+        doc: "Refuses requests with a larger header, name and values together, with 431.",
         args: Arguments::Listed(&[
             Argument::new("maxSize", "Bytes, or a size such as `16KB`. Default 16000.").of(ArgumentType::Size),
-            Argument::new("errorHeaderName", "Where the client is told which. Default `errorMessage`.").of(ArgumentType::HeaderName),
+            Argument::new("errorHeaderName", "Response header that names the refused one. Default `errorMessage`.").of(ArgumentType::HeaderName),
         ]),
         check: request_header_size,
     },
@@ -40,7 +40,7 @@ fn request_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Optio
             .warn(
                 arg.span,
                 format!(
-                    "Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds",
+                    "Spring ignores the argument of `{}` and allows 5000000 bytes; here it applies",
                     input.spec.text
                 ),
             )
@@ -59,7 +59,7 @@ fn request_header_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -
     let Some(arg) = name else { return Some(Filter::RequestHeaderSize(settings)) };
     if diagnostics.is_spring && arg.name.is_none() {
         diagnostics
-            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it holds", input.spec.text))
+            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it applies", input.spec.text))
             .help("for the same meaning in both write `name: RequestHeaderSize` and `args: {errorHeaderName: …}`");
     }
     let name = header_name(&arg.value, arg.span, diagnostics)?;

@@ -115,7 +115,7 @@ fn versions_of_an_api_are_checked() {
         (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
         ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is no version"),
         ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is no version"),
-        ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a header's name"),
+        ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a valid header name"),
         ("api-version: {default: 1}\n", "['Path=/a']", "error: `api-version` does not say where requests name"),
         (
             "api-version: {use: {header: X-Version}, default: 1, required: true}\n",

@@ -212,7 +212,7 @@ fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> 
         Some(Spanned { value: OnLimitArg::Forward(path), span }) => {
             if throws && args.throw_on_limit.is_given() {
                 diagnostics
-                    .warn(span.key(), "`throw-on-limit` has no effect beside `on-limit`")
+                    .warn(span.key(), "`on-limit` overrides `throw-on-limit`")
                     .help("remove `throw-on-limit`");
             }
             Some(OnLimit::Forward(path.as_str().into()))

@@ -1,10 +1,10 @@
-//! What upstreams are told of the hops before them.
+//! Checks of the forwarding headers.
 
 use crate::diagnostics::Diagnostics;
 use crate::sections::forwarding::model::{ForwardedHeaders, Tell, TrustedProxies};
 use crate::raw::RawConfig;
 
-/// What `x-forwarded` and `forwarded` ask for.
+/// Checks `x-forwarded` and `forwarded`.
 pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
     let x = &raw.x_forwarded;
     let is_on = x.enabled.unwrap_or(true);
@@ -16,7 +16,7 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
     if let Some(order) = &x.order {
         diagnostics
             .info(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
-            .help("a filter that sets one of them wins");
+            .help("filters can change them");
     }
     let told = ForwardedHeaders {
         for_: tell(x.for_enabled, x.for_append),
@@ -38,14 +38,14 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         diagnostics
             .info(
                 proxies.0.key(),
-                "as in Spring, upstreams are not told of addresses that are not trusted, clients' among them",
+                "as in Spring, untrusted addresses are not forwarded, including those of clients",
             )
-            .help("`x-forwarded.trusted-only: false` passes on all that a trusted proxy says");
+            .help("`x-forwarded.trusted-only: false` forwards all addresses from a trusted proxy");
     }
     told
 }
 
-/// Whether a trusted peer's word on its client's address holds for predicates.
+/// True if predicates use the client address that a trusted proxy reports.
 pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> bool {
     let strategy = raw.server.forward_headers_strategy.as_ref();
     let asked = strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
@@ -57,7 +57,7 @@ pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagno
                 strategy.span,
                 format!("`forward-headers-strategy: {}` has no effect without `trusted-proxies`", strategy.value),
             )
-            .help("anybody could forge their address: list your proxies, `trusted-proxies: [10.0.0.0/8]`");
+            .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
     }
     raw.httpserver.customizer_enabled.unwrap_or(asked.is_some())
 }

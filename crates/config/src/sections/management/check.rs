@@ -1,4 +1,4 @@
-//! Which of Spring Boot's endpoints answer, and where.
+//! Checks of Spring Boot's endpoints.
 
 use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
@@ -6,15 +6,15 @@ use crate::sections::management::model::Actuator;
 use crate::sections::management::raw::{RawAccess, RawEndpoint};
 use crate::sections::server::raw::RawManagement;
 
-/// The endpoints that `raw` asks for. Where it does not say which, all are there: they are on a port of their own.
+/// The endpoints that `raw` enables. All are enabled by default, since they have a port of their own.
 pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
     let web = &raw.endpoints.web;
     let base = join(raw.server.base_path.as_deref().unwrap_or(""), web.base_path.as_deref().unwrap_or("/actuator"));
     for (id, path) in &web.path_mapping {
         if !["health", "prometheus", "gateway"].contains(&canonical(id).as_str()) {
             diagnostics
-                .info(path.span.key(), format!("there is no endpoint `{id}` here"))
-                .help("`health`, `prometheus` and `gateway` are served");
+                .info(path.span.key(), format!("endpoint `{id}` does not exist here"))
+                .help("endpoints: health, prometheus, gateway");
         }
     }
     let listed = |names: &[String], id: &str| names.iter().any(|name| name.trim() == "*" || canonical(name) == id);
@@ -35,8 +35,8 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
     let health = &raw.endpoint.health;
     if let Some(asked) = health.probes.add_additional_paths.filter(|asked| asked.value) {
         diagnostics
-            .info(asked.span.key(), "`/livez` and `/readyz` are not served on the port for traffic")
-            .help("`/health/live` and `/health/ready` are, on the management port");
+            .info(asked.span.key(), "`/livez` and `/readyz` do not exist on the port for traffic")
+            .help("use `/health/live` and `/health/ready` on the management port");
     }
     let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) != "always");
     let gateway = access("gateway", &raw.endpoint.gateway);
@@ -51,7 +51,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
     }
 }
 
-/// One path behind another, without a slash at the end.
+/// Joins two paths without a slash at the end.
 fn join(base: &str, path: &str) -> String {
     let mut joined = String::new();
     for step in base.split('/').chain(path.split('/')).map(str::trim).filter(|step| !step.is_empty()) {

@@ -1,4 +1,4 @@
-//! Spring Boot's endpoints as typed.
+//! Raw settings of Spring Boot's endpoints.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ pub(crate) struct RawEndpoints {
 pub(crate) struct RawWeb {
     /// Default `/actuator`.
     pub(crate) base_path: Option<String>,
-    /// Paths of endpoints behind it, by their names.
+    /// Paths of endpoints below it, by name.
     pub(crate) path_mapping: BTreeMap<String, Spanned<String>>,
     pub(crate) exposure: RawExposure,
 }
 
-/// Which endpoints there are.
+/// Exposed endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawExposure {
@@ -34,7 +34,7 @@ pub(crate) struct RawExposure {
     pub(crate) exclude: Vec<String>,
 }
 
-/// What may be done with endpoints that do not say it.
+/// Default access to endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessDefault {
@@ -42,19 +42,19 @@ pub(crate) struct RawAccessDefault {
     pub(crate) max_permitted: Option<RawAccess>,
 }
 
-/// What may be done with an endpoint, from less to more.
+/// Access to an endpoint, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawAccess {
-    /// It is not there.
+    /// Disabled.
     None,
-    /// It shows.
+    /// Read access.
     ReadOnly,
-    /// It shows and acts.
+    /// Read and write access.
     Unrestricted,
 }
 
-/// Settings of the endpoints that there are here.
+/// Settings of the supported endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpointSettings {
@@ -63,7 +63,7 @@ pub(crate) struct RawEndpointSettings {
     pub(crate) prometheus: RawEndpoint,
 }
 
-/// Settings of one.
+/// Settings of one endpoint.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpoint {
@@ -74,7 +74,7 @@ pub(crate) struct RawEndpoint {
     pub(crate) probes: RawProbes,
 }
 
-/// Whether `/actuator/health/liveness` and `readiness` are there.
+/// Enables `/actuator/health/liveness` and `/actuator/health/readiness`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProbes {

@@ -1,4 +1,4 @@
-//! The two listeners.
+//! Checks of both listeners.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
@@ -12,12 +12,12 @@ use crate::sections::server::model::Server;
 use crate::spec::definition::flatten;
 use crate::sections::server::raw::{RawManagement, RawServer, RawShutdown};
 
-/// Heads smaller than this would refuse ordinary browsers.
+/// Smaller heads would refuse ordinary browsers.
 const MIN_HEADER_BYTES: u64 = 8 * 1024;
-/// Larger heads are no heads: every connection may hold one.
+/// Every connection may hold one head.
 const MAX_HEADER_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The listener for traffic.
+/// Listener for traffic.
 pub(crate) fn server(
     raw: &RawServer,
     nodes: &Nodes<'_>,
@@ -29,14 +29,14 @@ pub(crate) fn server(
         if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
             diagnostics
                 .mistake(size.span, format!("must be from 8KB to 16MB, got {} bytes", size.value.0))
-                .help("the nearer of the two is taken");
+                .help("the nearest bound is used");
         }
         size.value.0.clamp(MIN_HEADER_BYTES, MAX_HEADER_BYTES)
     });
     let is_immediate = raw.shutdown == Some(RawShutdown::Immediate) && raw.shutdown_timeout.is_none();
     let shutdown_secs = if is_immediate { 0 } else { 30 };
     let max_headers = raw.max_headers.map_or(100, |count| {
-        // More than 32768 fields do not fit into http's HeaderMap.
+        // `HeaderMap` of the `http` crate holds at most 32768 fields.
         if !(1..=10_000).contains(&count.value) {
             diagnostics.error(count.span, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
         }
@@ -61,7 +61,7 @@ pub(crate) fn server(
     }
 }
 
-/// The listener for health, metrics and the API; `traffic` is the other one's port.
+/// Checks the management listener; `traffic` is the port of the other one.
 pub(crate) fn management(
     raw: &RawManagement,
     nodes: &Nodes<'_>,
@@ -88,15 +88,15 @@ pub(crate) fn management(
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.0.is_loopback()) {
         diagnostics
-            .warn(at.span, "the management port has no password, and others than this machine can reach it")
+            .warn(at.span, "the management port has no password and is reachable from other machines")
             .help("keep it on 127.0.0.1, or behind a firewall");
     }
     if let Some(given) = raw.server.port.filter(|given| enabled && port == traffic && i32::from(port) == given.value)
         && port != 0
     {
         diagnostics
-            .error(given.span, format!("{port} is the port for traffic: management has one of its own here"))
-            .help("remove it for 9090, or give another");
+            .error(given.span, format!("{port} is the port for traffic; management needs its own"))
+            .help("remove it for the default 9090, or use another port");
     }
     if let Some(exposed) = &raw.endpoints.web.exposure.include
         && diagnostics.is_spring
@@ -104,8 +104,8 @@ pub(crate) fn management(
         && raw.server.port.is_none()
     {
         diagnostics
-            .info(exposed.span, format!("endpoints are served on the management port, {port}, and not beside routes"))
-            .help("`management.server.port` and `management.server.address` say where probes and Prometheus find them");
+            .info(exposed.span, format!("endpoints are served on the management port {port}, not on the port for traffic"))
+            .help("point probes and Prometheus at `management.server.port` and `management.server.address`");
     }
     if let Some(given) = raw.server.port
         && diagnostics.is_spring
@@ -114,7 +114,7 @@ pub(crate) fn management(
     {
         diagnostics
             .info(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
-            .help("`management.server.address: 0.0.0.0` lets probes and Prometheus in from elsewhere");
+            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines");
     }
     Management {
         enabled,
@@ -126,7 +126,7 @@ pub(crate) fn management(
     }
 }
 
-/// Labels as Prometheus allows them: letters, digits and `_`, which stands for what Micrometer's names have besides.
+/// Labels for Prometheus: letters, digits and `_`, which replaces all other characters of Micrometer's names.
 pub(crate) fn labels(tags: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
     let mut tagged = Vec::new();
     if let Some(node) = tags.and_then(|whole| nodes.get(whole)) {
@@ -137,7 +137,7 @@ pub(crate) fn labels(tags: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut
         let name = tag.name.unwrap_or_default();
         let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || label.starts_with("__") {
-            diagnostics.error(tag.span.key(), format!("`{name}` cannot be a label")).help("begin it with a letter");
+            diagnostics.error(tag.span.key(), format!("`{name}` is not a valid label")).help("begin it with a letter");
         } else {
             labels.push((label, tag.value));
         }

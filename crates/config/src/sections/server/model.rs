@@ -5,12 +5,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The listener for traffic.
+/// Listener for traffic.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Address to listen on.
     pub address: IpAddr,
-    /// Port to listen on; 0 lets the system choose.
+    /// Port to listen on; 0: any free port.
     pub port: u16,
     /// Threads that serve, each with its own runtime.
     pub workers: NonZeroUsize,
@@ -28,7 +28,7 @@ pub struct Server {
     pub max_connections: usize,
     /// Time in which a request's head must arrive.
     pub header_timeout: Duration,
-    /// Time for which an idle connection is kept.
+    /// Time after which an idle connection is closed.
     pub idle_timeout: Duration,
     /// Time within which the next piece of a request's body must arrive.
     pub body_timeout: Duration,

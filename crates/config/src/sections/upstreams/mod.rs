@@ -1,4 +1,4 @@
-//! `upstreams:`: the servers behind `lb://NAME`, how one of them is chosen, and how it is known which of them live.
+//! `upstreams:`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
 
 mod check;
 mod liveness;

@@ -1,4 +1,4 @@
-//! What Spring Cloud says of service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
+//! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::source::dotted;
 use crate::spring::normalize::{find, take};
 use crate::yaml::{Kind, Node, Span};
 
-/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` beside the gateway's own sections of those names, and
-/// tells of registries that are not asked.
+/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the gateway's sections of those names. Reports
+/// registries, which are not supported.
 pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
@@ -31,8 +31,8 @@ pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut D
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not ask")).help(
-                "DNS finds servers: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
+            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
+                "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
             );
         }
@@ -48,7 +48,7 @@ const REGISTRIES: &[&[&str]] = &[
     &["spring", "cloud", "nacos"],
 ];
 
-/// Whether a section switches itself off.
+/// True if a section disables itself.
 fn is_off(node: &Node) -> bool {
     let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
     match &node.kind {
@@ -61,16 +61,16 @@ fn is_off(node: &Node) -> bool {
     }
 }
 
-/// Refuses `discovery.locator`, unless it is off.
+/// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
     let Some(node) = discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
-            .error(enabled.span, "`discovery.locator` makes a route of each service in a registry, and none is asked here")
-            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their servers below `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is off and has no effect").help("remove it"),
+            .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
+            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
+        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").help("remove it"),
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn add(
     for (name, list) in instances {
         if named.contains_key(name) {
             diagnostics
-                .warn(list.span.key(), format!("`{name}` stands below `upstreams` as well, which wins"))
+                .warn(list.span.key(), format!("`{name}` is defined under `upstreams`, too, which wins"))
                 .help("keep one of them");
             continue;
         }
@@ -110,14 +110,14 @@ pub(super) fn add(
             list.value.iter().map(|one| instance(one, lists.weighted, diagnostics)).collect();
         let upstream = endpoints.filter(|endpoints| {
             if endpoints.is_empty() {
-                diagnostics.error(list.span, format!("`{name}` has no instances: nobody could answer"));
+                diagnostics.error(list.span, format!("`{name}` has no instances"));
             }
             !endpoints.is_empty()
         });
         let upstream = upstream.map(|endpoints| Upstream {
             name: name.as_str().into(),
             endpoints: EndpointSource::Listed(endpoints),
-            // Spring's default.
+            // Default of Spring.
             balance: Balance::RoundRobin,
             health: if lists.checked { health_check(name, checks, diagnostics) } else { None },
             ejection: default_ejection(),
@@ -126,20 +126,20 @@ pub(super) fn add(
     }
 }
 
-/// What `configurations` chooses of Spring's lists of instances.
+/// Features of Spring's instance lists that `configurations` selects.
 #[derive(Clone, Copy, Default)]
 struct Lists {
     weighted: bool,
     checked: bool,
 }
 
-/// Lists that are not kept here, and what does the like.
+/// Lists that are not supported, with alternatives.
 const OTHER_LISTS: [(&str, &str); 5] = [
     ("zone-preference", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
-    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client with one server"),
+    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
     (
         "request-based-sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("subset", "all endpoints are used: connections are made as they are needed"),
     ("api-version", "give each version a route and an upstream of its own"),
@@ -158,7 +158,7 @@ impl Lists {
                     Some((_, instead)) => diagnostics
                         .mistake(
                             *span,
-                            format!("`configurations: {name}` has no effect here: every instance is as good"),
+                            format!("`configurations: {name}` has no effect here: all instances are equal"),
                         )
                         .help(*instead),
                     None => diagnostics
@@ -171,7 +171,7 @@ impl Lists {
     }
 }
 
-/// Says that checks which nobody chose do nothing, as in Spring.
+/// Reports health checks that are not selected, which have no effect in Spring either.
 fn unused_checks(checks: Option<&Spanned<RawSpringHealth>>, checked: bool, diagnostics: &mut Diagnostics) {
     if let Some(checks) = checks.filter(|_| !checked) {
         diagnostics
@@ -194,17 +194,17 @@ fn instance(raw: &Spanned<RawInstance>, weighted: bool, diagnostics: &mut Diagno
             Spanned { value: format!("{scheme}://{}:{port}", host.value), span: host.span }
         }
         (None, None) => {
-            diagnostics.error(at, "an instance without `uri`").help("`uri: http://host:port` says where it is");
+            diagnostics.error(at, "instance without `uri`").help("add `uri: http://host:port`");
             return None;
         }
     };
-    // Spring takes what it cannot read for 1.
+    // Spring reads invalid weights as 1.
     let weight = raw.metadata.get("weight").filter(|_| weighted).and_then(|weight| weight.value.trim().parse().ok());
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
     Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority: 0 })
 }
 
-/// Spring's checks of the service `name`: 200 or nothing, and each answer counts.
+/// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
 fn health_check(
     name: &str,
     raw: Option<&Spanned<RawSpringHealth>>,
@@ -232,12 +232,12 @@ fn health_check(
     })
 }
 
-/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that say how Java's parts work, and what stands for
-/// them here; a path stands for everything below it.
+/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
+/// A path includes everything below it.
 const NO_EFFECT: [(&str, &str); 20] = [
     (
         "loadbalancer.cache",
-        "the gateway knows its endpoints itself; `dns.refresh` says how long an answer of DNS counts",
+        "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups",
     ),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
     ("loadbalancer.zone", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
@@ -245,7 +245,7 @@ const NO_EFFECT: [(&str, &str); 20] = [
     ("loadbalancer.hint-header-name", "give each hint a route with a `Header` predicate and an upstream of its own"),
     (
         "loadbalancer.sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("loadbalancer.subset", "all endpoints are used: connections are made as they are needed"),
     ("loadbalancer.api-version", "give each version a route and an upstream of its own"),
@@ -263,7 +263,7 @@ const NO_EFFECT: [(&str, &str); 20] = [
     ("discovery.client", "the servers stand below `discovery.client.simple.instances` or `upstreams`"),
 ];
 
-/// What stands here for the setting of Spring's at `path`, when it means nothing itself.
+/// Alternative to Spring's setting at `path`, if the setting has no effect.
 pub(crate) fn no_effect(path: &[String]) -> Option<&'static str> {
     let begins = |known: &str| {
         let steps: Vec<&str> = known.split('.').collect();
