@@ -29,8 +29,7 @@ impl<'t> KeyResolvers<'t> {
         let mut named = BTreeMap::new();
         for (name, node) in raw {
             let Some(node) = nodes.get(*node) else { continue };
-            let parts: Vec<_> =
-                parts(node).iter().filter_map(|part| definition(part, tokens, diagnostics)).collect();
+            let parts: Vec<_> = parts(node).iter().filter_map(|part| definition(part, tokens, diagnostics)).collect();
             let resolver = match parts.is_empty() {
                 false => Some(KeyResolver::composite(parts)),
                 // The error is reported; references to the name are not unknown.

@@ -10,19 +10,22 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::FilterEntrySchema;
 use crate::filters::raw::{RawFilterSettings, RawSetStatus};
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
+use crate::rate_limiter::raw::RawLimiterHeaders;
 use crate::routes::raw::RawRouteEntry;
 use crate::sections::access_log::RawAccessLog;
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
-use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
+use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::jwt::raw::RawJwt;
 use crate::sections::log::RawLog;
 use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::management::raw::RawManagement;
 use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
+use crate::sections::redis::raw::RawRedis;
 use crate::sections::resilience::RawResilience;
 use crate::sections::scalars::{Scalar, StringOrList};
-use crate::sections::server::raw::{RawManagement, RawRedis, RawServer};
+use crate::sections::server::raw::RawServer;
 use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
 /// Tollgate's configuration.
@@ -108,44 +111,6 @@ pub(crate) struct RawConfig {
     pub(crate) fail_on_route_definition_error: Option<bool>,
     /// Whether the gateway is on: any other value is refused. Default true.
     pub(crate) enabled: Option<Spanned<bool>>,
-}
-
-/// Header names.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHeaders {
-    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
-    pub(crate) underscores: Option<RawUnderscores>,
-}
-
-/// What happens to headers with `_` in their name.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawUnderscores {
-    /// The header is removed.
-    Drop,
-    /// The header passes.
-    Allow,
-    /// The request is refused with 400.
-    Reject,
-}
-
-/// What `RequestRateLimiter` tells the client.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawLimiterHeaders {
-    /// Whether limiters add headers. Default true.
-    pub(crate) include_headers: Option<bool>,
-    /// Tokens that are left. Default `X-RateLimit-Remaining`.
-    pub(crate) remaining_header: Option<Spanned<String>>,
-    /// Tokens that flow in each period. Default `X-RateLimit-Replenish-Rate`.
-    pub(crate) replenish_rate_header: Option<Spanned<String>>,
-    /// Tokens that the bucket holds. Default `X-RateLimit-Burst-Capacity`.
-    pub(crate) burst_capacity_header: Option<Spanned<String>>,
-    /// Tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
-    pub(crate) requested_tokens_header: Option<Spanned<String>>,
-    /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
-    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// The names of our sections.

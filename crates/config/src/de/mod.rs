@@ -303,7 +303,9 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     ) -> Result<V::Value, DeError> {
         if name == SHAPE {
             return match self.shape() {
-                Some(shape) if variants.contains(&shape) => self.here(visitor.visit_enum(ShapeAccess { de: self, shape })),
+                Some(shape) if variants.contains(&shape) => {
+                    self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
+                }
                 _ => self.misfit(&wanted_shapes(variants)),
             };
         }

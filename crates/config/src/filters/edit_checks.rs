@@ -44,7 +44,9 @@ fn duplicates(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
             diagnostics
                 .warn(
                     spec.span,
-                    format!("`{name}` is added after its duplicates are removed: responses pass filters in reverse order"),
+                    format!(
+                        "`{name}` is added after its duplicates are removed: responses pass filters in reverse order"
+                    ),
                 )
                 .help("list DedupeResponseHeader before AddResponseHeader");
         }

@@ -56,10 +56,8 @@ impl Entry {
     pub fn arguments(&self) -> Vec<ArgumentDoc> {
         let schema = match self.args {
             Arguments::Listed(list) => {
-                let doc = |argument: &Argument| ArgumentDoc {
-                    name: argument.name.to_owned(),
-                    doc: argument.doc.to_owned(),
-                };
+                let doc =
+                    |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
                 return list.iter().map(doc).collect();
             }
             Arguments::Typed(schema) | Arguments::LongForm(schema) => schema,

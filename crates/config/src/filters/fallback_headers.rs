@@ -37,12 +37,8 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filte
     }
     let found: [_; 4] = input.arguments(diagnostics);
     let mut names = HeaderNames::default();
-    let fields: [&mut HeaderName; 4] = [
-        &mut names.execution_type,
-        &mut names.execution_message,
-        &mut names.root_type,
-        &mut names.root_message,
-    ];
+    let fields: [&mut HeaderName; 4] =
+        [&mut names.execution_type, &mut names.execution_message, &mut names.root_type, &mut names.root_message];
     for (arg, field) in found.into_iter().zip(fields) {
         if let Some(arg) = arg {
             *field = header_name(&arg.value, arg.span, diagnostics)?;

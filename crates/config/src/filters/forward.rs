@@ -13,9 +13,7 @@ use tollgate_routing::normalize;
 pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
     let (path, query) = parse(text, at, diagnostics)?;
     if query.is_some() {
-        diagnostics
-            .warn(at, "the query of `uri` is ignored: requests keep their own, as in Spring")
-            .help("remove it");
+        diagnostics.warn(at, "the query of `uri` is ignored: requests keep their own, as in Spring").help("remove it");
     }
     literal(path, at, diagnostics).map(Into::into)
 }
@@ -58,9 +56,7 @@ fn literal(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String
             None
         }
         None => {
-            diagnostics
-                .error(at, format!("`{path}` is not a valid path"))
-                .help("percent-encode special characters");
+            diagnostics.error(at, format!("`{path}` is not a valid path")).help("percent-encode special characters");
             None
         }
     }
@@ -73,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forward_is_a_path_within_the_gateway() {
+    fn a_forward_is_a_path_of_the_gateway() {
         for (text, path) in [
             ("forward:/a", Some("/a")),
             ("forward:/a/../b", Some("/b")),
@@ -94,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_may_hold_variables_and_a_query() {
+    fn a_fallback_can_have_variables_and_a_query() {
         let mut diagnostics = Diagnostics::default();
         let plain = fallback("forward:/f?a=b", Span::ROOT, &mut diagnostics).unwrap();
         assert_eq!((plain.known.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));

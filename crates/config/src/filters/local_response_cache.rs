@@ -18,20 +18,19 @@ const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);
 /// Room for four thousand responses of 16 KB. Spring's cache is unbounded.
 const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "LocalResponseCache",
-        doc: "Caches responses to GET in memory, before all other filters.",
-        args: Arguments::Listed(&[
-            Argument::new(
-                "timeToLive",
-                "Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.",
-            ).of(ArgumentType::Duration),
-            Argument::new("size", "Capacity in bytes. Default: `filter.local-response-cache.size`.").of(ArgumentType::Size),
-        ]),
-        check: response_cache,
-    },
-];
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "LocalResponseCache",
+    doc: "Caches responses to GET in memory, before all other filters.",
+    args: Arguments::Listed(&[
+        Argument::new(
+            "timeToLive",
+            "Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.",
+        )
+        .of(ArgumentType::Duration),
+        Argument::new("size", "Capacity in bytes. Default: `filter.local-response-cache.size`.").of(ArgumentType::Size),
+    ]),
+    check: response_cache,
+}];
 
 fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let [time_to_live, size] = input.arguments(diagnostics);
@@ -54,8 +53,7 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
         let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
         cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
     } else if diagnostics.is_spring && raw.size.is_none() {
-        diagnostics
-            .info(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
+        diagnostics.info(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
     }
     Some(Filter::LocalResponseCache(cache))
 }

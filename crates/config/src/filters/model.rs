@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::{
-    circuit_breaker, fallback_headers, local_response_cache, redirect_to, remove_json_attributes,
-    request_header_size, retry, secure_headers, set_status,
+    circuit_breaker, fallback_headers, local_response_cache, redirect_to, remove_json_attributes, request_header_size,
+    retry, secure_headers, set_status,
 };
 
 use crate::concurrency_limiter::ConcurrencyLimiter;

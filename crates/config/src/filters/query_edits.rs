@@ -12,7 +12,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "AddRequestParameter",
         doc: "Appends a parameter to the query, which stays unchanged.",
-        args: Arguments::Listed(&[NAME, Argument::new("value", "Its value; may contain `{variables}` of `Path` and `Host`.")]),
+        args: Arguments::Listed(&[
+            NAME,
+            Argument::new("value", "Its value; may contain `{variables}` of `Path` and `Host`."),
+        ]),
         check: |input, diagnostics| with_two(input, Edit::add_request_parameter, diagnostics),
     },
     Entry {

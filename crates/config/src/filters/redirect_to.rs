@@ -8,18 +8,17 @@ use crate::filters::model::Filter;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::values::{flag, status_of};
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "RedirectTo",
-        doc: "Responds with a redirect and does not call the upstream.",
-        args: Arguments::Listed(&[
-            Argument::new("status", "A 3xx status, by number or name.").of(ArgumentType::Status),
-            Argument::new("url", "Target, exactly as in `Location`."),
-            Argument::new("includeRequestParams", "Appends the query of the request. Default false.").of(ArgumentType::Flag),
-        ]),
-        check: redirect,
-    },
-];
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "RedirectTo",
+    doc: "Responds with a redirect and does not call the upstream.",
+    args: Arguments::Listed(&[
+        Argument::new("status", "A 3xx status, by number or name.").of(ArgumentType::Status),
+        Argument::new("url", "Target, exactly as in `Location`."),
+        Argument::new("includeRequestParams", "Appends the query of the request. Default false.")
+            .of(ArgumentType::Flag),
+    ]),
+    check: redirect,
+}];
 
 fn redirect(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let spec = input.spec;

@@ -13,20 +13,19 @@ use crate::spec::values::{above_zero, flag};
 /// Four times the limit of Spring's codecs.
 const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "RemoveJsonAttributesResponseBody",
-        doc: "Removes attributes from `application/json` responses; a body that cannot be parsed is answered 500.",
-        args: Arguments::Listed(&[
-            Argument::new("fieldList", "Names of the attributes.").of(ArgumentType::List),
-            Argument::new(
-                "deleteRecursively",
-                "Removes them at any depth, not only from the outermost object. Default false.",
-            ).of(ArgumentType::Flag),
-        ]),
-        check: remove_json_attributes,
-    },
-];
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "RemoveJsonAttributesResponseBody",
+    doc: "Removes attributes from `application/json` responses; a body that cannot be parsed is answered 500.",
+    args: Arguments::Listed(&[
+        Argument::new("fieldList", "Names of the attributes.").of(ArgumentType::List),
+        Argument::new(
+            "deleteRecursively",
+            "Removes them at any depth, not only from the outermost object. Default false.",
+        )
+        .of(ArgumentType::Flag),
+    ]),
+    check: remove_json_attributes,
+}];
 
 fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let spec = input.spec;

@@ -74,7 +74,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "AddRequestHeadersIfNotPresent",
         doc: "Adds request headers that are absent or blank.",
-        args: Arguments::Listed(&[Argument::new("keyValues", "List of `name:value`; values may contain `{variables}`.").of(ArgumentType::List)]),
+        args: Arguments::Listed(&[Argument::new(
+            "keyValues",
+            "List of `name:value`; values may contain `{variables}`.",
+        )
+        .of(ArgumentType::List)]),
         check: add_if_not_present,
     },
     Entry {

@@ -4,13 +4,13 @@ use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
 use crate::de::canonical;
-use crate::spec::values::{flag, header_name};
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
+use crate::spec::values::{flag, header_name};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

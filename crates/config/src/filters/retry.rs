@@ -1,7 +1,5 @@
 //! `Retry`.
 
-
-
 use std::num::NonZeroU32;
 
 use http::{Method, StatusCode};
@@ -17,9 +15,7 @@ use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
 use crate::sections::resilience::unknown_class;
 use crate::spec::schema::arguments;
-use crate::spec::types::{
-    BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by,
-};
+use crate::spec::types::{BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
@@ -61,7 +57,7 @@ struct RetryArgs {
     timeout: Given<PositiveTime>,
     /// Classes of statuses that are retried. Default `SERVER_ERROR`.
     series: Given<Vec<Given<Series>>>,
-    /// Java exceptions whose failures are retried. Default: `IOException` and the gateway's `TimeoutException`.
+    /// Java exceptions that are retried. Default: `IOException` and the gateway's `TimeoutException`.
     exceptions: Given<Vec<Given<String>>>,
     /// Bytes of a body that are held in memory for retries; requests with a larger body are not retried. Default 64KB.
     max_body_size: Given<BufferSize>,
@@ -230,8 +226,7 @@ fn budget(args: &RetryArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<O
     let budget = retry::Budget::new(percent, least);
     if budget.is_none() {
         let at = args.percent.span().or(args.min_per_second.span()).unwrap_or(at);
-        diagnostics
-            .error(at, "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000");
+        diagnostics.error(at, "`budget.percent` must be from 0 to 100000, `budget.minPerSecond` from 0 to 1000000");
         return None;
     }
     Some(budget)

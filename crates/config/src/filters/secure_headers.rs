@@ -12,30 +12,29 @@ use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
 use crate::yaml::Span;
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "SecureHeaders",
-        doc: "Adds security headers to responses that do not have them.",
-        args: Arguments::Listed(&[
-            Argument::new("enable", "Headers to add besides the default ones: `permissions-policy`.").of(ArgumentType::List),
-            Argument::new("disable", "Names of headers not to add.").of(ArgumentType::List),
-            Argument::new("permissionsPolicy", "Value of `Permissions-Policy`, if enabled."),
-            Argument::new("xssProtectionHeaderValue", "Value of `X-Xss-Protection`."),
-            Argument::new("strictTransportSecurityHeaderValue", "Value of `Strict-Transport-Security`."),
-            Argument::new("frameOptionsHeaderValue", "Value of `X-Frame-Options`."),
-            Argument::new("contentTypeOptionsHeaderValue", "Value of `X-Content-Type-Options`."),
-            Argument::new("referrerPolicyHeaderValue", "Value of `Referrer-Policy`."),
-            Argument::new("contentSecurityPolicyHeaderValue", "Value of `Content-Security-Policy`."),
-            Argument::new("downloadOptionsHeaderValue", "Value of `X-Download-Options`."),
-            Argument::new("permittedCrossDomainPoliciesHeaderValue", "Value of `X-Permitted-Cross-Domain-Policies`."),
-            Argument::new(
-                "permissionPolicyHeaderValue",
-                "Value of `Permissions-Policy`, unless `permissionsPolicy` has one.",
-            ),
-        ]),
-        check: secure_headers,
-    },
-];
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "SecureHeaders",
+    doc: "Adds security headers to responses that do not have them.",
+    args: Arguments::Listed(&[
+        Argument::new("enable", "Headers to add besides the default ones: `permissions-policy`.")
+            .of(ArgumentType::List),
+        Argument::new("disable", "Names of headers not to add.").of(ArgumentType::List),
+        Argument::new("permissionsPolicy", "Value of `Permissions-Policy`, if enabled."),
+        Argument::new("xssProtectionHeaderValue", "Value of `X-Xss-Protection`."),
+        Argument::new("strictTransportSecurityHeaderValue", "Value of `Strict-Transport-Security`."),
+        Argument::new("frameOptionsHeaderValue", "Value of `X-Frame-Options`."),
+        Argument::new("contentTypeOptionsHeaderValue", "Value of `X-Content-Type-Options`."),
+        Argument::new("referrerPolicyHeaderValue", "Value of `Referrer-Policy`."),
+        Argument::new("contentSecurityPolicyHeaderValue", "Value of `Content-Security-Policy`."),
+        Argument::new("downloadOptionsHeaderValue", "Value of `X-Download-Options`."),
+        Argument::new("permittedCrossDomainPoliciesHeaderValue", "Value of `X-Permitted-Cross-Domain-Policies`."),
+        Argument::new(
+            "permissionPolicyHeaderValue",
+            "Value of `Permissions-Policy`, unless `permissionsPolicy` has one.",
+        ),
+    ]),
+    check: secure_headers,
+}];
 
 fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     if let Some(arg) = input.spec.args.iter().find(|arg| arg.name.is_none()) {

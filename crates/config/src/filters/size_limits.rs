@@ -18,7 +18,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestSize",
         doc: "Refuses larger request bodies with 413, chunked ones as soon as they exceed the size.",
-        args: Arguments::Listed(&[Argument::new("maxSize", "Bytes, or a size such as `5MB`. Default 5000000.").of(ArgumentType::Size)]),
+        args: Arguments::Listed(&[
+            Argument::new("maxSize", "Bytes, or a size such as `5MB`. Default 5000000.").of(ArgumentType::Size)
+        ]),
         check: request_size,
     },
     Entry {
@@ -26,7 +28,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         doc: "Refuses requests with a larger header, name and values together, with 431.",
         args: Arguments::Listed(&[
             Argument::new("maxSize", "Bytes, or a size such as `16KB`. Default 16000.").of(ArgumentType::Size),
-            Argument::new("errorHeaderName", "Response header that names the refused one. Default `errorMessage`.").of(ArgumentType::HeaderName),
+            Argument::new("errorHeaderName", "Response header that names the refused one. Default `errorMessage`.")
+                .of(ArgumentType::HeaderName),
         ]),
         check: request_header_size,
     },

@@ -21,7 +21,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "SetRequestHostHeader",
         doc: "Sends this `Host` to the upstream.",
-        args: Arguments::Listed(&[Argument::new("host", "`host[:port]`; may contain `{variables}` of `Path` and `Host`.")]),
+        args: Arguments::Listed(&[Argument::new(
+            "host",
+            "`host[:port]`; may contain `{variables}` of `Path` and `Host`.",
+        )]),
         check: |input, diagnostics| with_text(input, Edit::set_request_host_header, diagnostics),
     },
     Entry {
@@ -36,7 +39,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestHeaderToRequestUri",
         doc: "Sends the request to the `http` or `https` URI in a header, if it has one.",
-        args: Arguments::Listed(&[Argument::new("name", "Header name. Clients that can set it can reach every server that the gateway can reach.")]),
+        args: Arguments::Listed(&[Argument::new(
+            "name",
+            "Header name. Clients that can set it can reach every server that the gateway can reach.",
+        )]),
         check: |input, diagnostics| {
             let [name] = input.texts(diagnostics)?;
             diagnostics

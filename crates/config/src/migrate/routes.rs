@@ -97,7 +97,8 @@ impl Rewriting<'_> {
         let Value::Map(fields) = &mut item.value else { return item };
         let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
         let Some(Value::Scalar(name)) = name else { return item };
-        let gathers = predicates().iter().find(|entry| entry.name == name.trim() && entry.shortcut != ShortcutType::Default);
+        let gathers =
+            predicates().iter().find(|entry| entry.name == name.trim() && entry.shortcut != ShortcutType::Default);
         if let Some(entry) = gathers
             && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
         {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-
 pub use crate::concurrency_limiter::ConcurrencyLimiter;
 pub use crate::filters::model::{CircuitBreaker, Filter, Forward, Place, ResponseCache};
 pub use crate::rate_limiter::{
@@ -64,4 +63,3 @@ pub struct Config {
     /// Whether the file is an application.yml of Spring's.
     pub is_spring: bool,
 }
-

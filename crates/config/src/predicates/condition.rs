@@ -37,7 +37,8 @@ impl Condition {
             return None;
         }
         if diagnostics.is_spring {
-            diagnostics.warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
+            diagnostics
+                .warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
         }
         match (word, &value.kind) {
             ("not", Kind::Seq(_)) => {
@@ -49,7 +50,8 @@ impl Condition {
             ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all errors are reported.
-                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
+                let inner: Vec<Option<Self>> =
+                    items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
                 Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }

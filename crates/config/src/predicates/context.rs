@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
-use crate::spec::values::header_name;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
 use crate::spec::PredicateSpec;
+use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
 use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
 
@@ -100,9 +100,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     }
     let sources = sources(r#use, depth, diagnostics);
     if sources.is_empty() {
-        diagnostics
-            .mistake(raw.span, "`api-version` has no source of versions")
-            .help("add `use: {header: X-Version}`");
+        diagnostics.mistake(raw.span, "`api-version` has no source of versions").help("add `use: {header: X-Version}`");
     }
     ApiVersions {
         default: default_version,

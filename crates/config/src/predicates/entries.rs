@@ -7,21 +7,23 @@ use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, closest};
 use crate::predicates::entry::{Checked, Entry, PredicateInput, ShortcutType};
 use crate::predicates::{networks, patterns};
-use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::PredicateSpec;
+use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::definition::Arg;
 use tollgate_routing::Predicate;
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
 const REGEXP: &str = "Regular expression that must match a whole value. Default: any value.";
-const SOURCES: Argument = Argument::new("sources", "Addresses and networks such as `10.0.0.0/8`.").of(ArgumentType::List);
+const SOURCES: Argument =
+    Argument::new("sources", "Addresses and networks such as `10.0.0.0/8`.").of(ArgumentType::List);
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Path",
         doc: "The path matches one of the patterns: `?`, `*`, `**`, `{name}`, `{name:regex}`, `{*rest}`.",
         args: &[
-            Argument::new("patterns", "Patterns such as `/orders/**`; the first match sets the variables.").of(ArgumentType::List),
+            Argument::new("patterns", "Patterns such as `/orders/**`; the first match sets the variables.")
+                .of(ArgumentType::List),
             Argument::new("matchTrailingSlash", "Ignores a `/` at the end. Default false.").of(ArgumentType::Flag),
         ],
         shortcut: ShortcutType::GatherListTailFlag,
@@ -41,10 +43,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Host",
         doc: "`Host`, with the port unless `predicate.host.include-port` is false, matches one of the patterns, \
               case-sensitive: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
-        args: &[Argument::new(
-            "patterns",
-            "Patterns such as `**.example.org`; the first match sets the variables.",
-        ).of(ArgumentType::List)],
+        args: &[Argument::new("patterns", "Patterns such as `**.example.org`; the first match sets the variables.")
+            .of(ArgumentType::List)],
         shortcut: ShortcutType::GatherList,
         check: |input, diagnostics| {
             patterns::warn(input.spec, diagnostics);
@@ -135,7 +135,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new(
                 "maxTrustedIndex",
                 "1-based position of the entry to use, from the right; the leftmost if there are fewer. Default 1.",
-            ).of(ArgumentType::Number),
+            )
+            .of(ArgumentType::Number),
         ],
         shortcut: ShortcutType::GatherList,
         check: x_forwarded_remote_addr,
@@ -297,9 +298,7 @@ fn methods(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         let method = arg.value.as_str();
         let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
         if !is_usual && let Some(near) = closest(method, USUAL) {
-            diagnostics
-                .warn(arg.span, format!("unknown method `{method}`"))
-                .help(format!("did you mean `{near}`?"));
+            diagnostics.warn(arg.span, format!("unknown method `{method}`")).help(format!("did you mean `{near}`?"));
         }
     }
 }

@@ -81,9 +81,13 @@ fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
                 .help("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)");
             return None;
         }
-        if let Some(known) = PREFIXED.iter().find(|known| diagnostics.is_spring && canonical(known) == canonical(name)) {
+        if let Some(known) = PREFIXED.iter().find(|known| diagnostics.is_spring && canonical(known) == canonical(name))
+        {
             diagnostics
-                .warn(arg.span.key(), format!("Spring ignores `{name}` without the prefix `{SECTION}.`; here it applies"))
+                .warn(
+                    arg.span.key(),
+                    format!("Spring ignores `{name}` without the prefix `{SECTION}.`; here it applies"),
+                )
                 .help(format!("write `{SECTION}.{known}` for the same meaning in both"));
         }
     }

@@ -93,9 +93,9 @@ fn resolver(
     diagnostics: &mut Diagnostics,
 ) -> Option<PlanResolver> {
     let Some(resolver) = args.plan_resolver.checked().ok()? else {
-        diagnostics
-            .error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan")
-            .help("plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis");
+        diagnostics.error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan").help(
+            "plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis",
+        );
         return None;
     };
     let text = match &resolver.value {
@@ -104,9 +104,7 @@ fn resolver(
         PlanResolverArgs::Map(map) => return by_key(map, resolver.span, names, context, diagnostics),
     };
     match text {
-        Some(text) => {
-            context.key_resolvers.resolve(&text.value, text.span, diagnostics).map(PlanResolver::Request)
-        }
+        Some(text) => context.key_resolvers.resolve(&text.value, text.span, diagnostics).map(PlanResolver::Request),
         None => report_no_resolver(resolver.span, diagnostics),
     }
 }
@@ -121,7 +119,9 @@ fn by_key(
 ) -> Option<PlanResolver> {
     if let Some(table) = args.table.checked().ok()? {
         if let Some(span) = args.redis_hash.span().or(args.cache.span()) {
-            diagnostics.mistake(span.key(), "`table` cannot be combined with `redis-hash` or `cache`").help("remove one");
+            diagnostics
+                .mistake(span.key(), "`table` cannot be combined with `redis-hash` or `cache`")
+                .help("remove one");
         }
         let mut entries = Vec::new();
         flatten("", &Table::Map(table.value.clone()), &mut entries);

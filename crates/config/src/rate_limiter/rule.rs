@@ -10,7 +10,8 @@ use tollgate_limiter::rule::{
 use crate::de::canonical;
 use crate::de::given::Given;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::rate_limiter::args::{Align, CalendarWord, RuleArgs, Window};
+use crate::rate_limiter::args::RuleArgs;
+use crate::rate_limiter::words::{Align, CalendarWord, Window};
 use crate::spec::types::{MAX_COUNT, PositiveTime};
 use crate::yaml::Span;
 
@@ -80,9 +81,11 @@ fn report_foreign_fields(args: &RuleArgs, name: &str, fields: &[&str], diagnosti
             .filter(|(_, fields)| fields.contains(&field))
             .map(|(name, _)| format!("`{name}`"))
             .collect();
-        diagnostics
-            .error(span.key(), format!("`{field}` is not a field of `{name}`"))
-            .help(format!("{} (`{field}` belongs to {})", suggest(field, fields), owners.join(", ")));
+        diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`")).help(format!(
+            "{} (`{field}` belongs to {})",
+            suggest(field, fields),
+            owners.join(", ")
+        ));
         fits = false;
     }
     fits
@@ -193,7 +196,10 @@ impl Reader<'_> {
             Ok(Some(window)) => match window.value {
                 Window::Calendar(unit) => {
                     diagnostics
-                        .error(window.span, format!("`{}` has no calendar windows such as `{}`", self.name, unit.word()))
+                        .error(
+                            window.span,
+                            format!("`{}` has no calendar windows such as `{}`", self.name, unit.word()),
+                        )
                         .help("use `algorithm: fixed-window`, or a time such as `24h`");
                     return None;
                 }

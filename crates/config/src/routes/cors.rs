@@ -181,7 +181,7 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn a_policy_behind_that_for_all_paths_is_pointed_out() {
+    fn a_policy_after_the_one_for_all_paths_is_reported() {
         for (patterns, is_pointed_out) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
             let policies = patterns.map(|pattern| format!("'[{pattern}]': {{allowed-origins: '*'}}")).join(", ");
             let text = format!(

@@ -17,7 +17,7 @@ use crate::sections::http_client::{RawClientHttp2, RawClientTls};
 pub(crate) struct RawRoute {
     /// Unique id, without `#`; limits are counted by it. Default `route-N`, by position.
     pub(crate) id: Option<Spanned<String>>,
-    /// Where it leads: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
+    /// Target: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the built-in upstream. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spanned<String>>,
     /// Predicates, which must all match. Required.
     #[schemars(with = "Vec<RawCondition>")]

@@ -13,8 +13,8 @@ use crate::filters::edit_checks;
 use crate::filters::model::Filter;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
-use crate::routes::check::{ListedFilter, PREDICATE, filter_list};
 use crate::routes::forward::changes_path;
+use crate::routes::list::{ListedFilter, PREDICATE, filter_list};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
@@ -194,8 +194,7 @@ impl RouteReader<'_> {
     fn derived_id(&self, filters: &[ListedFilter], diagnostics: &mut Diagnostics) -> String {
         let derived = format!("route-{}", self.position);
         let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
-        let counts =
-            |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
+        let counts = |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
         let is_limited = filters.iter().any(|listed| limits(&listed.filter));
         if is_limited || filters.iter().any(|listed| counts(&listed.filter)) {
             let (kind, state) = if is_limited { ("limited", "limits") } else { ("metered", "counts") };
@@ -214,7 +213,10 @@ impl RouteReader<'_> {
 fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
     if let Some(id) = id.filter(|id| id.value.contains('#')) {
         diagnostics
-            .error(id.span, format!("route id `{}` contains `#`, which separates ids from limiters in bucket names", id.value))
+            .error(
+                id.span,
+                format!("route id `{}` contains `#`, which separates ids from limiters in bucket names", id.value),
+            )
             .help(format!("write `{}`", id.value.replace('#', "-")));
     }
 }
@@ -270,10 +272,6 @@ fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str,
         };
         diagnostics
             .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
-            .help(if known.is_empty() {
-                format!("`Path=/{{{name}}}/**` sets it")
-            } else {
-                suggest(name, &known)
-            });
+            .help(if known.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &known) });
     }
 }

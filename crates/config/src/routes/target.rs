@@ -15,7 +15,10 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
-        Some("lb") => return upstreams::target(uri, upstreams, diagnostics).map(|(upstream, scheme)| Target::Balanced { upstream, scheme }),
+        Some("lb") => {
+            return upstreams::target(uri, upstreams, diagnostics)
+                .map(|(upstream, scheme)| Target::Balanced { upstream, scheme });
+        }
         Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),
         Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_host_and_port_with_that_of_the_scheme_where_none_is_given() {
+    fn a_target_without_a_port_has_the_default_port_of_its_scheme() {
         for (text, scheme, host, port) in [
             ("http://orders", Scheme::Http, "orders", 80),
             ("http://127.0.0.1:9000/", Scheme::Http, "127.0.0.1", 9000),
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_target_is_refused() {
+    fn invalid_targets_are_refused() {
         for text in [
             "",
             "orders",

@@ -124,10 +124,7 @@ impl Spec {
             diagnostics
                 .error(
                     arg.span,
-                    format!(
-                        "`{}` is a Java expression of Spring's, which Tollgate cannot evaluate",
-                        arg.value.trim()
-                    ),
+                    format!("`{}` is a Java expression of Spring's, which Tollgate cannot evaluate", arg.value.trim()),
                 )
                 .help("write the value itself, or `${NAME}` for an environment variable");
         }

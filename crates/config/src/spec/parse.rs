@@ -66,7 +66,10 @@ impl Syntax {
         });
         if let Some(next) = next {
             diagnostics
-                .error(span, format!("`- {}` is indented too far: YAML reads it as part of the item above", next.trim()))
+                .error(
+                    span,
+                    format!("`- {}` is indented too far: YAML reads it as part of the item above", next.trim()),
+                )
                 .help("indent both items equally");
         }
     }
@@ -104,7 +107,10 @@ impl Syntax {
     fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> bool {
         let Some((key, value)) = entries.iter().find(|(key, _)| (self.is_known)(key)) else { return false };
         diagnostics
-            .error(value.span.key(), format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun))
+            .error(
+                value.span.key(),
+                format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun),
+            )
             .help(match &value.kind {
                 Kind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
                 _ => format!("write `- name: {key}` and its arguments under `args:`"),

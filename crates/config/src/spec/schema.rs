@@ -77,7 +77,7 @@ pub(crate) struct Named {
     pub(crate) has_shortcut: bool,
 }
 
-/// Schema of one entry of a list of `noun`s: a shortcut, or a map whose `name` decides the arguments.
+/// Schema of one entry of a list of `noun`s: a shortcut, or a map with a name and the arguments of that name.
 pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
     let shortcuts: Vec<&str> = entries.iter().filter(|entry| entry.has_shortcut).map(|entry| entry.name).collect();
     let shortcut = json!({

@@ -126,7 +126,8 @@ fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
             }
             let Kind::Map(entries) = &mut root.kind else { return };
             // A plain key that is there already stays twice, for the deserializer to report.
-            let known = entries.iter().position(|(key, _)| key == name).filter(|_| !rest.is_empty() || is_branch(&node));
+            let known =
+                entries.iter().position(|(key, _)| key == name).filter(|_| !rest.is_empty() || is_branch(&node));
             let at = known.unwrap_or_else(|| {
                 entries.push(((*name).to_owned(), blank(node.span)));
                 entries.len() - 1

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
+use crate::sections::forwarding::model::Underscores;
 
 /// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -62,4 +63,12 @@ pub(crate) struct RawForwardedBy {
 pub(crate) struct RawHttpServer {
     /// Makes predicates use the client address of `X-Forwarded-For` from a trusted proxy. Default false.
     pub(crate) customizer_enabled: Option<bool>,
+}
+
+/// Header names.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHeaders {
+    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot distinguish `_` from `-`.
+    pub(crate) underscores: Option<Underscores>,
 }

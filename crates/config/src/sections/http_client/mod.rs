@@ -86,7 +86,10 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
     }
     if let Some(off) = raw.websocket.proxy_ping.filter(|on| !on.value) {
         diagnostics
-            .mistake(off.span.key(), "`proxy-ping: false` is not supported: all frames are forwarded unread, pings included")
+            .mistake(
+                off.span.key(),
+                "`proxy-ping: false` is not supported: all frames are forwarded unread, pings included",
+            )
             .help("remove it");
     }
 }

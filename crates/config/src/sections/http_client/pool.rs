@@ -44,11 +44,7 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
             "eviction-interval",
             "idle connections are checked every second",
         ),
-        (
-            raw.metrics.filter(|on| on.value).map(|on| on.span),
-            "metrics",
-            "there are no metrics of connections",
-        ),
+        (raw.metrics.filter(|on| on.value).map(|on| on.span), "metrics", "there are no metrics of connections"),
     ] {
         if let Some(at) = at {
             no_effect(at, &format!("httpclient.pool.{name}"), why, diagnostics);

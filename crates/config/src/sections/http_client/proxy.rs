@@ -22,9 +22,7 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
     // `${PROXY_HOST:}` is empty in an environment without a proxy.
     let Some(host) = raw.host.as_ref().map(|host| host.value.trim()).filter(|host| !host.is_empty()) else {
         if raw.host.is_none() {
-            diagnostics
-                .mistake(at.key(), "`proxy` has no effect without `host`")
-                .help("add `host` and `port`");
+            diagnostics.mistake(at.key(), "`proxy` has no effect without `host`").help("add `host` and `port`");
         }
         return None;
     };

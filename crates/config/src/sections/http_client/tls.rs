@@ -13,8 +13,8 @@ use crate::check::{Nodes, positive};
 use crate::de;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::model::{Identity, Tls, TlsVersion, Trust};
 use crate::pem::{self, Bundle};
+use crate::sections::http_client::model::{Identity, Tls, TlsVersion, Trust};
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawClientSsl, RawClientTls, RawHttpClient};
 use crate::yaml::{Node, Span};
@@ -76,9 +76,7 @@ pub(crate) fn own(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
         }
         (None, None) => None,
         (Some(at), None) | (None, Some(at)) => {
-            diagnostics
-                .error(at.span.key(), "`cert` and `key` are required together")
-                .help("give both, or neither");
+            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
             return None;
         }
     };

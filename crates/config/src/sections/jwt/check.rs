@@ -11,10 +11,10 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::check::{Nodes, positive};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::spec::values::header_name;
 use crate::diagnostics::{Diagnostics, reasons, suggest};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;
+use crate::spec::values::header_name;
 use crate::yaml::{Kind, Node, Span};
 
 /// Names of signature algorithms.
@@ -154,9 +154,7 @@ fn key_source(jwks: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<K
     }
     let is_local = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(is_loopback);
     if scheme == "http" && !is_local {
-        diagnostics
-            .warn(jwks.span, "over `http://` the keys can be replaced on the way")
-            .help("use `https://`");
+        diagnostics.warn(jwks.span, "over `http://` the keys can be replaced on the way").help("use `https://`");
     }
     uri.map(KeySource::Server)
 }

@@ -1,10 +1,59 @@
-//! Raw settings of Spring Boot's endpoints.
+//! Raw `management`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
+use crate::de::units::Address;
+use crate::sections::management::metrics::RawCommonTags;
+
+/// Listener for health, metrics and the API.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagement {
+    /// Enables the listener. Default true.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Its address and port.
+    pub(crate) server: RawManagementServer,
+    /// Readiness of the gateway.
+    pub(crate) readiness: RawReadiness,
+    /// Spring Boot's settings of all endpoints.
+    #[schemars(skip)]
+    pub(crate) endpoints: RawEndpoints,
+    /// Spring Boot's settings of one endpoint.
+    #[schemars(skip)]
+    pub(crate) endpoint: RawEndpointSettings,
+    /// Labels of all metrics.
+    pub(crate) metrics: RawCommonTags,
+}
+
+/// Address and port of the management listener.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagementServer {
+    /// Address to listen on. Default `127.0.0.1`, since it has no password.
+    #[schemars(extend("x-needs-restart" = true))]
+    #[schemars(with = "Option<IpAddr>")]
+    pub(crate) address: Option<Spanned<Address>>,
+    /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) port: Option<Spanned<i32>>,
+    /// Spring Boot's prefix of the path of every endpoint.
+    #[schemars(skip)]
+    pub(crate) base_path: Option<String>,
+}
+
+/// Readiness of the gateway.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawReadiness {
+    /// Reports not ready while Redis is unreachable. Default false: limits then follow `on-store-failure`.
+    pub(crate) redis: Option<bool>,
+}
 
 /// Spring Boot's settings of all endpoints.
 #[derive(Debug, Default, Deserialize)]

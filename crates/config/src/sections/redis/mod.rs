@@ -1,6 +1,7 @@
 //! `redis:`: one server, Sentinels or a cluster, credentials, and TLS.
 
 pub(crate) mod model;
+pub(crate) mod raw;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use crate::check::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::redis::model::Redis;
-use crate::sections::server::raw::{RawProtocol, RawRedis};
+use crate::sections::redis::raw::{RawProtocol, RawRedis};
 
 /// Short, so that a slow Redis does not slow down clients.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -127,9 +128,9 @@ fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Strin
             Some(secret.to_owned())
         }
         Err(error) => {
-            diagnostics
-                .error(file.span, format!("cannot read the password file {path}: {error}"))
-                .help("relative paths start at the working directory; the gateway's user must be able to read the file");
+            diagnostics.error(file.span, format!("cannot read the password file {path}: {error}")).help(
+                "relative paths start at the working directory; the gateway's user must be able to read the file",
+            );
             None
         }
     }

@@ -6,8 +6,8 @@ use tollgate_limiter::store::redis::{HostPort, Sentinel};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::sections::redis::raw::{RawCluster, RawRedis, RawSentinel};
 use crate::sections::redis::url::{self, Url, everywhere};
-use crate::sections::server::raw::{RawCluster, RawRedis, RawSentinel};
 use crate::yaml::Span;
 
 /// The servers, before TLS is known.
@@ -46,9 +46,7 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
     let help = "leave one of `url`, `host`, `cluster` and `sentinel`";
     if let Some(url) = &redis.url {
-        diagnostics
-            .error(url.span.key(), format!("`url` and `{winner}` are both given"))
-            .help(help);
+        diagnostics.error(url.span.key(), format!("`url` and `{winner}` are both given")).help(help);
         return None;
     }
     let host = redis.host.as_ref().map(|host| ("host", host.span));

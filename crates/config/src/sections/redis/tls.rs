@@ -7,9 +7,9 @@ use crate::de;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::pem::{self, Bundle};
+use crate::sections::redis::raw::{RawRedis, RawSsl, RawTls};
 use crate::sections::redis::servers::Found;
 use crate::sections::redis::url::{Kind, Url};
-use crate::sections::server::raw::{RawRedis, RawSsl, RawTls};
 use crate::yaml::{Kind as Yaml, Node, Span};
 
 /// TLS settings beside the URL.
@@ -69,9 +69,7 @@ fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
         }
         (None, None) => None,
         (Some(at), None) | (None, Some(at)) => {
-            diagnostics
-                .error(at.span.key(), "`cert` and `key` are required together")
-                .help("give both, or neither");
+            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
             return None;
         }
     };

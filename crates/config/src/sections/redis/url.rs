@@ -182,10 +182,8 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Opti
             ("db", Kind::Socket) => match value.parse() {
                 Ok(database) => url.database = Some(database),
                 Err(_) => {
-                    diagnostics.error(
-                        url.span,
-                        format!("`db` in `redis.url` must be a database number, found `{value}`"),
-                    );
+                    diagnostics
+                        .error(url.span, format!("`db` in `redis.url` must be a database number, found `{value}`"));
                     return None;
                 }
             },

@@ -143,7 +143,9 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         }
     }
     if let Some(state) = raw.initial_state.as_ref().filter(|state| !state.value.eq_ignore_ascii_case("CLOSED")) {
-        diagnostics.error(state.span, "`initial-state` is not supported: a breaker starts closed").help("remove `initial-state`");
+        diagnostics
+            .error(state.span, "`initial-state` is not supported: a breaker starts closed")
+            .help("remove `initial-state`");
     }
     if let Some(wait) = raw.enable_randomized_wait.filter(|wait| wait.value) {
         diagnostics

@@ -74,7 +74,7 @@ impl Resilience {
         (Some(said.unwrap_or(TIME_LIMIT)), said.is_some())
     }
 
-    /// Reports instances whose name is not in `used`, the names of the routes' breakers.
+    /// Reports instances that no route uses. `used`: names of the routes' breakers.
     pub(crate) fn report_unused(&self, used: &BTreeSet<String>, diagnostics: &mut Diagnostics) {
         let names: Vec<&str> = used.iter().map(String::as_str).collect();
         for (name, at) in self.instances.iter().filter(|(name, _)| !used.contains(*name)) {

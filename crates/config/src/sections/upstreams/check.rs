@@ -11,16 +11,15 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::sections::upstreams::liveness::{ejection, health_check};
-use crate::sections::upstreams::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Scheme, Upstream};
+use crate::sections::upstreams::model::{
+    Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Named, Records, Scheme, Upstream,
+};
 use crate::sections::upstreams::raw::{
     RawBalance, RawDiscovery, RawDns, RawDnsQuery, RawEndpoint, RawLoadBalancer, RawRecords, RawScheme, RawUpstream,
 };
 use crate::sections::upstreams::spring;
 use crate::sections::upstreams::target::endpoint;
 use crate::yaml::{Kind, Node, Span};
-
-/// The upstreams of a file by name; `None` for one with errors, which are reported.
-pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
 /// Sections that define upstreams.
 #[derive(Clone, Copy)]
@@ -75,9 +74,7 @@ impl Reading<'_> {
                     .help("keep one of them");
                 None
             }
-            (Some(list), None) => {
-                listed(&list.value, self.nodes, list.span, diagnostics).map(EndpointSource::Listed)
-            }
+            (Some(list), None) => listed(&list.value, self.nodes, list.span, diagnostics).map(EndpointSource::Listed),
             (None, Some(dns)) => query(dns, diagnostics).map(EndpointSource::Dns),
             (None, None) => {
                 diagnostics
@@ -117,9 +114,7 @@ impl Reading<'_> {
 
 fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<ListedEndpoint>> {
     if list.is_empty() {
-        diagnostics
-            .error(at, "`endpoints` is empty")
-            .help("write `endpoints: [\"http://host:port\"]`");
+        diagnostics.error(at, "`endpoints` is empty").help("write `endpoints: [\"http://host:port\"]`");
         return None;
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
@@ -138,9 +133,7 @@ fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagn
         endpoints.push(read);
     }
     if whole && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
-        diagnostics
-            .error(at, "every endpoint has weight 0")
-            .help("give one of them a weight above 0");
+        diagnostics.error(at, "every endpoint has weight 0").help("give one of them a weight above 0");
         return None;
     }
     whole.then_some(endpoints)

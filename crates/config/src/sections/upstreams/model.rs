@@ -1,5 +1,6 @@
 //! Checked upstreams.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -55,6 +56,9 @@ pub struct Upstream {
     /// Ejection of failing endpoints; `None`: disabled.
     pub ejection: Option<Ejection>,
 }
+
+/// The upstreams of a file by name; `None` for one with errors, which are reported.
+pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
 /// Source of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]

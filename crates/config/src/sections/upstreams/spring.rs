@@ -8,9 +8,10 @@ use crate::check::{Nodes, positive};
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::sections::upstreams::check::Named;
 use crate::sections::upstreams::liveness::default_ejection;
-use crate::sections::upstreams::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
+use crate::sections::upstreams::model::{
+    Balance, EndpointSource, HealthCheck, ListedEndpoint, Named, Statuses, Upstream,
+};
 use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawLoadBalancer, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
 use crate::source::dotted;
@@ -156,10 +157,7 @@ impl Lists {
             _ => {
                 match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
                     Some((_, instead)) => diagnostics
-                        .mistake(
-                            *span,
-                            format!("`configurations: {name}` has no effect here: all instances are equal"),
-                        )
+                        .mistake(*span, format!("`configurations: {name}` has no effect here: all instances are equal"))
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
@@ -235,10 +233,7 @@ fn health_check(
 /// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
 /// A path includes everything below it.
 const NO_EFFECT: [(&str, &str); 20] = [
-    (
-        "loadbalancer.cache",
-        "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups",
-    ),
+    ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
     ("loadbalancer.zone", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),

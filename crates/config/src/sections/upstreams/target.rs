@@ -7,13 +7,16 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::sections::upstreams::check::Named;
-use crate::sections::upstreams::model::{EndpointAddress, Scheme, Upstream};
+use crate::sections::upstreams::model::{EndpointAddress, Named, Scheme, Upstream};
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
 /// The upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
-pub(crate) fn target(uri: &Spanned<String>, named: &Named, diagnostics: &mut Diagnostics) -> Option<(Arc<Upstream>, Option<Scheme>)> {
+pub(crate) fn target(
+    uri: &Spanned<String>,
+    named: &Named,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Arc<Upstream>, Option<Scheme>)> {
     let (text, at) = (uri.value.trim(), uri.span);
     let rest = text.get(3..).unwrap_or_default();
     let (scheme, rest) = match rest.split_once("//") {

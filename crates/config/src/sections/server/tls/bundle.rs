@@ -4,8 +4,8 @@ use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::pem;
-use crate::spec::definition::flatten;
 use crate::sections::server::tls::{Locations, spot};
+use crate::spec::definition::flatten;
 use crate::yaml::Node;
 
 /// Options of a bundle that can be ignored safely.

@@ -19,8 +19,8 @@ use crate::check::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
-use crate::sections::server::model::ServerTls;
 use crate::pem;
+use crate::sections::server::model::ServerTls;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};
 
@@ -203,7 +203,10 @@ fn clients(
     let Some(Spanned { value: RawClientAuth::Want | RawClientAuth::Need, span }) = auth.copied() else {
         if let Some(trusted) = trusted {
             diagnostics
-                .mistake(trusted.span.key(), "`trust-certificate` has no effect: clients are not asked for a certificate")
+                .mistake(
+                    trusted.span.key(),
+                    "`trust-certificate` has no effect: clients are not asked for a certificate",
+                )
                 .help("add `client-auth: need`");
         }
         return Some(WebPkiClientVerifier::no_client_auth());
