@@ -131,14 +131,14 @@ pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnosti
 
 /// Reports settings that need Java or have no effect here.
 fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
-    for (whole, name) in [
+    for (node, name) in [
         (raw.record_failure_predicate, "record-failure-predicate"),
         (raw.record_result_predicate, "record-result-predicate"),
         (raw.ignore_exception_predicate, "ignore-exception-predicate"),
     ] {
-        if let Some(whole) = whole {
+        if let Some(node) = node {
             diagnostics
-                .error(whole.0.key(), format!("`{name}` needs a Java class"))
+                .error(node.0.key(), format!("`{name}` needs a Java class"))
                 .help("use `record-exceptions`, `ignore-exceptions` and the filter's `statusCodes`");
         }
     }
@@ -152,7 +152,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
             .warn(wait.span, "randomized waits are not supported: breakers of several gateways open independently")
             .help("remove `enable-randomized-wait`");
     }
-    for (whole, name, why) in [
+    for (node, name, why) in [
         (raw.register_health_indicator, "register-health-indicator", "`/metrics` shows the state of each breaker"),
         (
             raw.allow_health_indicator_to_fail,
@@ -163,8 +163,8 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         (raw.writable_stack_trace_enabled, "writable-stack-trace-enabled", "there are no stack traces"),
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {
-        if let Some(whole) = whole {
-            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).help(why);
+        if let Some(node) = node {
+            diagnostics.info(node.0.key(), format!("`{name}` has no effect here")).help(why);
         }
     }
 }

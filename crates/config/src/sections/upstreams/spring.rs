@@ -64,7 +64,7 @@ fn is_off(node: &Node) -> bool {
 
 /// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
+    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
