@@ -143,7 +143,7 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
         ("key-store: client.p12, key-store-password: x", "`openssl pkcs12 -in client.p12 -nodes -out client.pem`"),
         ("ssl-bundle: nowhere", "there is no SSL bundle `nowhere`"),
         ("trusted-x509-certificates: ['classpath:ca.pem']", "is inside of a Java archive"),
-        ("cipher: x", "`ssl.cipher` is no setting that can be kept"),
+        ("cipher: x", "`ssl.cipher` is not supported"),
     ] {
         let problems = springs(&format!("{{ssl: {{{ssl}}}}}"), "").unwrap_err();
         assert!(problems.contains(wanted), "{problems}");

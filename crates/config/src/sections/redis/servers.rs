@@ -44,7 +44,7 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Op
 fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
-    let help = "leave one of `url`, `host`, `cluster` and `sentinel`";
+    let help = "keep one of `url`, `host`, `cluster` and `sentinel`";
     if let Some(url) = &redis.url {
         diagnostics.error(url.span.key(), format!("`url` and `{winner}` are both given")).help(help);
         return None;
@@ -55,7 +55,7 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
     let is_clear = diagnostics.is_spring || clashes.peek().is_none();
     for (name, at) in clashes {
-        let wins = if diagnostics.is_spring { ", which wins, as in Spring" } else { ", which says where Redis is" };
+        let wins = if diagnostics.is_spring { "; the latter wins, as in Spring" } else { "" };
         diagnostics.mistake(at.key(), format!("`{name}` and `{winner}` are both given{wins}")).help(help);
     }
     is_clear.then_some(())

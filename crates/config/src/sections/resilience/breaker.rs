@@ -159,7 +159,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
             "allow-health-indicator-to-fail",
             "a breaker does not make the gateway unhealthy",
         ),
-        (raw.event_consumer_buffer_size, "event-consumer-buffer-size", "the log tells when a breaker opens and closes"),
+        (raw.event_consumer_buffer_size, "event-consumer-buffer-size", "the log has an entry for each change of state"),
         (raw.writable_stack_trace_enabled, "writable-stack-trace-enabled", "there are no stack traces"),
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {

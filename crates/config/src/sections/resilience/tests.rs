@@ -9,7 +9,7 @@ use tollgate_filters::fault::{Fault, FaultSet};
 
 use crate::{CircuitBreaker, Filter, Report, Severity, parse};
 
-/// The filters of the first route, and what was said.
+/// The filters of the first route, and the diagnostics.
 fn filters(text: &str) -> (Vec<Filter>, Report) {
     let mut loaded = parse("test.yaml", text, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
     (loaded.config.routes.remove(0).filters, loaded.notes)

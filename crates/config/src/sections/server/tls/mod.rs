@@ -107,7 +107,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
             );
             false
         }
-        other if STORES.contains(&other) => true, // said once, at the store
+        other if STORES.contains(&other) => true, // reported once, at the store
         "ciphers" => {
             diagnostics
                 .info(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
