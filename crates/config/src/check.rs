@@ -2,32 +2,22 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use http::StatusCode;
-use http::header::HeaderValue;
-use tollgate_filters::headers::HeaderNames;
-
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::status::parse_status;
 use crate::de::units::Time;
-use crate::de::values::{header_name, refusal};
 use crate::diagnostics::Diagnostics;
-use crate::filters::Settings;
-use crate::key_resolvers::key_resolvers;
-use crate::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, RequestSeries,
-    Route, Underscores,
-};
-use crate::rate_limiter::{Limits, families, throw_on_limit};
-use crate::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
-use crate::request_counter::metering;
+use crate::filters::context::FilterContext;
+use crate::key_resolvers::KeyResolvers;
+use crate::model::{Config, Filter, Route};
+use crate::raw::RawConfig;
+use crate::routes::check::RouteSections;
 use crate::routes::forward;
-use crate::sections::forwarding::trusted_proxies::trusted_proxies;
+use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams;
+use crate::sections::upstreams::{self, UpstreamSections};
+use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::{Kind, Node, Span};
 
@@ -70,46 +60,46 @@ pub(crate) fn check(
     }
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let key_resolvers = key_resolvers(raw, nodes, &tokens, diagnostics);
-    let limits = Limits {
-        key_resolvers: &key_resolvers,
-        tokens: &tokens,
-        deny_empty_key: raw.filter.request_rate_limiter.deny_empty_key.unwrap_or(true),
-        empty_key_status: status(
-            raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
-            StatusCode::FORBIDDEN,
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
+    let context = FilterContext {
+        filter: &raw.filter,
+        limiters: crate::rate_limiter::raw::context(
+            &raw.filter.request_rate_limiter,
+            &raw.redis_rate_limiter,
+            raw.redis.as_ref(),
+            &key_resolvers,
             diagnostics,
         ),
-        throw_on_limit: throw_on_limit(raw, diagnostics),
-        headers: limiter_headers(raw, diagnostics),
-        // What is wrong with it is told where it stands.
-        has_redis: raw.redis.is_some(),
-        has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
-        counted: RefCell::default(),
-        buckets: RefCell::default(),
-    };
-    let mut settings = Settings {
-        raw,
-        nodes,
-        switches,
-        limits,
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
-        breakers: RefCell::default(),
-        forwards: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.span, diagnostics)),
-        upstreams: BTreeMap::new(),
+        breakers: RefCell::default(),
+        forwards: RefCell::default(),
     };
-    upstreams::locator(raw, nodes, diagnostics);
-    settings.upstreams = upstreams::check(&settings, diagnostics);
-    let mut routes = crate::routes::check::check(&settings, diagnostics);
-    settings.resilience.report_unused(&settings.breakers.borrow(), diagnostics);
-    forward::report_lost(&settings.forwards.borrow(), &routes, diagnostics);
-    let cors = crate::sections::cors::all(&settings, &routes, diagnostics);
-    crate::sections::response_cache::check(&settings, &mut routes, &cors, diagnostics);
+    upstreams::locator(&raw.discovery, nodes, diagnostics);
+    let sections =
+        UpstreamSections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
+    let upstreams = upstreams::check(sections, nodes, &key_resolvers, diagnostics);
+    let sections = RouteSections {
+        routes: &raw.routes,
+        default_filters: &raw.default_filters,
+        base_path: raw.base_path.as_ref(),
+        predicate: &raw.predicate,
+        api_version: raw.api_version.as_ref(),
+        fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
+        upstreams: &upstreams,
+        nodes,
+        switches,
+    };
+    let mut routes = crate::routes::check::check(&sections, &context, diagnostics);
+    context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
+    forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
+    let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
+    let cache = &raw.filter.local_response_cache;
+    crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
     if let Some(secure_headers) = &raw.filter.secure_headers
         && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
     {
@@ -120,7 +110,8 @@ pub(crate) fn check(
             )
             .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
     }
-    let upstreams = settings.upstreams.into_values().flatten().collect();
+    drop(context);
+    let upstreams = upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -131,117 +122,44 @@ pub(crate) fn check(
     }
     let server = crate::sections::server::check::server(&raw.server, nodes, env, diagnostics);
     Config {
-        management: crate::sections::server::check::management(&raw.management, nodes, server.port, env, diagnostics),
+        management: crate::sections::management::check::management(
+            &raw.management,
+            nodes,
+            server.port,
+            env,
+            diagnostics,
+        ),
         server,
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
-        memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
-        metering: metering(&raw.metering, diagnostics),
-        access_log: AccessLog {
-            output: log_output(raw.access_log.output.as_ref(), diagnostics),
-            format: match raw.access_log.format {
-                None | Some(RawAccessLogFormat::Combined) => AccessLogFormat::Combined,
-                Some(RawAccessLogFormat::Json) => AccessLogFormat::Json,
+        memory: crate::sections::memory::check(&raw.memory),
+        metering: crate::sections::metering::check(&raw.metering, diagnostics),
+        access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
+        logging: crate::sections::log::check(&raw.log),
+        request_series: crate::sections::management::check::request_series(&raw.metrics, nodes, diagnostics),
+        forwarding: crate::sections::forwarding::check::check(
+            ForwardingSections {
+                x_forwarded: &raw.x_forwarded,
+                forwarded: &raw.forwarded,
+                httpserver: &raw.httpserver,
+                trusted_proxies: raw.trusted_proxies,
+                strategy: raw.server.forward_headers_strategy.as_ref(),
+                headers: &raw.headers,
+                via: raw.via.as_ref(),
+                hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
             },
-        },
-        logging: Logging {
-            format: match raw.log.format {
-                None | Some(RawLogFormat::Text) => LogFormat::Text,
-                Some(RawLogFormat::Json) => LogFormat::Json,
-            },
-            level: match raw.log.level {
-                Some(RawLogLevel::Error) => tracing::Level::ERROR,
-                Some(RawLogLevel::Warn) => tracing::Level::WARN,
-                None | Some(RawLogLevel::Info) => tracing::Level::INFO,
-                Some(RawLogLevel::Debug) => tracing::Level::DEBUG,
-                Some(RawLogLevel::Trace) => tracing::Level::TRACE,
-            },
-        },
-        request_series: request_series(raw, nodes, diagnostics),
-        forwarding: forwarding(raw, nodes, switches, diagnostics),
+            nodes,
+            !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
+            diagnostics,
+        ),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
-        dns: upstreams::dns(&raw.dns, nodes, diagnostics),
+        dns: crate::sections::upstreams::dns(&raw.dns, nodes, diagnostics),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
         routes,
         is_spring: diagnostics.is_spring,
-    }
-}
-
-fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> RequestSeries {
-    let raw = &raw.metrics;
-    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
-    let name: String =
-        format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if let Some(prefix) = &raw.prefix
-        && !name.starts_with(|c: char| c.is_ascii_alphabetic())
-    {
-        diagnostics
-            .error(prefix.span, format!("`{}` cannot begin a metric's name", prefix.value))
-            .help("begin it with a letter");
-    }
-    let mut tags = crate::sections::server::check::labels(raw.tags, nodes, diagnostics);
-    // `metrics.tags.path.enabled` is what `path-tags.enabled` was called before.
-    let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
-    RequestSeries {
-        enabled: raw.enabled.unwrap_or(true),
-        name,
-        tags,
-        path: raw.path_tags.enabled.or(older).unwrap_or(false),
-    }
-}
-
-fn log_output(output: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> LogOutput {
-    let Some(output) = output else { return LogOutput::Stdout };
-    match output.value.trim() {
-        "" => {
-            diagnostics.error(output.span, "`output` must be stdout, off or a file's path, found nothing");
-            LogOutput::Off
-        }
-        "stdout" => LogOutput::Stdout,
-        // YAML 1.1 writes `off` for false.
-        "off" | "false" => LogOutput::Off,
-        path => LogOutput::File(path.into()),
-    }
-}
-
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
-    let name = match &raw.via {
-        Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
-        Some(via) if via.value != "true" => Some(via.value.as_str()),
-        _ => Some("tollgate"),
-    };
-    let via = name.and_then(|name| {
-        // RFC 9110 §7.6.3: a pseudonym is a token, or host and port.
-        let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]~".contains(&b));
-        let value = if fits { HeaderValue::from_str(&format!("1.1 {name}")).ok() } else { None };
-        if value.is_none() {
-            let at = raw.via.as_ref().map_or(Span::ROOT, |via| via.span);
-            diagnostics.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
-        }
-        value
-    });
-    let remove_hop_by_hop = raw
-        .filter
-        .remove_hop_by_hop
-        .headers
-        .as_ref()
-        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
-    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), diagnostics);
-    Forwarding {
-        believes_address: crate::sections::forwarding::check::believes_address(raw, &trusted_proxies, diagnostics),
-        headers: crate::sections::forwarding::check::headers(raw, &trusted_proxies, diagnostics),
-        trusted_proxies,
-        underscores: match raw.headers.underscores {
-            None | Some(RawUnderscores::Drop) => Underscores::Drop,
-            Some(RawUnderscores::Allow) => Underscores::Allow,
-            Some(RawUnderscores::Reject) => Underscores::Reject,
-        },
-        via,
-        remove_hop_by_hop,
-        tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
     }
 }
 
@@ -256,40 +174,4 @@ pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnosti
             time.value.0
         }
     }
-}
-
-fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
-    let Some(text) = text else { return default };
-    match parse_status(&text.value) {
-        Ok(status) => {
-            refusal(status, text.span, diagnostics);
-            status
-        }
-        Err(message) => {
-            diagnostics.error(text.span, message);
-            default
-        }
-    }
-}
-
-fn limiter_headers(raw: &RawConfig, diagnostics: &mut Diagnostics) -> HeaderNames {
-    let raw = &raw.redis_rate_limiter;
-    let mut headers = HeaderNames::default();
-    headers.include = raw.include_headers.unwrap_or(headers.include);
-    for (text, header) in [
-        (&raw.remaining_header, &mut headers.remaining),
-        (&raw.replenish_rate_header, &mut headers.replenish_rate),
-        (&raw.burst_capacity_header, &mut headers.burst_capacity),
-        (&raw.requested_tokens_header, &mut headers.requested_tokens),
-    ] {
-        if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.span, diagnostics)) {
-            *header = name;
-        }
-    }
-    if let Some(names) = &raw.headers
-        && let Some(found) = families(names.iter().map(|name| (name.value.as_str(), name.span)), diagnostics)
-    {
-        headers.families = found;
-    }
-    headers
 }

@@ -24,6 +24,7 @@ pub mod routes;
 mod schema;
 pub mod sections;
 pub mod source;
+mod spec;
 pub mod spring;
 #[cfg(test)]
 mod tests;
@@ -42,10 +43,10 @@ pub use crate::sections::upstreams::{
     Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
     Upstream,
 };
-pub use filters::{Argument, Entry as FilterEntry, filters};
+pub use filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use migrate::{Migrated, migrate, migrate_file};
 pub use model::*;
-pub use predicates::{Entry as PredicateEntry, Takes, predicates};
+pub use predicates::{Entry as PredicateEntry, ShortcutType, predicates};
 pub use schema::schema;
 
 use crate::diagnostics::{Diagnostics, closest};

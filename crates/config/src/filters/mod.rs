@@ -1,135 +1,97 @@
-//! Filters by name: what each does, its arguments, and how it is read. One table for dispatch, messages and
-//! documentation.
+//! Filters by name. One table serves dispatch, messages, the schema and the documentation; each file has its rows.
 
-mod answers;
+mod circuit_breaker;
+pub(crate) mod context;
+mod edit;
 pub(crate) mod edit_checks;
-mod edits;
-mod layers;
-mod limits;
+pub(crate) mod entry;
+mod fallback_headers;
+pub(crate) mod forward;
+mod limiters;
+pub(crate) mod local_response_cache;
 pub(crate) mod model;
-mod parameters;
+mod query_edits;
 pub(crate) mod raw;
-mod resilience;
-mod responses;
+mod redirect_to;
+pub(crate) mod remove_json_attributes;
+mod request_edits;
+mod response_edits;
+mod retry;
+pub(crate) mod secure_headers;
+pub(crate) mod set_status;
+mod size_limits;
 mod targets;
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use http::header::HeaderName;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::check::Nodes;
+pub(crate) use self::circuit_breaker::configure_breaker;
+pub use self::entry::{ArgumentDoc, Arguments, Entry};
 use crate::diagnostics::{Diagnostics, closest};
-use crate::model::Filter;
-use crate::rate_limiter::Limits;
-use crate::raw::RawConfig;
-use crate::routes::definition::{Arg, Written};
-use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::Named;
+use crate::filters::context::FilterContext;
+use crate::filters::entry::FilterInput;
+use crate::filters::model::Filter;
+use crate::spec::FilterSpec;
+pub use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::schema::{Named, definition};
 use crate::spring::names::{Known, look_up};
-use crate::spring::switches::Switches;
-use crate::yaml::Span;
 
-pub(crate) use self::layers::cache_for_all;
-pub(crate) use self::resilience::bind;
-
-/// A filter that routes can have.
-#[derive(Debug)]
-pub struct Entry {
-    /// Its name, as Spring Cloud Gateway has it where it is Spring's.
-    pub name: &'static str,
-    /// What it does, as one sentence of Markdown.
-    pub doc: &'static str,
-    /// Its arguments in the order of the shortcut `Name=a,b`. Filters that have rooms of their own in the documents
-    /// list none.
-    pub args: &'static [Argument],
-    check: fn(&Call<'_>, &mut Diagnostics) -> Option<Filter>,
-}
-
-/// An argument of a filter.
-#[derive(Clone, Copy, Debug)]
-pub struct Argument {
-    /// Its name.
-    pub name: &'static str,
-    /// What it says, with unit and default, as one sentence of Markdown.
-    pub doc: &'static str,
-}
-
-/// What filters of one file have in common.
-pub(crate) struct Settings<'s> {
-    /// The file.
-    pub(crate) raw: &'s RawConfig,
-    /// Its nodes.
-    pub(crate) nodes: &'s Nodes<'s>,
-    /// What is switched off.
-    pub(crate) switches: &'s Switches,
-    /// What limiters have in common.
-    pub(crate) limits: Limits<'s>,
-    /// Circuit breakers by name.
-    pub(crate) resilience: Resilience,
-    /// The names of those that routes have, as they are met.
-    pub(crate) breakers: RefCell<BTreeSet<String>>,
-    /// Paths that requests are forwarded to within the gateway, as they are met.
-    pub(crate) forwards: RefCell<Vec<(Span, String)>>,
-    /// `set-status.original-status-header-name`.
-    pub(crate) original_status_header: Option<HeaderName>,
-    /// `upstreams`.
-    pub(crate) upstreams: Named,
-}
-
-/// A filter as written, about to be read.
-struct Call<'c> {
-    written: &'c Written,
-    args: &'static [Argument],
-    settings: &'c Settings<'c>,
-}
-
-/// Every filter, by name.
+/// All filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
-        answers::ENTRIES,
-        edits::ENTRIES,
-        layers::ENTRIES,
-        limits::ENTRIES,
-        parameters::ENTRIES,
-        resilience::ENTRIES,
-        responses::ENTRIES,
+        circuit_breaker::ENTRIES,
+        fallback_headers::ENTRIES,
+        limiters::ENTRIES,
+        local_response_cache::ENTRIES,
+        query_edits::ENTRIES,
+        redirect_to::ENTRIES,
+        remove_json_attributes::ENTRIES,
+        request_edits::ENTRIES,
+        response_edits::ENTRIES,
+        retry::ENTRIES,
+        secure_headers::ENTRIES,
+        set_status::ENTRIES,
+        size_limits::ENTRIES,
         targets::ENTRIES,
     ];
     tables.into_iter().flatten()
 }
 
-/// The names of all filters, sorted.
+/// Names of all filters, sorted.
 pub(crate) fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = filters().map(|entry| entry.name).collect();
     names.sort_unstable();
     names
 }
 
-/// The filter that `written` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(written: &Written, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let Some(entry) = filters().find(|entry| entry.name == written.name) else {
-        unknown(written, diagnostics);
+/// The filter that `spec` describes. Reports errors; `None` if it cannot be used.
+pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
+        report_unknown(spec, diagnostics);
         return None;
     };
-    // Limiters have key resolvers and read all of theirs themselves.
-    if !entry.args.is_empty() && written.refuse_expressions(diagnostics) {
+    let args = match entry.args {
+        Arguments::Listed(args) => args,
+        Arguments::Typed(_) | Arguments::LongForm(_) => &[],
+    };
+    if !matches!(entry.args, Arguments::LongForm(_)) && spec.refuse_expressions(diagnostics) {
         return None;
     }
-    (entry.check)(&Call { written, args: entry.args, settings }, diagnostics)
+    (entry.check)(&FilterInput { spec, args, context }, diagnostics)
 }
 
-fn unknown(written: &Written, diagnostics: &mut Diagnostics) {
-    let name = written.name.as_str();
+fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
+    let name = spec.name.as_str();
     match look_up(name) {
         Known::Later => diagnostics
-            .error(written.span, format!("filter `{name}` is not supported yet"))
+            .error(spec.span, format!("filter `{name}` is not supported yet"))
             .help("remove it, or keep this route on Spring Cloud Gateway for now"),
         Known::Refused(why, instead) => {
-            diagnostics.error(written.span, format!("filter `{name}` cannot be used: {why}")).help(instead)
+            diagnostics.error(spec.span, format!("filter `{name}` is not supported: {why}")).help(instead)
         }
         Known::No => {
-            diagnostics.error(written.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+            diagnostics.error(spec.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("filters: {}", names().join(", ")),
             })
@@ -137,28 +99,27 @@ fn unknown(written: &Written, diagnostics: &mut Diagnostics) {
     }
 }
 
-impl Argument {
-    /// The argument `name`, which `doc` tells about.
-    pub(super) const fn new(name: &'static str, doc: &'static str) -> Self {
-        Self { name, doc }
-    }
-}
+/// A filter as the file specifies it, for the schema.
+pub(crate) struct FilterEntrySchema;
 
-impl<'c> Call<'c> {
-    /// The first `N` arguments of the entry, which has as many: those that are written.
-    fn bind<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
-        let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.written.bind(names, diagnostics)
+impl JsonSchema for FilterEntrySchema {
+    fn schema_name() -> Cow<'static, str> {
+        "Filter".into()
     }
 
-    /// As [`Self::bind`], and every one must be there.
-    fn texts<const N: usize>(&self, diagnostics: &mut Diagnostics) -> Option<[&'c str; N]> {
-        let bound = self.bind::<N>(diagnostics);
-        let mut texts = [""; N];
-        for ((text, arg), argument) in texts.iter_mut().zip(bound).zip(self.args) {
-            *text = &self.written.required(arg, argument.name, diagnostics)?.value;
-        }
-        Some(texts)
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut entries: Vec<&Entry> = filters().collect();
+        entries.sort_by_key(|entry| entry.name);
+        let named: Vec<Named> = entries
+            .into_iter()
+            .map(|entry| Named {
+                name: entry.name,
+                doc: entry.doc,
+                args: entry.schema(generator),
+                has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
+            })
+            .collect();
+        definition("filter", &named)
     }
 }
 
@@ -167,13 +128,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_filter_stands_in_the_table_once_and_says_what_it_does() {
+    fn each_filter_is_in_the_table_once_and_documented() {
         let mut seen = names();
         seen.dedup();
         assert_eq!(seen.len(), filters().count());
         for entry in filters() {
             assert!(entry.doc.ends_with('.'), "{}", entry.name);
-            assert!(entry.args.iter().all(|argument| argument.doc.ends_with('.')), "{}", entry.name);
+            for argument in entry.arguments() {
+                assert!(argument.doc.ends_with('.'), "{} {}", entry.name, argument.name);
+            }
         }
     }
 }

@@ -79,17 +79,15 @@ impl<'s> Walk<'s> {
 
     fn shape(&self, parts: &[&'s Value], needs_restart: bool) -> Shape {
         for part in parts {
-            // Predicates and filters have tables of their own.
-            if part["properties"].get("args").is_some() {
-                return Shape::Value;
-            }
             if part.get("properties").is_some() {
                 return Shape::Section(self.properties(part, needs_restart));
             }
             for (inner, wrap) in [("additionalProperties", Shape::Named as fn(_) -> _), ("items", Shape::List)] {
                 let inner = self.parts(&part[inner]);
+                // Predicates and filters have tables of their own.
+                let has_table = inner.iter().any(|inner| inner["x-shortcut"] == true);
                 let section = inner.into_iter().find(|inner| inner["properties"].is_object());
-                if let Some(section) = section.filter(|section| section["properties"].get("args").is_none()) {
+                if let Some(section) = section.filter(|_| !has_table) {
                     return wrap(self.properties(section, needs_restart));
                 }
             }

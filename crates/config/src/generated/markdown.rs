@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, Entry, filters as entries};
+use crate::filters::{Argument, ArgumentDoc, Entry, filters as entries};
 use crate::generated::keys::{Key, Shape};
 use crate::predicates::predicates as predicate_entries;
 
@@ -63,9 +63,10 @@ pub(super) fn filter_list() -> String {
 pub(super) fn filter_page(name: &str) -> String {
     let entry = entries().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no filter is called `{name}`"));
     let mut out = format!("{}.\n", entry.doc.trim_end_matches('.'));
-    if !entry.args.is_empty() {
+    let arguments = entry.arguments();
+    if !arguments.is_empty() {
         out.push_str("\n| Argument | Meaning |\n|---|---|\n");
-        for argument in entry.args {
+        for argument in arguments {
             let doc = cell(&lower(argument.doc.trim_end_matches('.')));
             writeln!(out, "| `{}` | {doc} |", argument.name).unwrap();
         }
@@ -78,13 +79,18 @@ pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
         let doc = cell(&lower(entry.doc.trim_end_matches('.')));
-        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(entry.args)).unwrap();
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(entry.args))).unwrap();
     }
     out
 }
 
+fn listed(arguments: &[Argument]) -> Vec<ArgumentDoc> {
+    let doc = |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
+    arguments.iter().map(doc).collect()
+}
+
 /// Arguments in the order of the shortcut, as one cell.
-fn arguments(arguments: &[Argument]) -> String {
+fn arguments(arguments: &[ArgumentDoc]) -> String {
     let each = arguments.iter().map(|argument| {
         let doc = argument.doc.trim_end_matches('.');
         let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };

@@ -1,9 +1,11 @@
-//! Conditions as written: a predicate, or several joined by `any`, `all` and `not`, which are our own.
+//! Conditions: a predicate, or several joined by `any`, `all` and `not`, which Spring does not have.
 
 use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::{Settings, check};
-use crate::routes::definition::{self, Written};
+use crate::predicates::context::PredicateContext;
+use crate::predicates::table::check;
+use crate::spec::PredicateSpec;
+use crate::spec::parse::Syntax;
 use crate::yaml::{Kind, Node};
 use tollgate_routing::Predicate;
 
@@ -11,43 +13,45 @@ use tollgate_routing::Predicate;
 #[derive(Debug)]
 pub(crate) enum Condition {
     /// A predicate.
-    One(Written),
-    /// `any: […]`: one of these holds.
+    One(PredicateSpec),
+    /// `any: […]`: at least one matches.
     Any(Vec<Self>),
-    /// `all: […]`: all of these hold.
+    /// `all: […]`: all match.
     All(Vec<Self>),
-    /// `not: …`: this does not hold.
+    /// `not: …`: the condition does not match.
     Not(Box<Self>),
 }
 
 impl Condition {
-    /// Reads one; `None` when it is beyond reading, which `sink` then knows.
-    pub(crate) fn parse(node: &Node, diagnostics: &mut Diagnostics) -> Option<Self> {
+    /// Reads one. Reports errors; `None` if it cannot be read.
+    pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
-            return definition::parse(node, "predicate", diagnostics).map(Self::One);
+            return syntax.parse(node, diagnostics).map(Self::One);
         };
         if let Kind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
             diagnostics
-                .error(beside.span.key(), format!("`{other}` stands beside `{word}` in one entry"))
-                .help("give each an entry of its own: `- ` before it");
+                .error(beside.span.key(), format!("`{other}` and `{word}` are in one entry"))
+                .help("give each its own entry: put `- ` before it");
             return None;
         }
         if diagnostics.is_spring {
-            diagnostics.warn(value.span.key(), format!("`{word}` is Tollgate's own: Spring Cloud Gateway refuses it"));
+            diagnostics
+                .warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
         }
         match (word, &value.kind) {
             ("not", Kind::Seq(_)) => {
                 diagnostics
                     .error(value.span, "`not` takes one condition, found a list")
-                    .help("write `not: {any: […]}` where none of them may hold, `not: {all: […]}` where one may not");
+                    .help("write `not: {any: […]}` if none may match, `not: {all: […]}` if not all may match");
                 None
             }
-            ("not", _) => Self::parse(value, diagnostics).map(|inner| Self::Not(Box::new(inner))),
+            ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
-                // All are read, so that all that is wrong is told.
-                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, diagnostics)).collect();
+                // All are read, so that all errors are reported.
+                let inner: Vec<Option<Self>> =
+                    items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
                 Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }
@@ -62,28 +66,28 @@ impl Condition {
         }
     }
 
-    /// The predicate that it means; `None` when it cannot be used, which `sink` then knows.
-    pub(crate) fn check(&self, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
+    /// The checked predicate. Reports errors; `None` if it cannot be used.
+    pub(crate) fn check(&self, context: &PredicateContext<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
         let mut all = |inner: &[Self]| {
-            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(settings, diagnostics)).collect();
+            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
             checked.into_iter().collect::<Option<Vec<Predicate>>>()
         };
         match self {
-            Self::One(written) => check(written, settings, diagnostics),
+            Self::One(spec) => check(spec, context, diagnostics),
             Self::Any(inner) => all(inner).map(Predicate::any),
             Self::All(inner) => all(inner).map(Predicate::all),
-            Self::Not(inner) => inner.check(settings, diagnostics).map(Predicate::negated),
+            Self::Not(inner) => inner.check(context, diagnostics).map(Predicate::negated),
         }
     }
 
-    /// As its author wrote it, on one line.
+    /// Source text on one line.
     pub(crate) fn text(&self) -> String {
         let joined = |word: &str, inner: &[Self]| {
             let inner: Vec<String> = inner.iter().map(Self::text).collect();
             format!("{word}: [{}]", inner.join("; "))
         };
         match self {
-            Self::One(written) => written.text.clone(),
+            Self::One(spec) => spec.text.clone(),
             Self::Any(inner) => joined("any", inner),
             Self::All(inner) => joined("all", inner),
             Self::Not(inner) => format!("not: {}", inner.text()),
@@ -91,7 +95,7 @@ impl Condition {
     }
 }
 
-/// The word that makes `node` something else than a predicate, and what stands behind it.
+/// The joining word of `node` with its value; `None` for a predicate.
 fn joining(node: &Node) -> Option<(&'static str, &Node)> {
     let Kind::Map(entries) = &node.kind else { return None };
     ["any", "all", "not"].into_iter().find_map(|word| {

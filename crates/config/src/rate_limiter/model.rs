@@ -1,9 +1,11 @@
-//! Limiters, checked.
+//! Checked limiters.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, Enforcement, OnLimit, Settings};
 use tollgate_limiter::rule::Rule;
@@ -12,113 +14,114 @@ use tollgate_limiter::store::OnStoreFailure;
 /// One limiter of a route.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
-    /// How much, for requests without a plan.
+    /// Rules of requests without a plan.
     pub rules: Rules,
-    /// By plan.
+    /// Rules by plan.
     pub plans: Option<Plans>,
-    /// Shares its buckets with every limiter of the same `bucket`, on whatever route.
+    /// Name of the buckets that it shares with all limiters of this name, on any route.
     pub bucket: Option<String>,
-    /// Of whom, and what the client is told.
+    /// Key, access lists, and what the client is told.
     pub settings: Settings,
-    /// Where its buckets are kept; `None`: in Redis when there is one.
+    /// Store of its buckets; `None`: Redis if configured.
     pub store: Option<StoreKind>,
-    /// What happens when Redis cannot be asked.
+    /// Decision while Redis is unreachable.
     pub on_store_failure: OnStoreFailure,
-    /// Gateways that share the limit; each admits its part while Redis cannot be asked.
+    /// Gateways that share the limit; each admits its part while Redis is unreachable.
     pub gateways: GatewayNumber,
-    /// How decisions in Redis are kept apart.
+    /// Isolation of concurrent decisions in Redis.
     pub atomicity: Atomicity,
-    /// For how long requests may be paid for in advance; `None`: not at all.
+    /// Longest time for which requests are paid for in advance; `None`: never.
     pub lease: Option<Duration>,
 }
 
-/// How many gateways share a limit.
+/// Number of gateways that share a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatewayNumber {
-    /// So many.
+    /// A fixed number.
     Fixed(NonZeroU32),
-    /// As many as say in Redis that they live.
+    /// The gateways that reported to Redis lately.
     Auto,
 }
 
-/// The rules that a request is decided by.
+/// Rules that decide a request.
 #[derive(Clone, Debug)]
 pub enum Rules {
     /// One, without a name of its own.
     One(Box<Limit>),
-    /// Several by name, all or none; without any nothing is limited.
+    /// Several by name, decided together; empty: unlimited.
     Several(Vec<(String, Limit)>),
 }
 
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// How much.
+    /// Algorithm and numbers.
     pub rule: Rule,
-    /// Of whom; `None`: as the filter says.
+    /// Key; `None`: the filter's.
     pub key_resolver: Option<KeyResolver>,
-    /// What a request takes.
+    /// Tokens per request.
     pub cost: Cost,
-    /// Whether it denies.
+    /// Share of keys for which it denies.
     pub enforcement: Enforcement,
-    /// Shares its bucket with every rule of the same `bucket`.
+    /// Name of the bucket that it shares with all rules of this name.
     pub bucket: Option<String>,
 }
 
 /// Named sets of rules.
 #[derive(Clone, Debug)]
 pub struct Plans {
-    /// The sets.
+    /// Rules by plan.
     pub sets: Vec<(String, Rules)>,
-    /// Who has which.
+    /// Source of a request's plan.
     pub resolver: PlanResolver,
-    /// For the rest; `None`: the filter's own rules.
+    /// Plan of other requests; `None`: the filter's own rules.
     pub default: Option<String>,
 }
 
-/// Who has which plan.
+/// Source of a request's plan.
 #[derive(Clone, Debug)]
 pub enum PlanResolver {
-    /// The request says so.
+    /// The request itself.
     Request(KeyResolver),
     /// By key id.
     Table(HashMap<String, String>),
     /// By key id, in a hash in Redis.
     RedisHash {
-        /// Its name.
+        /// Name of the hash.
         key: String,
-        /// How long a plan is remembered.
+        /// Time for which a plan is cached.
         cache: Duration,
     },
 }
 
-/// How decisions in Redis are kept apart.
+/// Isolation of concurrent decisions in Redis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Atomicity {
-    /// Each is one script.
+    /// Each decision is one script.
     #[default]
     Script,
-    /// Each holds a lock, for servers without scripts.
+    /// Each decision holds a lock, for servers without scripts.
     Lock(LockRetry),
 }
 
-/// What a decision does that finds the lock taken.
+/// Retries of a decision that finds the lock taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRetry {
-    /// Whether each pause is twice as long as the one before it.
+    /// Doubles each pause.
     pub exponential: bool,
     /// The first pause.
     pub base: Duration,
     /// The longest pause.
     pub max: Duration,
-    /// As much may be added to a pause, at random.
+    /// Upper bound of the random time added to a pause.
     pub jitter: Duration,
-    /// Attempts in all.
+    /// Attempts in total.
     pub tries: NonZeroU32,
 }
 
-/// Where buckets are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Store of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
     /// In this process.
     Memory,
@@ -127,13 +130,13 @@ pub enum StoreKind {
 }
 
 impl RateLimiter {
-    /// Every rule, those of plans included.
+    /// All rules, including those of plans.
     pub fn limits(&self) -> impl Iterator<Item = &Limit> {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
         std::iter::once(&self.rules).chain(plans).flat_map(Rules::limits)
     }
 
-    /// Everything that it reads of requests to count them.
+    /// All key resolvers that it reads.
     pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
         let plan = self.plans.iter().filter_map(|plans| match &plans.resolver {
             PlanResolver::Request(resolver) => Some(resolver),
@@ -143,7 +146,7 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
     }
 
-    /// Whether it reads the request's context.
+    /// True if it reads the request's context.
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.settings.exempt.has_networks()
@@ -152,7 +155,7 @@ impl RateLimiter {
             || self.key_resolvers().any(KeyResolver::needs_context)
     }
 
-    /// Whether denied requests go elsewhere.
+    /// True if denied requests are forwarded to another route.
     #[must_use]
     pub fn forwards(&self) -> bool {
         matches!(self.settings.on_limit, OnLimit::Forward(_))

@@ -1,4 +1,4 @@
-//! What tells a limiter's buckets from others'.
+//! Scopes: the names under which a limiter counts.
 
 use std::sync::Arc;
 
@@ -9,29 +9,31 @@ use crate::rate_limiter::model::{Limit, RateLimiter, Rules};
 pub struct Naming<'n> {
     /// The route's id.
     pub route: &'n Arc<str>,
-    /// The limiter is the route's so manieth, from 1.
+    /// 1-based position of the limiter among those of its route.
     pub number: usize,
     /// The limiter.
     pub limiter: &'n RateLimiter,
 }
 
-/// A rule and what it is called.
+/// A rule and its names.
 #[derive(Clone, Debug)]
 pub struct NamedLimit<'n> {
-    /// The plan that it belongs to; `None`: requests without one.
+    /// Its plan; `None`: requests without one.
     pub plan: Option<&'n str>,
     /// Its own name within a list.
     pub name: Option<&'n str>,
-    /// What it counts under.
+    /// Scope of its buckets.
     pub scope: Arc<str>,
     /// The rule.
     pub limit: &'n Limit,
 }
 
 impl<'n> Naming<'n> {
-    /// What a limiter's whole counts under. A route's first limiter counts under the route's id, as Spring's does, so
-    /// that both share buckets in Redis; a second limiter is a second bucket (Spring's would be the first again), and
-    /// each rule of a list has its own: `orders`, `orders#2`, `orders#daily`, `orders#2#daily`. Route ids hold no `#`.
+    /// Scope of the limiter as a whole.
+    ///
+    /// A route's first limiter counts under the route's id, as Spring's does, so that both share buckets in Redis. A
+    /// second limiter has a bucket of its own; Spring's would use the first one's. Each rule of a list has its own:
+    /// `orders`, `orders#2`, `orders#daily`, `orders#2#daily`. Route ids contain no `#`.
     #[must_use]
     pub fn scope(&self) -> Arc<str> {
         match &self.limiter.bucket {
@@ -41,7 +43,7 @@ impl<'n> Naming<'n> {
         }
     }
 
-    /// Each rule of `rules`, which are those of `plan`.
+    /// Each rule of `rules`, the rules of `plan`.
     pub fn named(&self, plan: Option<&'n str>, rules: &'n Rules) -> Vec<NamedLimit<'n>> {
         let named = |name: Option<&'n str>, limit: &'n Limit| {
             let scope = match (&limit.bucket, name) {
@@ -57,7 +59,7 @@ impl<'n> Naming<'n> {
         }
     }
 
-    /// Every rule, those of plans included.
+    /// All rules, including those of plans.
     pub fn all(&self) -> Vec<NamedLimit<'n>> {
         let mut all = self.named(None, &self.limiter.rules);
         for (plan, rules) in self.limiter.plans.iter().flat_map(|plans| &plans.sets) {

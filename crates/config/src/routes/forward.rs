@@ -1,129 +1,29 @@
-//! `forward:/path`: a request that is routed anew within the gateway.
+//! Forwards to paths that no route takes.
 
-use std::sync::Arc;
-
-use tollgate_filters::edit::Edit;
-
-use crate::diagnostics::{Diagnostics, reasons};
-use crate::model::{Forward, Route};
+use crate::diagnostics::Diagnostics;
+use crate::routes::model::Route;
 use crate::yaml::Span;
-use tollgate_routing::{Predicate, normalize};
+use tollgate_routing::Predicate;
 
-/// The target of a route that forwards within the gateway; `text` begins with `forward:`.
-pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
-    let (path, query) = parse(text, at, diagnostics)?;
-    if query.is_some() {
-        diagnostics
-            .warn(at, "the query of `uri` is ignored: the request keeps its own, as in Spring")
-            .help("remove it");
-    }
-    literal(path, at, diagnostics).map(Into::into)
-}
-
-/// Where a circuit breaker sends what it does not answer.
-pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Forward> {
-    if !text.starts_with("forward:") {
-        diagnostics
-            .error(at, format!("a fallback is within the gateway, `{text}` is not"))
-            .help("write `fallbackUri: forward:/path`, and a route for that path which leads to the server");
-        return None;
-    }
-    let (path, query) = parse(text, at, diagnostics)?;
-    let known = match path.contains('{') {
-        true => None,
-        false => Some(literal(path, at, diagnostics)?.into()),
-    };
-    let path = Edit::set_path(path).map_err(|error| diagnostics.error(at, reasons(&error))).ok()?;
-    Some(Forward { path, query: query.map(Into::into), known })
-}
-
-/// Path and query.
-fn parse<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(&'t str, Option<&'t str>)> {
-    let rest = text.strip_prefix("forward:").unwrap_or(text);
-    // `forward:///path` has an authority that is empty.
-    let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(rest);
-    if !rest.starts_with('/') || rest.starts_with("//") || rest.contains('#') {
-        diagnostics.error(at, format!("`{text}` names no path")).help("write it like `forward:/path`");
-        return None;
-    }
-    Some(rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query))))
-}
-
-fn literal(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
-    let parsed = path.parse::<http::uri::PathAndQuery>().ok();
-    match parsed.as_ref().map(|path| normalize(path.path())) {
-        Some(Ok(path)) => Some(path.into_owned()),
-        Some(Err(problem)) => {
-            diagnostics.error(at, format!("`{path}` is no path: {problem}"));
-            None
-        }
-        None => {
-            diagnostics
-                .error(at, format!("`{path}` is no path"))
-                .help("percent-encode what is neither letter nor digit");
-            None
-        }
-    }
-}
-
-/// Whether the filter `name` changes paths: what a route forwards is then for its filters to say.
+/// True if the filter `name` changes the path, so that a forward may lead elsewhere.
 pub(crate) fn changes_path(name: &str) -> bool {
     let names = ["StripPrefix", "PrefixPath", "SetPath", "RewritePath", "SetRequestUri", "RequestHeaderToRequestUri"];
     names.contains(&name)
 }
 
-/// Warns of each of `forwards` that no route takes.
+/// Warns of forwards to paths that match no route.
 pub(crate) fn report_lost(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
     for (at, path) in forwards.iter().filter(|(_, path)| !routes.iter().any(|route| may_take(route, path))) {
         diagnostics
-            .warn(*at, format!("no route takes `{path}`: what is forwarded there is answered 404"))
-            .help(format!("add a route with `Path={path}`; controllers of a Spring application are not here"));
+            .warn(*at, format!("no route matches `{path}`: requests forwarded there are answered 404"))
+            .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
     }
 }
 
-/// Whether the route's paths are ones that `path` may be.
+/// True if the patterns of the route can match `path`.
 fn may_take(route: &Route, path: &str) -> bool {
     let takes = |predicate: &Predicate| {
         predicate.path_patterns().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(path, true)))
     };
     route.predicates.iter().all(takes)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-    use super::*;
-
-    #[test]
-    fn a_forward_is_a_path_within_the_gateway() {
-        for (text, path) in [
-            ("forward:/a", Some("/a")),
-            ("forward:/a/../b", Some("/b")),
-            ("forward:///a", Some("/a")),
-            ("forward:/", Some("/")),
-            ("forward:a", None),
-            ("forward:", None),
-            ("forward://host/a", None),
-            ("forward:/a#b", None),
-            ("forward:/a b", None),
-            ("forward:/a%00", None),
-        ] {
-            let mut diagnostics = Diagnostics::default();
-            let found = target(text, Span::ROOT, &mut diagnostics);
-            assert_eq!(found.as_deref(), path, "{text}");
-            assert_eq!(diagnostics.has_errors(), path.is_none(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_fallback_may_hold_variables_and_a_query() {
-        let mut diagnostics = Diagnostics::default();
-        let plain = fallback("forward:/f?a=b", Span::ROOT, &mut diagnostics).unwrap();
-        assert_eq!((plain.known.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));
-        let template = fallback("forward:/f/{v}", Span::ROOT, &mut diagnostics).unwrap();
-        assert_eq!((template.known, template.path.variables()), (None, vec!["v"]));
-        assert!(!diagnostics.has_errors());
-        assert!(fallback("http://host/f", Span::ROOT, &mut diagnostics).is_none());
-    }
 }

@@ -1,13 +1,17 @@
-//! TODO-DOC
+//! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
 
+pub(crate) mod access_log;
 pub(crate) mod cors;
-pub mod forwarding;
+pub(crate) mod forwarding;
 pub(crate) mod http_client;
-pub mod jwt;
-pub mod management;
+pub(crate) mod jwt;
+pub(crate) mod log;
+pub(crate) mod management;
+pub(crate) mod memory;
+pub(crate) mod metering;
 pub(crate) mod redis;
 pub(crate) mod resilience;
-pub(crate) mod response_cache;
-pub mod server;
+pub(crate) mod scalars;
+pub(crate) mod server;
 pub(crate) mod tls;
 pub(crate) mod upstreams;

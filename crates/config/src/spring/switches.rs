@@ -4,7 +4,7 @@
 
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::routes::definition::Written;
+use crate::spec::FilterSpec;
 use crate::spring::names;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
@@ -26,7 +26,7 @@ const OWN_SWITCH: &str = "LocalResponseCache";
 enum Meaning {
     /// Nothing, and why.
     Nothing(&'static str),
-    /// Spring would forward nothing without it, but for filters written in Java.
+    /// Spring would forward nothing without it, but for filters spec in Java.
     Needed,
     /// Somebody asks [`Switches::is_off`].
     Asked,
@@ -84,15 +84,15 @@ impl Switches {
         self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
     }
 
-    /// Whether `written` is off: Spring does not know it then, and `sink` is told.
-    pub(crate) fn refuse(&self, kind: Kind, written: &Written, diagnostics: &mut Diagnostics) -> bool {
-        let is_off = self.is_off(kind, &written.name);
+    /// Whether `spec` is off: Spring does not know it then, and `sink` is told.
+    pub(crate) fn refuse(&self, kind: Kind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
+        let is_off = self.is_off(kind, &spec.name);
         if is_off {
             let (what, section) =
                 if kind == Kind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
-            let setting = format!("{section}.{}.enabled", kebab(&written.name));
+            let setting = format!("{section}.{}.enabled", kebab(&spec.name));
             diagnostics
-                .error(written.span, format!("the {what} `{}` is switched off by `{setting}: false`", written.name))
+                .error(spec.span, format!("the {what} `{}` is switched off by `{setting}: false`", spec.name))
                 .help("remove one of the two");
         }
         is_off

@@ -57,14 +57,12 @@ fn every_setting_of_the_client_is_read() {
 }
 
 #[test]
-fn pools_have_springs_defaults_for_their_kind() {
+fn each_pool_type_has_springs_defaults() {
     let kind = |kind: &str| given(&format!("{{pool: {{type: {kind}}}}}")).0.http_client.pool;
     assert_eq!((kind("elastic").max_connections, kind("ELASTIC").max_idle), (None, 512));
     assert!(kind("FIXED").max_connections.unwrap().get() >= 16);
     assert_eq!(kind("disabled").max_idle, 0);
-    assert!(
-        refused("{pool: {max-connections: 5}}").contains("`max-connections` counts in a pool of `type: fixed` alone")
-    );
+    assert!(refused("{pool: {max-connections: 5}}").contains("`max-connections` has no effect without `type: fixed`"));
     assert!(refused("{pool: {type: fixed, max-connections: 0}}").contains("must be at least 1"));
 }
 
@@ -82,7 +80,7 @@ fn http2_has_three_words_and_a_route_has_the_last() {
 }
 
 #[test]
-fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there() {
+fn certificates_are_read_and_their_errors_have_positions() {
     let made = Certificates::new();
     let other = Certificates::new();
     let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
@@ -98,7 +96,7 @@ fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there
     for (text, wanted) in [
         ("{tls: {ca: /nowhere.pem}}".to_owned(), "cannot read /nowhere.pem"),
         (format!("{{tls: {{ca: {key}}}}}"), "holds no certificate in PEM"),
-        (format!("{{tls: {{cert: {cert}}}}}"), "`cert` and `key` go together"),
+        (format!("{{tls: {{cert: {cert}}}}}"), "`cert` and `key` are required together"),
         (format!("{{tls: {{cert: {cert}, key: {}}}}}", foreign.display()), "does not fit"),
         (format!("{{tls: {{ca: {ca}, insecure: true}}}}"), "remove one of the two"),
         ("{tls: {server-name: 'https://a'}}".to_owned(), "is neither a host name nor an address"),
@@ -110,11 +108,11 @@ fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there
         assert!(problems.contains(wanted) && problems.contains("test.yaml:2:"), "{text}: {problems}");
     }
     let (_, notes) = given("{tls: {insecure: true}}");
-    assert!(notes.contains("warning: upstreams' certificates are not checked"), "{notes}");
+    assert!(notes.contains("warning: upstreams' certificates are not verified"), "{notes}");
 }
 
 #[test]
-fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
+fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     let made = Certificates::new();
     let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
     let (ca, cert, key) = (ca.display(), cert.display(), key.display());
@@ -131,12 +129,12 @@ fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
     let (_, notes) =
         springs(&format!("{{ssl: {{use-insecure-trust-manager: true, trusted-x509-certificates: ['{ca}']}}}}"), "")
             .unwrap();
-    assert!(notes.contains("beside `trusted-x509-certificates` this does nothing"), "{notes}");
+    assert!(notes.contains("this has no effect beside `trusted-x509-certificates`"), "{notes}");
     let (config, notes) =
         springs("{ssl: {useInsecureTrustManager: true, close-notify-flush-timeout: 3s}}", "").unwrap();
     assert_eq!(config.http_client.tls.trust, Trust::Anybody);
     assert!(
-        notes.contains("not checked") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
+        notes.contains("not verified") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
         "{notes}"
     );
 
@@ -145,7 +143,7 @@ fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
         ("key-store: client.p12, key-store-password: x", "`openssl pkcs12 -in client.p12 -nodes -out client.pem`"),
         ("ssl-bundle: nowhere", "there is no SSL bundle `nowhere`"),
         ("trusted-x509-certificates: ['classpath:ca.pem']", "is inside of a Java archive"),
-        ("cipher: x", "`ssl.cipher` is no setting that can be kept"),
+        ("cipher: x", "`ssl.cipher` is not supported"),
     ] {
         let problems = springs(&format!("{{ssl: {{{ssl}}}}}"), "").unwrap_err();
         assert!(problems.contains(wanted), "{problems}");
@@ -153,7 +151,7 @@ fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
 }
 
 #[test]
-fn what_springs_client_does_and_this_one_need_not_is_said() {
+fn settings_of_springs_client_without_effect_are_reported() {
     let httpclient = "{wiretap: true, compression: true, max-initial-line-length: 4096, websocket: \
                       {max-frame-payload-length: 1000, proxy-ping: false}, pool: {name: p, eviction-interval: 5s, metrics: true}}";
     let (_, notes) = springs(httpclient, "").unwrap();
@@ -168,16 +166,17 @@ fn what_springs_client_does_and_this_one_need_not_is_said() {
     ] {
         assert!(notes.contains(&format!("info: `httpclient.{name}` has no effect here")), "{name}: {notes}");
     }
-    assert!(notes.contains("warning: `proxy-ping: false` cannot be kept"), "{notes}");
+    assert!(notes.contains("warning: `proxy-ping: false` is not supported"), "{notes}");
     assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));
 }
 
 #[test]
-fn a_proxy_is_whole_or_none() {
-    assert!(refused("{proxy: {host: p}}").contains("the proxy `p` has no port"));
+fn an_incomplete_proxy_is_ignored_or_refused() {
+    assert!(refused("{proxy: {host: p}}").contains("proxy `p` has no port"));
     assert!(
-        refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}").contains("is no regular expression")
+        refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}")
+            .contains("is not a valid regular expression")
     );
-    assert!(refused("{proxy: {port: 1}}").contains("a proxy without `host` is none"));
+    assert!(refused("{proxy: {port: 1}}").contains("`proxy` has no effect without `host`"));
     assert!(given("{proxy: {host: '', port: 1}}").0.http_client.proxy.is_none());
 }

@@ -1,4 +1,4 @@
-//! `upstreams:`: the servers behind `lb://NAME`, how one of them is chosen, and how it is known which of them live.
+//! `upstreams:`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
 
 mod check;
 mod liveness;
@@ -9,10 +9,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::check::{Named, check, dns};
+pub(crate) use self::check::{UpstreamSections, check, dns};
+pub(crate) use self::model::Named;
 pub use self::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
-    Upstream,
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
+    Statuses, Upstream,
 };
 pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 pub(crate) use self::spring::{locator, no_effect, take_over};

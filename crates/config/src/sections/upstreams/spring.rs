@@ -1,4 +1,4 @@
-//! What Spring Cloud says of service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
+//! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -8,19 +8,18 @@ use crate::check::{Nodes, positive};
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::filters::Settings;
-use crate::raw::RawConfig;
-use crate::sections::upstreams::check::Named;
 use crate::sections::upstreams::liveness::default_ejection;
-use crate::sections::upstreams::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
-use crate::sections::upstreams::raw::{RawInstance, RawSpringHealth};
+use crate::sections::upstreams::model::{
+    Balance, EndpointSource, HealthCheck, ListedEndpoint, Named, Statuses, Upstream,
+};
+use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawLoadBalancer, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
 use crate::source::dotted;
 use crate::spring::normalize::{find, take};
 use crate::yaml::{Kind, Node, Span};
 
-/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` beside the gateway's own sections of those names, and
-/// tells of registries that are not asked.
+/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the gateway's sections of those names. Reports
+/// registries, which are not supported.
 pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
@@ -33,8 +32,8 @@ pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut D
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not ask")).help(
-                "DNS finds servers: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
+            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
+                "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
             );
         }
@@ -50,7 +49,7 @@ const REGISTRIES: &[&[&str]] = &[
     &["spring", "cloud", "nacos"],
 ];
 
-/// Whether a section switches itself off.
+/// True if a section disables itself.
 fn is_off(node: &Node) -> bool {
     let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
     match &node.kind {
@@ -63,22 +62,26 @@ fn is_off(node: &Node) -> bool {
     }
 }
 
-/// Refuses `discovery.locator`, unless it is off.
-pub(crate) fn locator(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = raw.discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
+/// Reports `discovery.locator` unless it is disabled.
+pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
+    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
-            .error(enabled.span, "`discovery.locator` makes a route of each service in a registry, and none is asked here")
-            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their servers below `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is off and has no effect").help("remove it"),
+            .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
+            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
+        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").help("remove it"),
     }
 }
 
 /// Adds an upstream for each service of `spring.cloud.discovery.client.simple.instances`.
-pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut Diagnostics) {
-    let discovery = &settings.raw.discovery;
+pub(super) fn add(
+    named: &mut Named,
+    discovery: &RawDiscovery,
+    loadbalancer: &RawLoadBalancer,
+    diagnostics: &mut Diagnostics,
+) {
     let instances = &discovery.client.simple.instances;
     if let Some(Spanned { value: false, span }) = discovery.enabled {
         if !instances.is_empty() {
@@ -88,14 +91,13 @@ pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut 
         }
         return;
     }
-    let loadbalancer = &settings.raw.loadbalancer;
     let general = Lists::read(loadbalancer.configurations.as_ref(), diagnostics);
     let of_client = |name: &str| loadbalancer.clients.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     unused_checks(loadbalancer.health_check.as_ref(), general.checked, diagnostics);
     for (name, list) in instances {
         if named.contains_key(name) {
             diagnostics
-                .warn(list.span.key(), format!("`{name}` stands below `upstreams` as well, which wins"))
+                .warn(list.span.key(), format!("`{name}` is defined under `upstreams`, too, which wins"))
                 .help("keep one of them");
             continue;
         }
@@ -109,14 +111,14 @@ pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut 
             list.value.iter().map(|one| instance(one, lists.weighted, diagnostics)).collect();
         let upstream = endpoints.filter(|endpoints| {
             if endpoints.is_empty() {
-                diagnostics.error(list.span, format!("`{name}` has no instances: nobody could answer"));
+                diagnostics.error(list.span, format!("`{name}` has no instances"));
             }
             !endpoints.is_empty()
         });
         let upstream = upstream.map(|endpoints| Upstream {
             name: name.as_str().into(),
             endpoints: EndpointSource::Listed(endpoints),
-            // Spring's default.
+            // Default of Spring.
             balance: Balance::RoundRobin,
             health: if lists.checked { health_check(name, checks, diagnostics) } else { None },
             ejection: default_ejection(),
@@ -125,20 +127,23 @@ pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut 
     }
 }
 
-/// What `configurations` chooses of Spring's lists of instances.
+/// Features of Spring's instance lists that `configurations` selects.
 #[derive(Clone, Copy, Default)]
 struct Lists {
     weighted: bool,
     checked: bool,
 }
 
-/// Lists that are not kept here, and what does the like.
+/// Lists that are not supported, with alternatives.
 const OTHER_LISTS: [(&str, &str); 5] = [
-    ("zone-preference", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
-    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client with one server"),
+    (
+        "zone-preference",
+        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
+    ),
+    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
     (
         "request-based-sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("subset", "all endpoints are used: connections are made as they are needed"),
     ("api-version", "give each version a route and an upstream of its own"),
@@ -155,10 +160,7 @@ impl Lists {
             _ => {
                 match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
                     Some((_, instead)) => diagnostics
-                        .mistake(
-                            *span,
-                            format!("`configurations: {name}` has no effect here: every instance is as good"),
-                        )
+                        .mistake(*span, format!("`configurations: {name}` has no effect here: all instances are equal"))
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
@@ -170,7 +172,7 @@ impl Lists {
     }
 }
 
-/// Says that checks which nobody chose do nothing, as in Spring.
+/// Reports health checks that are not selected, which have no effect in Spring either.
 fn unused_checks(checks: Option<&Spanned<RawSpringHealth>>, checked: bool, diagnostics: &mut Diagnostics) {
     if let Some(checks) = checks.filter(|_| !checked) {
         diagnostics
@@ -193,17 +195,17 @@ fn instance(raw: &Spanned<RawInstance>, weighted: bool, diagnostics: &mut Diagno
             Spanned { value: format!("{scheme}://{}:{port}", host.value), span: host.span }
         }
         (None, None) => {
-            diagnostics.error(at, "an instance without `uri`").help("`uri: http://host:port` says where it is");
+            diagnostics.error(at, "instance without `uri`").help("add `uri: http://host:port`");
             return None;
         }
     };
-    // Spring takes what it cannot read for 1.
+    // Spring reads invalid weights as 1.
     let weight = raw.metadata.get("weight").filter(|_| weighted).and_then(|weight| weight.value.trim().parse().ok());
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
     Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority: 0 })
 }
 
-/// Spring's checks of the service `name`: 200 or nothing, and each answer counts.
+/// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
 fn health_check(
     name: &str,
     raw: Option<&Spanned<RawSpringHealth>>,
@@ -231,38 +233,38 @@ fn health_check(
     })
 }
 
-/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that say how Java's parts work, and what stands for
-/// them here; a path stands for everything below it.
+/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
+/// A path includes everything below it.
 const NO_EFFECT: [(&str, &str); 20] = [
-    (
-        "loadbalancer.cache",
-        "the gateway knows its endpoints itself; `dns.refresh` says how long an answer of DNS counts",
-    ),
+    ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
-    ("loadbalancer.zone", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
+    (
+        "loadbalancer.zone",
+        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
+    ),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),
     ("loadbalancer.hint-header-name", "give each hint a route with a `Header` predicate and an upstream of its own"),
     (
         "loadbalancer.sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("loadbalancer.subset", "all endpoints are used: connections are made as they are needed"),
     ("loadbalancer.api-version", "give each version a route and an upstream of its own"),
-    ("loadbalancer.x-forwarded", "`trusted-proxies` says who is told of the client"),
+    ("loadbalancer.x-forwarded", "use `trusted-proxies` and `x-forwarded`"),
     ("loadbalancer.eager-load", "upstreams are known from the start"),
-    ("loadbalancer.stats", "`tollgate_upstream_…` on `/metrics` tells of endpoints"),
+    ("loadbalancer.stats", "`tollgate_upstream_…` on `/metrics` describes endpoints"),
     ("loadbalancer.enabled", "`lb://` works wherever `upstreams` are listed"),
     ("loadbalancer.call-get-with-request-on-delegates", "endpoints are chosen with the request at hand"),
     ("loadbalancer.health-check.initial-delay", "endpoints are checked from the start"),
     ("loadbalancer.health-check.repeat-health-check", "checks are repeated as long as the gateway runs"),
-    ("loadbalancer.health-check.refetch-instances", "`dns.refresh` says how long an answer of DNS counts"),
-    ("loadbalancer.health-check.refetch-instances-interval", "`dns.refresh` says how long an answer of DNS counts"),
+    ("loadbalancer.health-check.refetch-instances", "`dns.refresh` sets the interval of DNS lookups"),
+    ("loadbalancer.health-check.refetch-instances-interval", "`dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.health-check.update-results-list", "an endpoint that fails its checks gets no request"),
     ("loadbalancer.clients", "write the service's own section below `upstreams`"),
-    ("discovery.client", "the servers stand below `discovery.client.simple.instances` or `upstreams`"),
+    ("discovery.client", "define endpoints under `discovery.client.simple.instances` or `upstreams`"),
 ];
 
-/// What stands here for the setting of Spring's at `path`, when it means nothing itself.
+/// Alternative to Spring's setting at `path`, if the setting has no effect.
 pub(crate) fn no_effect(path: &[String]) -> Option<&'static str> {
     let begins = |known: &str| {
         let steps: Vec<&str> = known.split('.').collect();

@@ -1,0 +1,102 @@
+//! `forward:/path`: a request that is routed again within the gateway.
+
+use std::sync::Arc;
+
+use tollgate_filters::edit::Edit;
+
+use crate::diagnostics::{Diagnostics, reasons};
+use crate::filters::model::Forward;
+use crate::yaml::Span;
+use tollgate_routing::normalize;
+
+/// The path of a route's target `forward:/path`. Reports errors.
+pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
+    let (path, query) = parse(text, at, diagnostics)?;
+    if query.is_some() {
+        diagnostics.warn(at, "the query of `uri` is ignored: requests keep their own, as in Spring").help("remove it");
+    }
+    literal(path, at, diagnostics).map(Into::into)
+}
+
+/// The fallback of a circuit breaker. Reports errors.
+pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Forward> {
+    if !text.starts_with("forward:") {
+        diagnostics
+            .error(at, format!("a fallback must be a path of the gateway, found `{text}`"))
+            .help("write `fallbackUri: forward:/path`, and add a route from that path to the server");
+        return None;
+    }
+    let (path, query) = parse(text, at, diagnostics)?;
+    let known = match path.contains('{') {
+        true => None,
+        false => Some(literal(path, at, diagnostics)?.into()),
+    };
+    let path = Edit::set_path(path).map_err(|error| diagnostics.error(at, reasons(&error))).ok()?;
+    Some(Forward { path, query: query.map(Into::into), known })
+}
+
+/// Splits path and query.
+fn parse<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(&'t str, Option<&'t str>)> {
+    let rest = text.strip_prefix("forward:").unwrap_or(text);
+    // `forward:///path` has an empty authority.
+    let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(rest);
+    if !rest.starts_with('/') || rest.starts_with("//") || rest.contains('#') {
+        diagnostics.error(at, format!("`{text}` has no path")).help("write it like `forward:/path`");
+        return None;
+    }
+    Some(rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query))))
+}
+
+fn literal(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+    let parsed = path.parse::<http::uri::PathAndQuery>().ok();
+    match parsed.as_ref().map(|path| normalize(path.path())) {
+        Some(Ok(path)) => Some(path.into_owned()),
+        Some(Err(problem)) => {
+            diagnostics.error(at, format!("`{path}` is not a valid path: {problem}"));
+            None
+        }
+        None => {
+            diagnostics.error(at, format!("`{path}` is not a valid path")).help("percent-encode special characters");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    #[test]
+    fn a_forward_is_a_path_of_the_gateway() {
+        for (text, path) in [
+            ("forward:/a", Some("/a")),
+            ("forward:/a/../b", Some("/b")),
+            ("forward:///a", Some("/a")),
+            ("forward:/", Some("/")),
+            ("forward:a", None),
+            ("forward:", None),
+            ("forward://host/a", None),
+            ("forward:/a#b", None),
+            ("forward:/a b", None),
+            ("forward:/a%00", None),
+        ] {
+            let mut diagnostics = Diagnostics::default();
+            let found = target(text, Span::ROOT, &mut diagnostics);
+            assert_eq!(found.as_deref(), path, "{text}");
+            assert_eq!(diagnostics.has_errors(), path.is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fallback_can_have_variables_and_a_query() {
+        let mut diagnostics = Diagnostics::default();
+        let plain = fallback("forward:/f?a=b", Span::ROOT, &mut diagnostics).unwrap();
+        assert_eq!((plain.known.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));
+        let template = fallback("forward:/f/{v}", Span::ROOT, &mut diagnostics).unwrap();
+        assert_eq!((template.known, template.path.variables()), (None, vec!["v"]));
+        assert!(!diagnostics.has_errors());
+        assert!(fallback("http://host/f", Span::ROOT, &mut diagnostics).is_none());
+    }
+}

@@ -1,0 +1,66 @@
+//! Rows of the table of predicates, and the input of their checks.
+
+use crate::diagnostics::Diagnostics;
+use crate::predicates::context::PredicateContext;
+use crate::spec::PredicateSpec;
+use crate::spec::argument::Argument;
+use crate::spec::definition::Arg;
+use tollgate_routing::{Predicate, PredicateError};
+
+/// A predicate that routes can have.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name, as Spring Cloud Gateway has it.
+    pub name: &'static str,
+    /// Its condition, as one sentence of Markdown.
+    pub doc: &'static str,
+    /// Its arguments in the order of the shortcut `Name=a,b`.
+    pub args: &'static [Argument],
+    /// Assignment of the values of a shortcut to the arguments.
+    pub shortcut: ShortcutType,
+    pub(super) check: fn(&PredicateInput<'_>, &mut Diagnostics) -> Checked,
+}
+
+/// A predicate, or the reason why there is none; `None` if the reason is reported.
+pub(super) type Checked = Option<Result<Predicate, PredicateError>>;
+
+/// Assignment of the values of a shortcut to the arguments of its predicate: Spring's `ShortcutType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortcutType {
+    /// One value per argument.
+    Default,
+    /// All values to the first argument, a list. Other arguments have names only.
+    GatherList,
+    /// As [`GatherList`](Self::GatherList), except for a last `true` or `false`, which goes to the second argument.
+    GatherListTailFlag,
+}
+
+/// The specification of a predicate, and what its check needs.
+#[derive(Clone, Copy)]
+pub(super) struct PredicateInput<'c> {
+    pub(super) spec: &'c PredicateSpec,
+    pub(super) args: &'static [Argument],
+    pub(super) context: &'c PredicateContext<'c>,
+}
+
+impl<'c> PredicateInput<'c> {
+    /// Returns the first `N` arguments of the entry, if the file has them.
+    pub(super) fn arguments<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
+        let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
+        self.spec.arguments(names, diagnostics)
+    }
+
+    /// Returns the values of the first `N` arguments of the entry, the first `R` also as texts. Reports missing ones of
+    /// the first `R`.
+    pub(super) fn texts<const R: usize, const N: usize>(
+        &self,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<([&'c str; R], [Option<&'c str>; N])> {
+        let found = self.arguments::<N>(diagnostics);
+        let mut required = [""; R];
+        for ((text, arg), argument) in required.iter_mut().zip(found).zip(self.args) {
+            *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
+        }
+        Some((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
+    }
+}

@@ -1,0 +1,101 @@
+//! Checked routes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_filters::cors::Policy;
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::filters::model::Filter;
+use crate::sections::cors::RouteCors;
+use crate::sections::http_client::model::{Http2, Tls};
+use crate::sections::upstreams::{Scheme, Upstream};
+use tollgate_routing::Predicate;
+
+/// Route: predicates, filters and a target.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Unique id.
+    pub id: Arc<str>,
+    /// Target.
+    pub uri: Target,
+    /// Predicates, which must all match.
+    pub predicates: Vec<Predicate>,
+    /// Filters in the order in which a request passes them, default filters included.
+    pub filters: Vec<Filter>,
+    /// Routes are tried in this order, lower first.
+    pub order: i32,
+    /// Replaces `HttpClient::connect_timeout`.
+    pub connect_timeout: Option<Duration>,
+    /// Replaces `HttpClient::response_timeout`; `Some(None)`: no limit.
+    pub response_timeout: Option<Option<Duration>>,
+    /// Replaces `HttpClient::tls`.
+    pub tls: Option<Arc<Tls>>,
+    /// Replaces `HttpClient::http2`.
+    pub http2: Option<Http2>,
+    /// CORS policy of the route; `Config::cors` has the policies by path.
+    pub cors: Option<RouteCors>,
+    /// The route as in the file.
+    pub definition: Definition,
+}
+
+/// CORS policies by path pattern; the first match applies.
+#[derive(Clone, Debug, Default)]
+pub struct Cors {
+    /// Policies of requests that match a route.
+    pub by_path: Vec<(Predicate, Arc<Policy>)>,
+    /// Policies of requests that match no route, mostly preflights.
+    pub unrouted: Vec<(Predicate, Arc<Policy>)>,
+}
+
+/// A route as in the file, for `/actuator/gateway/routes`.
+#[derive(Clone, Debug, Default)]
+pub struct Definition {
+    /// The `uri`.
+    pub uri: String,
+    /// The predicates.
+    pub predicates: Vec<String>,
+    /// The filters in the order in which they apply, default filters included.
+    pub filters: Vec<String>,
+    /// The metadata, flattened.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Target of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Built-in upstream that returns the request.
+    Echo,
+    /// Another route of the gateway, by path.
+    Forward(Arc<str>),
+    /// No upstream: the filters answer, otherwise an empty 200.
+    Nowhere,
+    /// An HTTP server.
+    Http {
+        /// Its scheme.
+        scheme: Scheme,
+        /// Its host; an IPv6 address without brackets.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// An endpoint of an upstream.
+    Balanced {
+        /// The upstream.
+        upstream: Arc<Upstream>,
+        /// Scheme for all endpoints; `None`: that of each endpoint.
+        scheme: Option<Scheme>,
+    },
+}
+
+impl Target {
+    /// Key resolver of consistent hashing, if the upstream uses it.
+    #[must_use]
+    pub fn key_resolver(&self) -> Option<&KeyResolver> {
+        match self {
+            Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),
+            Self::Echo | Self::Http { .. } | Self::Forward(_) | Self::Nowhere => None,
+        }
+    }
+}

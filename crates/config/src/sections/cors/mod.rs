@@ -1,0 +1,137 @@
+//! Policies for cross-origin requests (CORS): `globalcors`, `metadata.cors` of routes, and `cors` of our own form.
+
+use std::sync::Arc;
+
+use tollgate_filters::cors::{self, Policy, PolicyError};
+
+use crate::de::spanned::Spanned;
+use crate::de::{self, canonical};
+use crate::diagnostics::{Diagnostics, reasons, suggest};
+use crate::sections::cors::raw::RawCors;
+use crate::yaml::{Kind, Node, Span};
+
+pub(crate) mod raw;
+
+/// CORS policy of a route.
+#[derive(Clone, Debug)]
+pub struct RouteCors {
+    /// The policy.
+    pub policy: Arc<Policy>,
+    /// True for `cors` of the route, false for Spring's `metadata.cors`.
+    pub is_own: bool,
+    /// Its place.
+    pub(crate) span: Span,
+}
+
+/// Keys that Spring looks up literally in `metadata.cors`.
+const METADATA_KEYS: [&str; 7] = [
+    "allowedOrigins",
+    "allowedOriginPatterns",
+    "allowedMethods",
+    "allowedHeaders",
+    "exposedHeaders",
+    "allowCredentials",
+    "maxAge",
+];
+
+/// The policy of a route: its own `cors`, or `metadata.cors`.
+pub(crate) fn of_route(
+    own: Option<&Spanned<RawCors>>,
+    metadata: Option<&Node>,
+    diagnostics: &mut Diagnostics,
+) -> Option<RouteCors> {
+    if let (Some(own), Some(metadata)) = (own, metadata) {
+        diagnostics
+            .mistake(metadata.span.key(), "`metadata.cors` has no effect beside the route's own `cors`")
+            .help("remove one of them");
+        return policy(&own.value, own.span, diagnostics).map(|policy| RouteCors {
+            policy,
+            is_own: true,
+            span: own.span,
+        });
+    }
+    let (raw, span) = match (own, metadata) {
+        (Some(own), _) => (own.value.clone(), own.span),
+        (None, Some(node)) => (of_metadata(node, diagnostics)?, node.span),
+        (None, None) => return None,
+    };
+    policy(&raw, span, diagnostics).map(|policy| RouteCors { policy, is_own: own.is_some(), span })
+}
+
+/// Reads `metadata.cors` as Spring does: names are looked up literally, a text is a list of one.
+fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
+    let Kind::Map(entries) = &node.kind else {
+        diagnostics.error(node.span, format!("expected a map of CORS settings, found {}", node.describe()));
+        return None;
+    };
+    let mut known = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        if METADATA_KEYS.contains(&key.as_str()) {
+            let several = value.scalar().filter(|text| text.contains(',') && !key.starts_with("allowedOrigin"));
+            if let Some(text) = several.filter(|_| diagnostics.is_spring) {
+                diagnostics
+                    .warn(value.span, format!("Spring reads `{text}` as one name; here it is a list"))
+                    .help("write a list: `[a, b]`");
+            }
+            known.push((key.clone(), value.clone()));
+            continue;
+        }
+        let meant = METADATA_KEYS.iter().find(|known| canonical(known) == canonical(key));
+        diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` has no effect")).help(match meant {
+            Some(meant) => format!("metadata is looked up literally: write `{meant}`"),
+            None => suggest(key, &METADATA_KEYS),
+        });
+    }
+    let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: Kind::Map(known) }, diagnostics);
+    Some(raw)
+}
+
+/// The policy that `raw` describes. Reports errors.
+pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<Policy>> {
+    let texts = |list: &Option<Vec<Spanned<String>>>| -> Vec<String> {
+        list.iter().flatten().map(|text| text.value.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    let settings = cors::Settings {
+        allowed_origins: texts(&raw.allowed_origins),
+        allowed_origin_patterns: with_ports(texts(&raw.allowed_origin_patterns)),
+        allowed_methods: texts(&raw.allowed_methods),
+        allowed_headers: texts(&raw.allowed_headers),
+        exposed_headers: texts(&raw.exposed_headers),
+        allow_credentials: raw.allow_credentials.unwrap_or(false),
+        allow_private_network: raw.allow_private_network.unwrap_or(false),
+        max_age_secs: raw.max_age.map(|seconds| seconds.0),
+    };
+    if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {
+        diagnostics
+            .warn(at, "no origin is allowed, so every cross-origin request is answered 403")
+            .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");
+    }
+    let complain = |error: PolicyError| {
+        let message = reasons(&error);
+        let named = |list: &Option<Vec<Spanned<String>>>| {
+            list.iter().flatten().find(|text| message.contains(&format!("`{}`", text.value))).map(|text| text.span)
+        };
+        let lists = [&raw.allowed_origins, &raw.allowed_methods, &raw.allowed_headers, &raw.exposed_headers];
+        let place = lists.into_iter().find_map(named).unwrap_or(at);
+        let help = diagnostics.error(place, message);
+        if matches!(error, PolicyError::CredentialsForAnyOrigin | PolicyError::PrivateNetworkForAnyOrigin) {
+            help.help("`allowed-origin-patterns: [\"*\"]` allows all origins and names the requesting one");
+        }
+    };
+    Policy::new(&settings).map_err(complain).ok().map(Arc::new)
+}
+
+/// Joins patterns that were split at the commas of their list of ports.
+fn with_ports(texts: Vec<String>) -> Vec<String> {
+    let mut patterns: Vec<String> = Vec::with_capacity(texts.len());
+    for text in texts {
+        match patterns.last_mut().filter(|last| last.contains(":[") && !last.ends_with(']')) {
+            Some(last) => {
+                last.push(',');
+                last.push_str(&text);
+            }
+            None => patterns.push(text),
+        }
+    }
+    patterns
+}

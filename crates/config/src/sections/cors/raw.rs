@@ -1,0 +1,44 @@
+//! CORS settings as typed.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Seconds;
+
+/// CORS policies by path.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawGlobalCors {
+    /// Policies by path pattern: `"[/api/**]"`. The first match applies.
+    #[schemars(with = "BTreeMap<String, RawCors>")]
+    pub(crate) cors_configurations: Option<NodeRef>,
+    /// Answers preflight requests that match no route. Default false.
+    pub(crate) add_to_simple_url_handler_mapping: Option<bool>,
+    /// Enables `metadata.cors` of routes, as in Spring; the policies here always apply. Default true.
+    pub(crate) enabled: Option<Spanned<bool>>,
+}
+
+/// CORS policy.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawCors {
+    /// Allowed origins such as `https://example.com`, or `*`. Default: none.
+    pub(crate) allowed_origins: Option<Vec<Spanned<String>>>,
+    /// Allowed origins with `*` and lists of ports: `https://*.example.com:[443,8443]`. Default: none.
+    pub(crate) allowed_origin_patterns: Option<Vec<Spanned<String>>>,
+    /// Allowed methods, or `*`. Default GET and HEAD.
+    pub(crate) allowed_methods: Option<Vec<Spanned<String>>>,
+    /// Allowed request headers, or `*`. Default: the CORS-safelisted ones.
+    pub(crate) allowed_headers: Option<Vec<Spanned<String>>>,
+    /// Response headers that scripts can read. Default: the CORS-safelisted ones.
+    pub(crate) exposed_headers: Option<Vec<Spanned<String>>>,
+    /// Allows cookies and `Authorization`. Default false.
+    pub(crate) allow_credentials: Option<bool>,
+    /// Allows requests from public sites to a private network. Default false.
+    pub(crate) allow_private_network: Option<bool>,
+    /// Time for which browsers cache the response to a preflight: seconds, or a time such as `30m`. Default: the browser's own, mostly 5 seconds.
+    pub(crate) max_age: Option<Seconds>,
+}
