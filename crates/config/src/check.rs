@@ -1,64 +1,37 @@
 //! Raw to checked: every section but the routes.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderValue;
 use tollgate_filters::headers::HeaderNames;
 
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::nodes::Nodes;
+use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
-use crate::de::units::Time;
 use crate::de::values::{header_name, refusal};
 use crate::diagnostics::Diagnostics;
-use crate::filters::Settings;
-use crate::key_resolvers::key_resolvers;
-use crate::model::{
-    AccessLog, AccessLogFormat, Config, Filter, Forwarding, LogFormat, LogOutput, Logging, Memory, RequestSeries,
-    Route, Underscores,
-};
+use crate::filters::{Settings, forward};
+use crate::model::{Config, Filter, Forwarding, Memory, RequestSeries, Route};
 use crate::rate_limiter::{Limits, families, throw_on_limit};
-use crate::raw::{RawAccessLogFormat, RawConfig, RawLogFormat, RawLogLevel, RawUnderscores};
+use crate::raw::RawConfig;
 use crate::request_counter::metering;
-use crate::routes::forward;
+use crate::routes;
 use crate::sections::forwarding::trusted_proxies::trusted_proxies;
 use crate::sections::jwt::check::Tokens;
+use crate::sections::key_resolvers::{KeyResolvers, key_resolvers};
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams;
+use crate::sections::{logging, upstreams};
+use crate::spring::names::KnownNames;
 use crate::spring::switches::{self, Switches};
-use crate::yaml::{Kind, Node, Span};
-
-/// The nodes below a root by their place.
-pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
-
-impl<'n> Nodes<'n> {
-    pub(crate) fn new(root: &'n Node) -> Self {
-        let mut nodes = BTreeMap::new();
-        index(root, &mut nodes);
-        Self(nodes)
-    }
-
-    pub(crate) fn get(&self, whole: NodeRef) -> Option<&'n Node> {
-        self.0.get(&whole.0.place).copied()
-    }
-}
-
-fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
-    into.insert(node.span.place, node);
-    match &node.kind {
-        Kind::Seq(items) => items.iter().for_each(|item| index(item, into)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),
-        Kind::Null | Kind::Scalar(_) => {}
-    }
-}
+use crate::yaml::Span;
 
 /// The configuration that `raw` means. It is only good when `sink` has no errors afterwards.
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
+    names: &KnownNames,
     switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
@@ -70,17 +43,17 @@ pub(crate) fn check(
     }
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let key_resolvers = key_resolvers(raw, nodes, &tokens, diagnostics);
+    let key_resolvers = key_resolvers(&raw.key_resolvers, nodes, &tokens, diagnostics);
+    let resolvers = KeyResolvers { named: &key_resolvers, tokens: &tokens };
     let limits = Limits {
-        key_resolvers: &key_resolvers,
-        tokens: &tokens,
+        resolvers,
         deny_empty_key: raw.filter.request_rate_limiter.deny_empty_key.unwrap_or(true),
         empty_key_status: status(
             raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
             StatusCode::FORBIDDEN,
             diagnostics,
         ),
-        throw_on_limit: throw_on_limit(raw, diagnostics),
+        throw_on_limit: throw_on_limit(&raw.filter.request_rate_limiter, diagnostics),
         headers: limiter_headers(raw, diagnostics),
         // What is wrong with it is told where it stands.
         has_redis: raw.redis.is_some(),
@@ -88,9 +61,13 @@ pub(crate) fn check(
         counted: RefCell::default(),
         buckets: RefCell::default(),
     };
-    let mut settings = Settings {
-        raw,
+    upstreams::locator(&raw.discovery, nodes, diagnostics);
+    let sections =
+        upstreams::Sections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
+    let settings = Settings {
+        raw: &raw.filter,
         nodes,
+        names,
         switches,
         limits,
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
@@ -101,15 +78,21 @@ pub(crate) fn check(
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.span, diagnostics)),
-        upstreams: BTreeMap::new(),
+        upstreams: upstreams::check(sections, nodes, resolvers, diagnostics),
     };
-    upstreams::locator(raw, nodes, diagnostics);
-    settings.upstreams = upstreams::check(&settings, diagnostics);
-    let mut routes = crate::routes::check::check(&settings, diagnostics);
+    let sections = routes::Sections {
+        routes: &raw.routes,
+        default_filters: &raw.default_filters,
+        predicate: &raw.predicate,
+        base_path: raw.base_path.as_ref(),
+        api_version: raw.api_version.as_ref(),
+        fail_on_error: raw.fail_on_route_definition_error.unwrap_or(true),
+    };
+    let mut routes = routes::check(sections, &settings, diagnostics);
     settings.resilience.report_unused(&settings.breakers.borrow(), diagnostics);
     forward::report_lost(&settings.forwards.borrow(), &routes, diagnostics);
-    let cors = crate::sections::cors::all(&settings, &routes, diagnostics);
-    crate::sections::response_cache::check(&settings, &mut routes, &cors, diagnostics);
+    let cors = crate::sections::cors::all(&raw.globalcors, raw.cors.as_ref(), &routes, nodes, diagnostics);
+    routes::response_cache::check(&settings, &mut routes, &cors, diagnostics);
     if let Some(secure_headers) = &raw.filter.secure_headers
         && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
     {
@@ -138,26 +121,8 @@ pub(crate) fn check(
         jwt: tokens.jwt,
         memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
         metering: metering(&raw.metering, diagnostics),
-        access_log: AccessLog {
-            output: log_output(raw.access_log.output.as_ref(), diagnostics),
-            format: match raw.access_log.format {
-                None | Some(RawAccessLogFormat::Combined) => AccessLogFormat::Combined,
-                Some(RawAccessLogFormat::Json) => AccessLogFormat::Json,
-            },
-        },
-        logging: Logging {
-            format: match raw.log.format {
-                None | Some(RawLogFormat::Text) => LogFormat::Text,
-                Some(RawLogFormat::Json) => LogFormat::Json,
-            },
-            level: match raw.log.level {
-                Some(RawLogLevel::Error) => tracing::Level::ERROR,
-                Some(RawLogLevel::Warn) => tracing::Level::WARN,
-                None | Some(RawLogLevel::Info) => tracing::Level::INFO,
-                Some(RawLogLevel::Debug) => tracing::Level::DEBUG,
-                Some(RawLogLevel::Trace) => tracing::Level::TRACE,
-            },
-        },
+        access_log: logging::access_log(&raw.access_log, diagnostics),
+        logging: logging::logging(&raw.log),
         request_series: request_series(raw, nodes, diagnostics),
         forwarding: forwarding(raw, nodes, switches, diagnostics),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
@@ -193,20 +158,6 @@ fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnost
     }
 }
 
-fn log_output(output: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> LogOutput {
-    let Some(output) = output else { return LogOutput::Stdout };
-    match output.value.trim() {
-        "" => {
-            diagnostics.error(output.span, "`output` must be stdout, off or a file's path, found nothing");
-            LogOutput::Off
-        }
-        "stdout" => LogOutput::Stdout,
-        // YAML 1.1 writes `off` for false.
-        "off" | "false" => LogOutput::Off,
-        path => LogOutput::File(path.into()),
-    }
-}
-
 fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
     let name = match &raw.via {
         Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
@@ -231,30 +182,24 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnosti
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
     let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), diagnostics);
     Forwarding {
-        believes_address: crate::sections::forwarding::check::believes_address(raw, &trusted_proxies, diagnostics),
-        headers: crate::sections::forwarding::check::headers(raw, &trusted_proxies, diagnostics),
+        believes_address: crate::sections::forwarding::check::believes_address(
+            raw.server.forward_headers_strategy.as_ref(),
+            &raw.httpserver,
+            &trusted_proxies,
+            diagnostics,
+        ),
+        headers: crate::sections::forwarding::check::headers(
+            &raw.x_forwarded,
+            &raw.forwarded,
+            raw.trusted_proxies,
+            &trusted_proxies,
+            diagnostics,
+        ),
         trusted_proxies,
-        underscores: match raw.headers.underscores {
-            None | Some(RawUnderscores::Drop) => Underscores::Drop,
-            Some(RawUnderscores::Allow) => Underscores::Allow,
-            Some(RawUnderscores::Reject) => Underscores::Reject,
-        },
+        underscores: raw.headers.underscores.unwrap_or_default(),
         via,
         remove_hop_by_hop,
         tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
-    }
-}
-
-/// A duration above zero: nothing is ever done in no time.
-pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
-    match time {
-        None => Duration::from_secs(default_secs),
-        Some(time) => {
-            if time.value.0.is_zero() {
-                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
-            }
-            time.value.0
-        }
     }
 }
 

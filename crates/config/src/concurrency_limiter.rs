@@ -9,14 +9,15 @@ use tollgate_filters::request_rate_limiter::ErrorBody;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
 use tollgate_limiter::store::OnStoreFailure;
 
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::units::parse_time;
 use crate::de::values::{flag, header_name, refusal_of};
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::key_resolvers::one_key_resolver;
 use crate::model::{ConcurrencyLimiter, StoreKind};
 use crate::rate_limiter::Limits;
-use crate::routes::definition::{Arg, Written};
+use crate::sections::key_resolvers::one_key_resolver;
+use crate::spring::spec::Written;
 
 /// Arguments that it takes.
 const ARGS: [&str; 13] = [
@@ -185,7 +186,8 @@ fn key_resolver(
     diagnostics: &mut Diagnostics,
 ) -> Option<KeyResolver> {
     let listed = args.0.iter().filter(|(name, _)| *name == "key-resolver");
-    let mut parts = listed.map(|(_, arg)| one_key_resolver(arg, limits, diagnostics)).collect::<Option<Vec<_>>>()?;
+    let mut parts =
+        listed.map(|(_, arg)| one_key_resolver(arg, &limits.resolvers, diagnostics)).collect::<Option<Vec<_>>>()?;
     if parts.len() > 1 {
         return Some(KeyResolver::composite(parts));
     }

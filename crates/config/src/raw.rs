@@ -7,15 +7,19 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::de::shapes::{Scalar, StringOrList};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::Time;
-use crate::filters::raw::{RawCors, RawGlobalCors, RawLocalResponseCache, RawRemoveJsonAttributes, RawSecureHeaders};
+use crate::filters::raw::RawFilterSettings;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
+use crate::rate_limiter::raw::RawLimiterHeaders;
 use crate::routes::raw::{RawDefinition, RawRouteEntry};
-use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
+use crate::sections::cors::raw::{RawCors, RawGlobalCors};
+use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::jwt::raw::RawJwt;
+use crate::sections::logging::{RawAccessLog, RawLog};
 use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::metering::RawMetering;
 use crate::sections::resilience::RawResilience;
 use crate::sections::server::raw::{RawManagement, RawRedis, RawServer};
 use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
@@ -105,177 +109,12 @@ pub(crate) struct RawConfig {
     pub(crate) enabled: Option<Spanned<bool>>,
 }
 
-/// One text or a list of them.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
-pub(crate) enum StringOrList {
-    /// One.
-    One(String),
-    /// Several.
-    Several(Vec<String>),
-}
-
-/// A text, or what YAML makes of one that looks like a number or a flag.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read as text")]
-pub(crate) enum Scalar {
-    /// A text.
-    Text(String),
-    /// A number.
-    Number(u64),
-    /// A flag.
-    Flag(bool),
-}
-
 /// Limits kept in memory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
     /// Keys told apart at most; those beyond share one bucket. Default 1000000, some tens of megabytes.
     pub(crate) max_keys: Option<NonZeroUsize>,
-}
-
-/// Counts of `RequestCounter` on their way to Redis.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawMetering {
-    /// How often they are sent. Default 1s: what a gateway that is killed loses.
-    pub(crate) flush_every: Option<Spanned<Time>>,
-    /// Counts told apart in memory at most, each a key, route, method and status class; those beyond are counted under the key `#`. Default 100000, some twenty megabytes.
-    pub(crate) max_cells: Option<NonZeroUsize>,
-    /// Batches that may wait for Redis at once; beyond them counts wait in memory and go along later. Default 16.
-    pub(crate) retry_queue: Option<NonZeroUsize>,
-}
-
-/// One line a request.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawAccessLog {
-    /// Where to: `stdout`, `off` or a file's path. Default `stdout`.
-    #[schemars(with = "Option<Scalar>")]
-    pub(crate) output: Option<Spanned<String>>,
-    /// How a line looks: `combined` or `json`. Default `combined`, which every log tool reads.
-    pub(crate) format: Option<RawAccessLogFormat>,
-}
-
-/// How a line of the access log looks.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawAccessLogFormat {
-    /// Apache's combined log format.
-    Combined,
-    /// One JSON object.
-    Json,
-}
-
-/// The gateway's own log.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawLog {
-    /// How a line looks: `text` or `json`. Default `text`.
-    pub(crate) format: Option<RawLogFormat>,
-    /// The least severe level that is logged: `error`, `warn`, `info`, `debug` or `trace`. Default `info`.
-    pub(crate) level: Option<RawLogLevel>,
-}
-
-/// How a line of the gateway's own log looks.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawLogFormat {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
-}
-
-/// Levels of the gateway's own log.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawLogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-/// Header names.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHeaders {
-    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
-    pub(crate) underscores: Option<RawUnderscores>,
-}
-
-/// What happens to headers with `_` in their name.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawUnderscores {
-    /// The header is removed.
-    Drop,
-    /// The header passes.
-    Allow,
-    /// The request is refused with 400.
-    Reject,
-}
-
-/// Settings of filters wherever they stand.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawFilterSettings {
-    /// Headers that concern one connection only.
-    pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
-    /// Requests without a key.
-    pub(crate) request_rate_limiter: RawEmptyKey,
-    /// What `SecureHeaders` adds, wherever it stands.
-    pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
-    /// How `LocalResponseCache` keeps answers, wherever it stands.
-    pub(crate) local_response_cache: RawLocalResponseCache,
-    /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
-    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
-}
-
-/// Headers that concern one connection only.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawRemoveHopByHop {
-    /// Replaces the list of headers that are removed both ways. Default: those of RFC 9110 §7.6.1, and Spring's.
-    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
-    pub(crate) headers: Option<Vec<Spanned<String>>>,
-}
-
-/// Requests without a key, and what a denial is.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawEmptyKey {
-    /// Whether a request without a key is refused. Default true.
-    pub(crate) deny_empty_key: Option<bool>,
-    /// The status it is refused with, a number or a name; also `empty-key-status`. Default 403.
-    #[serde(alias = "empty-key-status")]
-    #[schemars(with = "Option<Scalar>")]
-    pub(crate) empty_key_status_code: Option<Spanned<String>>,
-    /// Whether a denial is an exception, which is answered 500. Default false.
-    pub(crate) throw_on_limit: Option<Spanned<bool>>,
-}
-
-/// What `RequestRateLimiter` tells the client.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawLimiterHeaders {
-    /// Whether limiters add headers. Default true.
-    pub(crate) include_headers: Option<bool>,
-    /// Tokens that are left. Default `X-RateLimit-Remaining`.
-    pub(crate) remaining_header: Option<Spanned<String>>,
-    /// Tokens that flow in each period. Default `X-RateLimit-Replenish-Rate`.
-    pub(crate) replenish_rate_header: Option<Spanned<String>>,
-    /// Tokens that the bucket holds. Default `X-RateLimit-Burst-Capacity`.
-    pub(crate) burst_capacity_header: Option<Spanned<String>>,
-    /// Tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
-    pub(crate) requested_tokens_header: Option<Spanned<String>>,
-    /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
-    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// What `SetStatus` tells the client.

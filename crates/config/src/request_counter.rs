@@ -7,15 +7,16 @@ use std::time::Duration;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 
-use crate::check::positive;
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::units::parse_time;
+use crate::de::values::positive;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::key_resolvers::one_key_resolver;
 use crate::model::{Metering, RequestCounter};
 use crate::rate_limiter::Limits;
-use crate::raw::RawMetering;
-use crate::routes::definition::{Arg, Written};
+use crate::sections::key_resolvers::one_key_resolver;
+use crate::sections::metering::RawMetering;
+use crate::spring::spec::Written;
 
 const ARGS: [&str; 5] = ["key-resolver", "dimensions", "period", "ttl", "bucket"];
 
@@ -86,7 +87,7 @@ impl<'w> Args<'w> {
 
 fn key_resolver(args: &Args<'_>, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
     let parts: Option<Vec<_>> =
-        args.all("key-resolver").map(|arg| one_key_resolver(arg, limits, diagnostics)).collect();
+        args.all("key-resolver").map(|arg| one_key_resolver(arg, &limits.resolvers, diagnostics)).collect();
     let parts = parts?;
     Some(if parts.is_empty() { KeyResolver::ip() } else { KeyResolver::composite(parts) })
 }

@@ -4,8 +4,10 @@
 //! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
 //! again, so that the next problem comes to light too.
 
-pub(crate) mod access;
-pub(crate) mod comma_lists;
+mod access;
+pub(crate) mod arg;
+pub(crate) mod nodes;
+pub(crate) mod shapes;
 pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;
@@ -19,6 +21,7 @@ use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
 
 use crate::de::access::{Entries, Items, SpotAccess, Variant};
 use crate::diagnostics::{Diagnostics, suggest};
+pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
 
 /// Name of the newtype that asks for a value together with its origin: see [`crate::de::spanned::Spot`].
@@ -28,20 +31,6 @@ pub(crate) const WHOLE: &str = "$tollgate::Whole";
 
 /// Values that do not fit are looked for this often before reading is given up.
 const MAX_PROBLEMS: usize = 100;
-
-/// What `kebab-case`, `camelCase` and `snake_case` spellings of one name have in common.
-pub(crate) fn canonical(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// Whether two spellings have the same [`canonical`] one. Asked for every key of a file, so it allocates nothing.
-pub(crate) fn same_name(one: &str, other: &str) -> bool {
-    letters(one).eq(letters(other))
-}
-
-fn letters(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|byte| byte.to_ascii_lowercase())
-}
 
 /// A key that the wanted struct does not have.
 pub(crate) struct Unknown {

@@ -1,11 +1,15 @@
-//! Arguments of predicates and filters as values.
+//! Values that several sections and filters read alike.
+
+use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderName;
 
+use crate::de::arg::Arg;
+use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
+use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-use crate::routes::definition::Arg;
 use crate::yaml::Span;
 
 /// Reads `true` or `false`.
@@ -47,4 +51,17 @@ pub(crate) fn header_name(text: &str, at: Span, diagnostics: &mut Diagnostics) -
     HeaderName::from_bytes(text.trim().as_bytes())
         .map_err(|_| diagnostics.error(at, format!("`{text}` is not a header's name")))
         .ok()
+}
+
+/// Reads a duration above zero; `None` is the default.
+pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
+    match time {
+        None => Duration::from_secs(default_secs),
+        Some(time) => {
+            if time.value.0.is_zero() {
+                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
+            }
+            time.value.0
+        }
+    }
 }

@@ -5,7 +5,7 @@ use tollgate_filters::{redirect_to, set_status};
 use crate::de::units::parse_size;
 use crate::de::values::{flag, status_of};
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::filters::{Argument, Call, Entry};
+use crate::filters::entry::{Argument, Call, Entry};
 use crate::model::Filter;
 
 /// Spring's default for `RequestSize`: 5 000 000 bytes.

@@ -3,7 +3,7 @@
 use tollgate_filters::edit::Edit;
 
 use crate::diagnostics::Diagnostics;
-use crate::routes::definition::Written;
+use crate::spring::spec::Written;
 
 /// Warns of edits, in the order in which requests meet them, that another one leaves without effect.
 pub(crate) fn check(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
@@ -20,6 +20,7 @@ fn hosts(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
     for (_, written) in edits.iter().filter(|(edit, _)| edit.touches_host()) {
         diagnostics
             .mistake(written.span, format!("`{}` has no effect: upstreams get the `Host` of their `uri`", written.text))
+            .ineffective()
             .help("SetRequestHostHeader sends another one, PreserveHostHeader that of the request");
     }
 }
@@ -29,6 +30,7 @@ fn prefixes(edits: &[(&Edit, &Written)], diagnostics: &mut Diagnostics) {
     for (_, written) in edits.iter().filter(|(edit, _)| edit.is_prefix_path()).skip(1) {
         diagnostics
             .mistake(written.span, format!("`{}` has no effect: another PrefixPath comes before it", written.text))
+            .ineffective()
             .help("of default-filters and a route's filters, the first PrefixPath alone applies");
     }
 }

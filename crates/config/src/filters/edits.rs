@@ -3,7 +3,7 @@
 use tollgate_filters::edit::{Edit, EditError};
 
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::filters::{Argument, Call, Entry};
+use crate::filters::entry::{Argument, Call, Entry};
 use crate::model::Filter;
 
 pub(super) const NAME: Argument = Argument::new("name", "The header's name.");

@@ -6,15 +6,15 @@ use std::time::Duration;
 use tollgate_filters::secure_headers::SecureHeader;
 use tollgate_filters::{local_response_cache, remove_json_attributes, request_header_size, secure_headers};
 
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time, parse_size, parse_time};
 use crate::de::values::{flag, header_name};
 use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::filters::entry::{Argument, Call, Entry};
 use crate::filters::raw::{RawLocalResponseCache, RawNoCacheStrategy, RawSecureHeaders};
-use crate::filters::{Argument, Call, Entry};
 use crate::model::{Filter, ResponseCache};
-use crate::routes::definition::Arg;
 use crate::yaml::Span;
 
 /// Spring's default for `RequestHeaderSize`.
@@ -94,7 +94,7 @@ fn secure_headers(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filt
     let written = call.written.with_joined_lists();
     let names: [&str; 12] = std::array::from_fn(|at| call.args.get(at).map_or("", |argument| argument.name));
     let [enable, disable, permissions, values @ ..] = written.bind(names, diagnostics);
-    let global = call.settings.raw.filter.secure_headers.as_ref().map(|spot| &spot.value);
+    let global = call.settings.raw.secure_headers.as_ref().map(|spot| &spot.value);
     let (mut enabled, mut disabled) = (Vec::new(), Vec::new());
     let texts = |arg: Option<&Arg>| -> Vec<(String, Span)> {
         let each =
@@ -118,6 +118,7 @@ fn secure_headers(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filt
     if let Some(arg) = permissions.filter(|_| !is_added(&SecureHeader::PermissionsPolicy)) {
         diagnostics
             .mistake(arg.span, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
+            .ineffective()
             .help("add `enable: permissions-policy`");
     }
     let value = |header: SecureHeader| {
@@ -207,7 +208,7 @@ fn remove_json_attributes(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Opt
             .warn(arg.span, format!("`{}` is the name of one attribute here, as in Spring", arg.value))
             .help("write several as a list: `fieldList: [a, b]`");
     }
-    let size = &call.settings.raw.filter.remove_json_attributes_response_body.max_size;
+    let size = &call.settings.raw.remove_json_attributes_response_body.max_size;
     let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
     let settings = remove_json_attributes::Settings::new(names, recursively.unwrap_or(false), max_bytes);
     Some(Filter::RemoveJsonAttributes(settings))
@@ -215,7 +216,7 @@ fn remove_json_attributes(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Opt
 
 fn response_cache(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     let [time_to_live, size] = call.bind(diagnostics);
-    let raw = &call.settings.raw.filter.local_response_cache;
+    let raw = &call.settings.raw.local_response_cache;
     if diagnostics.is_spring && raw.enabled != Some(true) {
         diagnostics.warn(
             call.written.span,

@@ -2,7 +2,7 @@
 
 use crate::model::Filter;
 
-use crate::filters::Entry;
+use crate::filters::entry::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

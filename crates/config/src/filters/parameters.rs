@@ -3,7 +3,7 @@
 use tollgate_filters::edit::Edit;
 
 use crate::filters::edits::{with_text, with_two};
-use crate::filters::{Argument, Entry};
+use crate::filters::entry::{Argument, Entry};
 
 const NAME: Argument = Argument::new("name", "The parameter's name.");
 

@@ -1,12 +1,11 @@
-//! Settings of filters that stand outside of routes, and CORS, as typed.
-
-use std::collections::BTreeMap;
+//! Settings of filters outside of routes, as typed.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Seconds, Size, Time};
+use crate::de::spanned::Spanned;
+use crate::de::units::{Size, Time};
+use crate::rate_limiter::raw::RawEmptyKey;
 
 /// What `SecureHeaders` adds.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -76,37 +75,27 @@ pub(crate) struct RawRemoveJsonAttributes {
     pub(crate) max_size: Option<Spanned<Size>>,
 }
 
-/// Who may ask from other origins, by path.
+/// Settings of filters wherever they stand.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawGlobalCors {
-    /// By path pattern: `"[/api/**]"`. The first that matches holds.
-    #[schemars(with = "BTreeMap<String, RawCors>")]
-    pub(crate) cors_configurations: Option<NodeRef>,
-    /// Whether preflights that no route takes are answered. Default false.
-    pub(crate) add_to_simple_url_handler_mapping: Option<bool>,
-    /// Whether `metadata.cors` of routes counts, as in Spring; what stands here does either way. Default true.
-    pub(crate) enabled: Option<Spanned<bool>>,
+pub(crate) struct RawFilterSettings {
+    /// Headers that concern one connection only.
+    pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
+    /// Requests without a key.
+    pub(crate) request_rate_limiter: RawEmptyKey,
+    /// What `SecureHeaders` adds, wherever it stands.
+    pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
+    /// How `LocalResponseCache` keeps answers, wherever it stands.
+    pub(crate) local_response_cache: RawLocalResponseCache,
+    /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
+    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
 }
 
-/// Who may ask from other origins.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+/// Headers that concern one connection only.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawCors {
-    /// Origins such as `https://example.com`, or `*`. Default: none.
-    pub(crate) allowed_origins: Option<Vec<Spanned<String>>>,
-    /// Origins with `*` in them and lists of ports: `https://*.example.com:[443,8443]`. Default: none.
-    pub(crate) allowed_origin_patterns: Option<Vec<Spanned<String>>>,
-    /// Methods, or `*`. Default GET and HEAD.
-    pub(crate) allowed_methods: Option<Vec<Spanned<String>>>,
-    /// Headers that requests may have, or `*`. Default: none but those that need no leave.
-    pub(crate) allowed_headers: Option<Vec<Spanned<String>>>,
-    /// Headers of answers that scripts may read. Default: none but those that need no leave.
-    pub(crate) exposed_headers: Option<Vec<Spanned<String>>>,
-    /// Whether cookies and `Authorization` may go along. Default false.
-    pub(crate) allow_credentials: Option<bool>,
-    /// Whether public sites may ask those of a private network. Default false.
-    pub(crate) allow_private_network: Option<bool>,
-    /// How long browsers may remember the answer to a preflight: seconds, or a time such as `30m`. Default: as long as they do by themselves, 5 seconds for the most part.
-    pub(crate) max_age: Option<Seconds>,
+pub(crate) struct RawRemoveHopByHop {
+    /// Replaces the list of headers that are removed both ways. Default: those of RFC 9110 §7.6.1, and Spring's.
+    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }

@@ -3,13 +3,13 @@
 use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::values::{flag, header_name};
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::edits::{NAME, VALUE, finish, with_text, with_two};
-use crate::filters::{Argument, Call, Entry};
+use crate::filters::entry::{Argument, Call, Entry};
 use crate::model::Filter;
-use crate::routes::definition::Arg;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

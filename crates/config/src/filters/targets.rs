@@ -4,7 +4,7 @@ use tollgate_filters::edit::Edit;
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::edits::{finish, with_text};
-use crate::filters::{Argument, Call, Entry};
+use crate::filters::entry::{Argument, Call, Entry};
 use crate::model::Filter;
 
 pub(super) const ENTRIES: &[Entry] = &[

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema;
+use crate::schema::schema;
 
 /// One key and those below it.
 #[derive(Debug)]

@@ -12,7 +12,9 @@ mod spring;
 
 use std::path::Path;
 
-use crate::{Config, Server, parse, schema};
+use crate::load::parse;
+use crate::model::{Config, Server};
+use crate::schema::schema;
 
 /// The variable with which the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";

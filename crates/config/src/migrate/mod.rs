@@ -15,11 +15,11 @@ use std::path::Path;
 
 use self::comments::Comments;
 use self::print::{Item, Value};
-use crate::diagnostics::{Report, Severity};
+use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
+use crate::load::{Loaded, Remains, Unresolved, parse_text};
 use crate::model::Config;
-use crate::source::text::{self, Part, Text};
+use crate::source::files::{self, LoadError};
 use crate::yaml::{Kind, Node, Span};
-use crate::{LoadError, Loaded, Remains};
 
 /// A file in our own form.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Migrated {
 /// # Errors
 /// As [`parse`](crate::parse): what cannot be used cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
-    migrate_text(Text::of(vec![Part::new(file_name, text)]), env)
+    migrate_text(SourceText::new(vec![SourceFile::new(file_name, text)]), env)
 }
 
 /// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
@@ -45,13 +45,13 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
 /// As [`load`](crate::load): what cannot be used cannot be migrated.
 pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
     let env = |name: &str| std::env::var(name).ok();
-    migrate_text(Text::of(text::read(path, &env)?), &env).map_err(LoadError::Invalid)
+    migrate_text(SourceText::new(files::read(path, &env)?), &env).map_err(LoadError::Invalid)
 }
 
-fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
+fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
-    let mut keep = |(root, properties): (&Node, &Node)| written = Some((root.clone(), properties.clone()));
-    let (Loaded { config, notes }, remains) = crate::parse_text(text.clone(), env, &mut keep)?;
+    let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
+    let (Loaded { config, notes }, remains) = parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
@@ -63,7 +63,7 @@ fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migr
     let is_spring = config.is_spring;
     let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
-    let names: Vec<&str> = text.parts.iter().map(|(_, part)| part.name.as_str()).collect();
+    let names: Vec<&str> = text.files.iter().map(|(_, file)| file.name.as_str()).collect();
     let mut yaml = head(&names.join(", "), &notes);
     print::print(&root, &mut yaml);
     Ok(Migrated { yaml, notes })
@@ -166,7 +166,7 @@ impl Rewriting<'_> {
     /// Why what stands at `origin` does nothing.
     fn ineffective(&self, span: Span) -> Option<String> {
         let is_it = |known: &Span| known.place == span.place && known.argument == 0;
-        let idle = self.remains.idle.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
+        let idle = self.remains.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
         idle.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }
 

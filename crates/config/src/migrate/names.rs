@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::de::canonical;
-use crate::schema;
+use crate::schema::schema;
 use crate::yaml::{Kind, Node};
 
 /// Writes the keys that the schema knows in kebab-case, throughout `root`.

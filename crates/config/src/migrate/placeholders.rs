@@ -1,6 +1,6 @@
 //! Placeholders that name properties of the file, which move in it or leave it.
 
-use crate::property;
+use crate::source::dotted::property;
 use crate::source::placeholder::closing_brace;
 use crate::yaml::{Kind, Node};
 

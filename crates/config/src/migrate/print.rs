@@ -1,6 +1,5 @@
 //! YAML with comments.
 
-use crate::diagnostics::Diagnostics;
 use crate::yaml::{self, Kind};
 
 /// Columns that a comment may reach.
@@ -162,10 +161,8 @@ fn key_text(key: &str) -> String {
 /// `text` plainly where YAML reads that as this text, and quoted elsewhere.
 fn scalar(text: &str) -> String {
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
-    let mut diagnostics = Diagnostics::default();
     if is_simple
-        && let (documents, _) = yaml::parse(&format!("- {text}\n"), &mut diagnostics)
-        && let [document] = documents.as_slice()
+        && let [document] = yaml::parse(&format!("- {text}\n")).documents.as_slice()
         && let Kind::Seq(items) = &document.kind
         && let [only] = items.as_slice()
         && only.scalar() == Some(text)
@@ -237,7 +234,7 @@ mod tests {
         ] {
             let mut out = String::new();
             print(&Item::plain(Value::Map(vec![("k".to_owned(), Item::scalar(text))])), &mut out);
-            let (documents, _) = yaml::parse(&out, &mut Diagnostics::default());
+            let documents = yaml::parse(&out).documents;
             assert_eq!(documents[0].get("k").unwrap().scalar(), Some(text), "{out}");
         }
     }

@@ -136,7 +136,7 @@ impl Rewriting<'_> {
         if let Value::Scalar(text) = &mut item.value {
             path_alone(text);
             // The first argument that is one too many; those behind it are as well.
-            let extra = self.remains.idle.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
+            let extra = self.remains.ineffective.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
             if let Some((at, why)) = extra {
                 *text = without_arguments(text, usize::from(at.argument) - 1);
                 let why = why.clone();

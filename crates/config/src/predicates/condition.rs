@@ -2,8 +2,10 @@
 
 use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::{Settings, check};
-use crate::routes::definition::{self, Written};
+use crate::predicates::check;
+use crate::predicates::settings::Settings;
+use crate::spring::names::KnownNames;
+use crate::spring::spec::{self, Written};
 use crate::yaml::{Kind, Node};
 use tollgate_routing::Predicate;
 
@@ -22,9 +24,9 @@ pub(crate) enum Condition {
 
 impl Condition {
     /// Reads one; `None` when it is beyond reading, which `sink` then knows.
-    pub(crate) fn parse(node: &Node, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub(crate) fn parse(node: &Node, names: &KnownNames, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
-            return definition::parse(node, "predicate", diagnostics).map(Self::One);
+            return spec::parse(node, "predicate", names, diagnostics).map(Self::One);
         };
         if let Kind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
@@ -44,10 +46,10 @@ impl Condition {
                     .help("write `not: {any: […]}` where none of them may hold, `not: {all: […]}` where one may not");
                 None
             }
-            ("not", _) => Self::parse(value, diagnostics).map(|inner| Self::Not(Box::new(inner))),
+            ("not", _) => Self::parse(value, names, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all that is wrong is told.
-                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, diagnostics)).collect();
+                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, names, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
                 Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }

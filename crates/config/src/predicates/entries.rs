@@ -3,11 +3,13 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use crate::de::arg::Arg;
 use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, closest};
 use crate::filters::Argument;
-use crate::predicates::{Call, Entry, Takes, networks, patterns};
-use crate::routes::definition::{Arg, Written};
+use crate::predicates::entry::{Call, Entry, Takes};
+use crate::predicates::{networks, patterns};
+use crate::spring::spec::Written;
 use tollgate_routing::{Predicate, PredicateError};
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";

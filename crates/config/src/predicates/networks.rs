@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use crate::diagnostics::Diagnostics;
-use crate::routes::definition::Written;
+use crate::spring::spec::Written;
 
 /// Points out what Spring takes for more than it says.
 pub(super) fn warn(written: &Written, diagnostics: &mut Diagnostics) {

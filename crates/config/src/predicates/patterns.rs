@@ -1,7 +1,7 @@
 //! Lists of patterns that are no lists.
 
 use crate::diagnostics::Diagnostics;
-use crate::routes::definition::Written;
+use crate::spring::spec::Written;
 
 /// Points out named arguments that look like several patterns: Spring takes a text for one, its commas included.
 pub(super) fn warn(written: &Written, diagnostics: &mut Diagnostics) {

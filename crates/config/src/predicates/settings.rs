@@ -6,9 +6,8 @@ use std::sync::Arc;
 use crate::de::spanned::Spanned;
 use crate::de::values::header_name;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::raw::{RawApiVersion, RawVersionUse};
-use crate::raw::RawConfig;
-use crate::routes::definition::Written;
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::spring::spec::Written;
 use crate::spring::switches::Switches;
 use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
 
@@ -26,13 +25,19 @@ pub(crate) struct Settings<'s> {
 
 impl<'s> Settings<'s> {
     /// Checks what `raw` says.
-    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, diagnostics: &mut Diagnostics) -> Self {
-        let base_path = raw.base_path.as_ref().and_then(|base| base_path(base, diagnostics));
+    pub(crate) fn check(
+        raw: &RawPredicateSettings,
+        base_path: Option<&Spanned<String>>,
+        api_version: Option<&Spanned<RawApiVersion>>,
+        switches: &'s Switches,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches,
-            include_port: raw.predicate.host.include_port.unwrap_or(true),
-            versions: Arc::new(match &raw.api_version {
+            include_port: raw.host.include_port.unwrap_or(true),
+            versions: Arc::new(match api_version {
                 Some(raw) => versions(raw, depth, diagnostics),
                 // Nobody can ask, as in Spring.
                 None => ApiVersions { required: true, ..ApiVersions::default() },

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tollgate_limiter::rule::MOST;
 
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::units::parse_time;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::routes::definition::Arg;
 use crate::yaml::Span;
 
 /// The arguments of one map: of the filter, of a rule in a list, of a plan.

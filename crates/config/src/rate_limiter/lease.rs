@@ -6,8 +6,8 @@ use tollgate_filters::request_rate_limiter::CostSource;
 use tollgate_limiter::store::redis::RedisStore;
 
 use crate::diagnostics::Diagnostics;
+use crate::model::{Atomicity, Limit};
 use crate::rate_limiter::args::Section;
-use crate::rate_limiter::{Atomicity, Limit};
 
 /// What is held longer is missed by other gateways for longer, and more than a call a second saves nothing.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ pub(super) fn lease<'l>(
         None => {}
     }
     if !in_redis {
-        diagnostics.warn(at, "`lease` does nothing: it saves calls of Redis").help("remove it");
+        diagnostics.warn(at, "`lease` does nothing: it saves calls of Redis").ineffective().help("remove it");
     }
     Some(Some(lease))
 }

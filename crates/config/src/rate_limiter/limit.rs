@@ -8,9 +8,11 @@ use tollgate_limiter::store::MAX_CHECKS;
 use crate::de::units::parse_size;
 use crate::de::values::header_name;
 use crate::diagnostics::Diagnostics;
+use crate::model::{Limit, Rules};
 use crate::rate_limiter::args::Section;
+use crate::rate_limiter::limits::Limits;
 use crate::rate_limiter::rule::{FIELDS, rule};
-use crate::rate_limiter::{Limit, Limits, Rules, settings};
+use crate::rate_limiter::settings;
 use crate::yaml::Span;
 
 /// What every rule takes besides the fields of its algorithm.
@@ -197,7 +199,10 @@ fn cost(section: &Section<'_>, span: Span, diagnostics: &mut Diagnostics) -> Opt
         return None;
     }
     if section.has("max-cost") && !cost.varies() {
-        diagnostics.warn(at("max-cost"), "`max-cost` does nothing: every request takes the same").help("remove it");
+        diagnostics
+            .warn(at("max-cost"), "`max-cost` does nothing: every request takes the same")
+            .ineffective()
+            .help("remove it");
     }
     Some(cost)
 }

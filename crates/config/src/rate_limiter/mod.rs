@@ -3,32 +3,24 @@
 mod args;
 mod lease;
 mod limit;
-mod model;
-mod naming;
+mod limits;
 mod plans;
+pub(crate) mod raw;
 mod rule;
 mod settings;
 mod store;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
-use http::StatusCode;
-use tollgate_filters::headers::HeaderNames;
-use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::OnStoreFailure;
 use tollgate_limiter::store::redis::LockedStore;
 
 use self::args::{Entry, Section};
-pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
-pub use self::naming::{NamedLimit, Naming};
+pub(crate) use self::limits::Limits;
 pub(crate) use self::settings::{families, throw_on_limit};
 use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
-use crate::routes::definition::Written;
-use crate::sections::jwt::check::Tokens;
+use crate::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
+use crate::spring::spec::Written;
 use crate::yaml::Span;
 
 /// Prefix of Spring's arguments for its Redis limiter.
@@ -73,22 +65,6 @@ const ARGS: [&str; 33] = [
     "requested-tokens-header",
     "rate-limiter",
 ];
-
-/// Settings that all limiters of one file share.
-pub(crate) struct Limits<'c> {
-    pub(crate) key_resolvers: &'c BTreeMap<String, KeyResolver>,
-    pub(crate) tokens: &'c Tokens,
-    pub(crate) deny_empty_key: bool,
-    pub(crate) empty_key_status: StatusCode,
-    pub(crate) throw_on_limit: bool,
-    pub(crate) headers: HeaderNames,
-    pub(crate) has_redis: bool,
-    pub(crate) has_cluster: bool,
-    /// What `RequestCounter`s that share a `bucket` must agree on, by its name.
-    pub(crate) counted: RefCell<BTreeMap<String, (Dimensions, Period)>>,
-    /// The rules of shared buckets, as they are met.
-    pub(crate) buckets: RefCell<BTreeMap<String, Rule>>,
-}
 
 /// The limiter that `written` means; `None` when it cannot be used, which `sink` then knows.
 pub(crate) fn check(written: &Written, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<RateLimiter> {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use crate::de::units::parse_time;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::key_resolvers::one_key_resolver;
+use crate::model::{PlanResolver, Plans, Rules};
 use crate::rate_limiter::args::{Entry, Section};
 use crate::rate_limiter::limit::{self, OF_EVERY_RULE, named};
+use crate::rate_limiter::limits::Limits;
 use crate::rate_limiter::rule::FIELDS;
-use crate::rate_limiter::{Limits, PlanResolver, Plans, Rules};
+use crate::sections::key_resolvers::one_key_resolver;
 use crate::yaml::Span;
 
 /// How long a plan read from Redis is remembered: long enough that Redis is asked seldom, short enough that a customer
@@ -109,13 +110,13 @@ fn resolver(
         return None;
     };
     if let [text] = section.texts("plan-resolver")[..] {
-        return one_key_resolver(text, limits, diagnostics).map(PlanResolver::Request);
+        return one_key_resolver(text, &limits.resolvers, diagnostics).map(PlanResolver::Request);
     }
     let map = section.map("plan-resolver");
     let table = map.table("table");
     if !table.is_empty() {
         map.check_names("`plan-resolver`", &["table"], diagnostics);
-        let entry = |(key, arg): (&str, &crate::routes::definition::Arg)| {
+        let entry = |(key, arg): (&str, &crate::de::arg::Arg)| {
             known(&arg.value, names, arg.span, diagnostics).map(|plan| (key.to_owned(), plan))
         };
         let table: Vec<Option<(String, String)>> = table.into_iter().map(entry).collect();

@@ -8,16 +8,16 @@ use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template};
 
+use crate::de::arg::Arg;
 use crate::de::spanned::Spanned;
 use crate::de::values::{flag, header_name, refusal_of};
 use crate::diagnostics::Diagnostics;
-use crate::key_resolvers::one_key_resolver;
-use crate::rate_limiter::Limits;
 use crate::rate_limiter::args::Section;
 use crate::rate_limiter::limit::enforcement;
-use crate::raw::RawConfig;
-use crate::routes::definition::Arg;
+use crate::rate_limiter::limits::Limits;
+use crate::rate_limiter::raw::RawEmptyKey;
 use crate::sections::forwarding::trusted_proxies::network;
+use crate::sections::key_resolvers::one_key_resolver;
 use crate::yaml::Span;
 
 /// Everything that is said once.
@@ -66,7 +66,7 @@ pub(super) fn key_resolver(
         section.get("key-resolver", diagnostics);
         return None;
     }
-    let parts: Vec<_> = listed.into_iter().map(|arg| one_key_resolver(arg, limits, diagnostics)).collect();
+    let parts: Vec<_> = listed.into_iter().map(|arg| one_key_resolver(arg, &limits.resolvers, diagnostics)).collect();
     parts.into_iter().collect::<Option<Vec<_>>>().map(KeyResolver::composite)
 }
 
@@ -84,8 +84,8 @@ fn thrown(section: &Section<'_>, limits: &Limits<'_>, diagnostics: &mut Diagnost
 }
 
 /// Spring's `filter.request-rate-limiter.throw-on-limit`, for all limiters.
-pub(crate) fn throw_on_limit(raw: &RawConfig, diagnostics: &mut Diagnostics) -> bool {
-    let Some(Spanned { value: true, span }) = raw.filter.request_rate_limiter.throw_on_limit else { return false };
+pub(crate) fn throw_on_limit(raw: &RawEmptyKey, diagnostics: &mut Diagnostics) -> bool {
+    let Some(Spanned { value: true, span }) = raw.throw_on_limit else { return false };
     tell_of_throwing(span, diagnostics);
     true
 }

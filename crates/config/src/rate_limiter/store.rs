@@ -7,8 +7,9 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::units::parse_time;
 use crate::diagnostics::Diagnostics;
+use crate::model::{Atomicity, GatewayNumber, LockRetry, StoreKind};
 use crate::rate_limiter::args::Section;
-use crate::rate_limiter::{Atomicity, GatewayNumber, Limits, LockRetry, StoreKind};
+use crate::rate_limiter::limits::Limits;
 use crate::yaml::Span;
 
 /// Where, what without Redis, shared by how many gateways, and how decisions are kept apart.
@@ -37,7 +38,7 @@ pub(super) fn store(
     let gateways = gateways(section, diagnostics)?;
     let at = section.first("gateways").map_or(span, |arg| arg.span);
     if section.has("gateways") && (!asks_redis || on_failure != OnStoreFailure::Local && !section.has("lease")) {
-        diagnostics.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`")
+        diagnostics.warn(at, "`gateways` does nothing: it divides the limit where Redis is out of reach and `on-store-failure` is `local`").ineffective()
             .help("remove it");
     } else if gateways == GatewayNumber::Auto && atomicity != Atomicity::Script {
         diagnostics

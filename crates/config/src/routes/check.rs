@@ -4,28 +4,43 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::Nodes;
+use crate::de::arg::flatten;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::parse_time;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters;
 use crate::filters::Settings;
+use crate::filters::forward;
 use crate::model::{Definition, Filter, Http2, Route, Target};
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
 use crate::predicates::{self, Condition};
-use crate::routes::definition::{self, Written, flatten};
-use crate::routes::forward;
 use crate::routes::raw::RawRoute;
 use crate::sections::upstreams;
+use crate::spring::spec::{self, Written};
 use crate::spring::switches;
 use crate::yaml::{Kind, Node, Span};
 use tollgate_routing::Predicate;
 
+/// The sections that routes are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Sections<'s> {
+    pub(crate) routes: &'s [NodeRef],
+    pub(crate) default_filters: &'s [NodeRef],
+    pub(crate) predicate: &'s RawPredicateSettings,
+    pub(crate) base_path: Option<&'s Spanned<String>>,
+    pub(crate) api_version: Option<&'s Spanned<RawApiVersion>>,
+    /// `fail-on-route-definition-error`.
+    pub(crate) fail_on_error: bool,
+}
+
 /// Every enabled route in the order in which they are tried.
-pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Vec<Route> {
-    let (raw, nodes) = (settings.raw, settings.nodes);
-    let defaults = listed(&raw.default_filters, settings, diagnostics);
-    let predicates = predicates::Settings::check(raw, settings.switches, diagnostics);
+pub(crate) fn check(raw: Sections<'_>, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Vec<Route> {
+    let nodes = settings.nodes;
+    let defaults = listed(raw.default_filters, settings, diagnostics);
+    let predicates =
+        predicates::Settings::check(raw.predicate, raw.base_path, raw.api_version, settings.switches, diagnostics);
     let mut weights = predicates::Groups::default();
     let mut seen: HashMap<String, ()> = HashMap::new();
     let mut routes = Vec::with_capacity(raw.routes.len());
@@ -37,7 +52,7 @@ pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> V
             Kind::Scalar(line) => (reading.one_line(line, position, diagnostics), true),
             _ => reading.full(position, diagnostics),
         };
-        if !raw.fail_on_route_definition_error.unwrap_or(true) && diagnostics.demote_errors(mark) {
+        if !raw.fail_on_error && diagnostics.demote_errors(mark) {
             diagnostics
                 .warn(node.span, format!("the route `{}` has errors and is left out", name(node, position)))
                 .help("`fail-on-route-definition-error: true` refuses the file instead");
@@ -90,7 +105,7 @@ struct Listed {
 fn listed(wholes: &[NodeRef], settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Filters {
     let mut list = Vec::with_capacity(wholes.len());
     for node in wholes.iter().filter_map(|whole| settings.nodes.get(*whole)) {
-        if let Some(written) = definition::parse(node, "filter", diagnostics)
+        if let Some(written) = spec::parse(node, "filter", settings.names, diagnostics)
             && !settings.switches.refuse(switches::Kind::Filter, &written, diagnostics)
             && let Some(filter) = filters::check(&written, settings, diagnostics)
         {
@@ -140,7 +155,8 @@ impl Reading<'_> {
             }
             Some(wholes) => {
                 let nodes = wholes.iter().filter_map(|whole| self.nodes.get(*whole));
-                let written: Vec<Condition> = nodes.filter_map(|node| Condition::parse(node, diagnostics)).collect();
+                let written: Vec<Condition> =
+                    nodes.filter_map(|node| Condition::parse(node, self.settings.names, diagnostics)).collect();
                 Some(written)
             }
         };
@@ -177,8 +193,9 @@ impl Reading<'_> {
         };
         let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
         let uri = tokens.next().map(|uri| Spanned { value: uri.to_owned(), span: at });
-        let mut written: Vec<Written> =
-            tokens.filter_map(|token| definition::shortcut(token, at, "predicate", diagnostics)).collect();
+        let mut written: Vec<Written> = tokens
+            .filter_map(|token| spec::shortcut(token, at, "predicate", self.settings.names, diagnostics))
+            .collect();
         // Arguments are counted from the beginning of a text, which here is the route's.
         written.iter_mut().flat_map(|written| &mut written.args).for_each(|arg| arg.span = at);
         if written.is_empty() {
@@ -264,7 +281,7 @@ impl Reading<'_> {
                 upstreams::variables(target, &checked, uri.span, diagnostics);
             }
         }
-        crate::sections::response_cache::leave_one(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
+        crate::routes::response_cache::leave_one(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
         let edits = merged.iter().filter_map(|listed| match &listed.filter {
             Filter::Edit(edit) => Some((edit, &listed.written)),
             _ => None,

@@ -1,7 +1,8 @@
-//! TODO-DOC
+//! Routes: raw shape, target and check.
 
-pub(crate) mod check;
-pub(crate) mod definition;
-pub(crate) mod forward;
+mod check;
 pub(crate) mod raw;
-pub(crate) mod target;
+pub(crate) mod response_cache;
+mod target;
+
+pub(crate) use check::{Sections, check};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::filters::raw::RawCors;
+use crate::sections::cors::raw::RawCors;
 use crate::sections::http_client::{RawClientHttp2, RawClientTls};
 
 /// Which requests go where, and what happens to them on the way.

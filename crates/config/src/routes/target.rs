@@ -4,9 +4,9 @@ use http::Uri;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::filters::forward;
 use crate::model::Scheme;
 use crate::model::Target;
-use crate::routes::forward;
 use crate::sections::upstreams::{self, Named};
 
 /// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.

@@ -1,7 +1,7 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`) and one map over another.
 
-use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::same_name;
 use crate::yaml::{Kind, Node, Places};
 
 /// More steps than any dotted key has.
@@ -98,6 +98,11 @@ fn indexed(kind: Kind) -> Kind {
     let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
     items.sort_by_key(|(index, _)| *index);
     Kind::Seq(items.into_iter().map(|(_, value)| value).collect())
+}
+
+/// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
+pub(crate) fn property(properties: &Node, name: &str) -> Option<String> {
+    split(name).iter().try_fold(properties, |node, step| node.step(step))?.scalar().map(str::to_owned)
 }
 
 /// Lays `over` on `under`: maps join key by key, anything else is replaced, as between Spring's property sources.

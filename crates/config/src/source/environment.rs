@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places};
 
 /// What can be set where the file does not say it, by its place among our sections.

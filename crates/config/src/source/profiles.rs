@@ -1,8 +1,8 @@
 //! Profiles: which of them are active, and which documents and files that makes count.
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
 use crate::source::placeholder;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node};
 
 /// For which profiles a document is.

@@ -2,12 +2,11 @@
 //!
 //! In: the documents of a file. Out: one map with our sections at the top level, every node with its origin.
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
-use crate::raw::sections;
-use crate::sections::upstreams;
 use crate::source::dotted;
-use crate::source::profiles::Profiles;
+use crate::spring::service_discovery;
+use crate::spring::tree::{find, is_empty, section, take};
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places, Span};
 
 /// Where Spring Cloud Gateway before 4.3 keeps its settings.
@@ -39,74 +38,13 @@ pub(crate) fn is_spring(documents: &[Node]) -> bool {
     })
 }
 
-/// The documents of a file with keys without dots; what is no map of sections goes to `sink`.
-pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
-    let mut expanded = Vec::with_capacity(documents.len());
-    for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
-        let document = dotted::expand(document, places, diagnostics);
-        if matches!(document.kind, Kind::Map(_)) {
-            expanded.push(document);
-        } else {
-            diagnostics
-                .error(document.span, format!("expected a map of sections, found {}", document.describe()))
-                .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
-        }
-    }
-    expanded
-}
-
-/// Joins the documents that `profiles` make count, later ones over earlier ones.
-pub(crate) fn join(
-    documents: Vec<Node>,
-    profiles: &Profiles,
-    env: &dyn Fn(&str) -> Option<String>,
+/// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
+pub(crate) fn normalize(
+    mut whole: Node,
+    sections: &[&str],
+    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Node {
-    let mut skipped = Vec::new();
-    let counts: Vec<bool> =
-        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, diagnostics)).collect();
-    if let Some((_, first)) = skipped.first() {
-        let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
-        diagnostics
-            .info(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
-            .help(format!(
-                "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
-                profiles.names().join(", ")
-            ));
-    }
-    let mut whole: Option<Node> = None;
-    for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
-        imports(&document, diagnostics);
-        match &mut whole {
-            None => whole = Some(document),
-            Some(node) => dotted::merge(node, document),
-        }
-    }
-    whole.unwrap_or(Node { span: Span::ROOT, kind: Kind::Map(Vec::new()) })
-}
-
-/// `spring.config.import`: nothing is read from elsewhere.
-fn imports(document: &Node, diagnostics: &mut Diagnostics) {
-    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
-    let listed: Vec<&Node> = match &import.kind {
-        Kind::Seq(items) => items.iter().collect(),
-        _ => vec![import],
-    };
-    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
-        let text = location.scalar().unwrap_or_default();
-        let (message, help) = (
-            format!("`spring.config.import` is not read: `{text}`"),
-            "put what the gateway needs of it into this file, or give it as environment variables",
-        );
-        match text.starts_with("optional:") {
-            true => diagnostics.info(location.span, message).help(help),
-            false => diagnostics.mistake(location.span, message).help(help),
-        }
-    }
-}
-
-/// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
-pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
     if !diagnostics.is_spring {
         // Profiles have done their work.
         take(&mut whole, &["spring"]);
@@ -153,7 +91,7 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
         }
     }
     let Kind::Map(entries) = &mut whole.kind else { return result };
-    let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));
+    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
     for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
         let at = value.span;
         dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(key, value)]) });
@@ -165,7 +103,7 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
         server.push(("shutdown-timeout".to_owned(), phase));
     }
     lend_bundles(&mut whole, &mut result);
-    upstreams::take_over(&mut whole, &mut result, diagnostics);
+    service_discovery::take_over(&mut whole, &mut result, diagnostics);
     if let Some(security) = find(&mut whole, &["spring", "security"]) {
         diagnostics.warn(security.span.key(), "`spring.security` is not read: whom Spring Security turns away is let in here")
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
@@ -178,19 +116,6 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
     }
     report_skipped(&skipped, diagnostics);
     result
-}
-
-/// The entries of a section, which is added where it is not there.
-fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
-    if find(root, &[name]).is_none()
-        && let Kind::Map(entries) = &mut root.kind
-    {
-        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: Kind::Map(Vec::new()) }));
-    }
-    match &mut find(root, &[name])?.kind {
-        Kind::Map(entries) => Some(entries),
-        _ => None,
-    }
 }
 
 /// Whether the gateway's own `redis.enabled` keeps limits out of Redis.
@@ -220,14 +145,6 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
     }
 }
 
-/// The node at `path` below `node`.
-pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
-    let Some((first, rest)) = path.split_first() else { return Some(node) };
-    let Kind::Map(entries) = &mut node.kind else { return None };
-    let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
-    find(child, rest)
-}
-
 /// One line about everything that is not ours.
 pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagnostics) {
     if let Some((_, first)) = skipped.first() {
@@ -250,24 +167,6 @@ fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
         }
         _ => into.push((key.to_owned(), value.span)),
     }
-}
-
-fn is_empty(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
-        _ => false,
-    }
-}
-
-/// Takes the map at `path` out of `node`.
-pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
-    let (first, rest) = path.split_first()?;
-    let Kind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;
-    if rest.is_empty() {
-        return Some(entries.remove(at).1);
-    }
-    take(&mut entries[at].1, rest)
 }
 
 /// The old root without its `server`, which holds other flavours of the gateway, not a listener. `None` when nothing else stands there.

@@ -2,8 +2,9 @@
 //!
 //! In an application.yml they are spoken of and then passed over. In our own form they are unknown keys like any other.
 
-use crate::de::{Unknown, canonical};
+use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node};
 
 /// What a property of Spring's means here.
@@ -145,10 +146,10 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
 fn say(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
     match meaning {
-        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).help(why),
+        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).ineffective().help(why),
         Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
         Only(_, lacking, instead) => {
-            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).help(instead)
+            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)
         }
     }
 }

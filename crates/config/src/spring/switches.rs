@@ -2,10 +2,10 @@
 //!
 //! They are taken out of the tree before the raw structs are read, so that nobody else has to know of them.
 
-use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::routes::definition::Written;
-use crate::spring::names;
+use crate::spring::names::KnownNames;
+use crate::spring::spec::Written;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
 /// What can be switched off by name.
@@ -53,7 +53,7 @@ pub(crate) struct Switches(Vec<(Kind, String)>);
 
 impl Switches {
     /// Takes the switches out of `root`.
-    pub(crate) fn take(root: &mut Node, diagnostics: &mut Diagnostics) -> Self {
+    pub(crate) fn take(root: &mut Node, names: &KnownNames, diagnostics: &mut Diagnostics) -> Self {
         let mut off = Vec::new();
         let sections =
             [("filter", Kind::Filter), ("predicate", Kind::Predicate), ("global-filter", Kind::GlobalFilter)];
@@ -67,7 +67,7 @@ impl Switches {
                 }
                 let Some((switch, is_last)) = take_enabled(settings) else { return true };
                 if is_off(&switch, diagnostics) {
-                    meaning(section, kind, name, switch.span, diagnostics);
+                    meaning(section, kind, name, switch.span, names, diagnostics);
                     off.push((kind, canonical(name)));
                 }
                 !is_last
@@ -136,12 +136,12 @@ fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Says what becomes of a switch that nobody will ask for.
-fn meaning(section: &str, kind: Kind, name: &str, at: Span, diagnostics: &mut Diagnostics) {
+fn meaning(section: &str, kind: Kind, name: &str, at: Span, names: &KnownNames, diagnostics: &mut Diagnostics) {
     let setting = format!("{section}.{name}.enabled");
     let is = |known: &str| canonical(known) == canonical(name);
     let known: Vec<String> = match kind {
-        Kind::Filter => names::filters().map(kebab).collect(),
-        Kind::Predicate => names::predicates().map(kebab).collect(),
+        Kind::Filter => names.all_filters().map(kebab).collect(),
+        Kind::Predicate => names.all_predicates().map(kebab).collect(),
         Kind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
     if !known.iter().any(|known| is(known)) {
@@ -152,7 +152,9 @@ fn meaning(section: &str, kind: Kind, name: &str, at: Span, diagnostics: &mut Di
         return;
     }
     match GLOBAL_FILTERS.iter().find(|(known, _)| kind == Kind::GlobalFilter && is(known)).map(|(_, meaning)| meaning) {
-        Some(Meaning::Nothing(why)) => diagnostics.info(at.key(), format!("`{setting}` has no effect here")).help(*why),
+        Some(Meaning::Nothing(why)) => {
+            diagnostics.info(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
+        }
         Some(Meaning::Needed) => diagnostics
             .error(at, format!("`{setting}: false` leaves a gateway that forwards nothing but through Java"))
             .help("remove it: routes are forwarded by the gateway itself"),

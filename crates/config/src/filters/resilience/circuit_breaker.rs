@@ -6,10 +6,10 @@ use tollgate_filters::fallback_headers::HeaderNames;
 
 use crate::de::values::{flag, header_name};
 use crate::diagnostics::Diagnostics;
+use crate::filters::entry::{Call, Settings};
+use crate::filters::forward;
 use crate::filters::resilience::{Args, kept};
-use crate::filters::{Call, Settings};
 use crate::model::{CircuitBreaker, Filter};
-use crate::routes::forward;
 use crate::yaml::Span;
 
 pub(super) fn check(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {

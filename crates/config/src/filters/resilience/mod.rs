@@ -6,13 +6,13 @@ mod retry;
 use http::StatusCode;
 
 pub(crate) use self::circuit_breaker::bind;
+use crate::de::arg::Arg;
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
 use crate::de::units::parse_size;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::filters::{Argument, Call, Entry};
-use crate::routes::definition::Arg;
+use crate::filters::entry::{Argument, Call, Entry};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {

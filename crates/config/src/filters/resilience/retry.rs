@@ -11,7 +11,7 @@ use crate::de::spanned::Spanned;
 use crate::de::units::parse_time;
 use crate::de::values::flag;
 use crate::diagnostics::Diagnostics;
-use crate::filters::Call;
+use crate::filters::entry::Call;
 use crate::filters::resilience::{Args, kept};
 use crate::model::Filter;
 use crate::sections::resilience::unknown_class;

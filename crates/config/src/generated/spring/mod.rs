@@ -7,8 +7,9 @@ mod tables;
 
 use std::fmt::Write as _;
 
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::generated::markdown::cell;
-use crate::{Diagnostic, Severity, parse};
+use crate::load::parse;
 
 /// Something that a file can say.
 struct Entry {

@@ -1,12 +1,18 @@
 //! What upstreams are told of the hops before them.
 
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::model::{ForwardedHeaders, Tell, TrustedProxies};
-use crate::raw::RawConfig;
+use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
 
 /// What `x-forwarded` and `forwarded` ask for.
-pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
-    let x = &raw.x_forwarded;
+pub(crate) fn headers(
+    x: &RawXForwarded,
+    forwarded: &RawForwarded,
+    proxies: Option<NodeRef>,
+    trusted: &TrustedProxies,
+    diagnostics: &mut Diagnostics,
+) -> ForwardedHeaders {
     let is_on = x.enabled.unwrap_or(true);
     let tell = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
         (false, _) => Tell::Nothing,
@@ -16,6 +22,7 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
     if let Some(order) = &x.order {
         diagnostics
             .info(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
+            .ineffective()
             .help("a filter that sets one of them wins");
     }
     let told = ForwardedHeaders {
@@ -24,8 +31,8 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         port: tell(x.port_enabled, x.port_append),
         proto: tell(x.proto_enabled, x.proto_append),
         prefix: tell(x.prefix_enabled, x.prefix_append),
-        forwarded: raw.forwarded.enabled.unwrap_or(true),
-        by: raw.forwarded.by.enabled.unwrap_or(false),
+        forwarded: forwarded.enabled.unwrap_or(true),
+        by: forwarded.by.enabled.unwrap_or(false),
         trusted_only: x.trusted_only.unwrap_or(diagnostics.is_spring),
     };
     let loses_clients = told.trusted_only && (told.for_ == Tell::Append || told.forwarded);
@@ -33,7 +40,7 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         && x.trusted_only.is_none()
         && loses_clients
         && !matches!(trusted, TrustedProxies::Nobody)
-        && let Some(proxies) = raw.trusted_proxies
+        && let Some(proxies) = proxies
     {
         diagnostics
             .info(
@@ -46,8 +53,12 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
 }
 
 /// Whether a trusted peer's word on its client's address holds for predicates.
-pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> bool {
-    let strategy = raw.server.forward_headers_strategy.as_ref();
+pub(crate) fn believes_address(
+    strategy: Option<&Spanned<String>>,
+    httpserver: &RawHttpServer,
+    trusted: &TrustedProxies,
+    diagnostics: &mut Diagnostics,
+) -> bool {
     let asked = strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
     if let Some(strategy) = asked
         && matches!(trusted, TrustedProxies::Nobody)
@@ -57,7 +68,8 @@ pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagno
                 strategy.span,
                 format!("`forward-headers-strategy: {}` has no effect without `trusted-proxies`", strategy.value),
             )
+            .ineffective()
             .help("anybody could forge their address: list your proxies, `trusted-proxies: [10.0.0.0/8]`");
     }
-    raw.httpserver.customizer_enabled.unwrap_or(asked.is_some())
+    httpserver.customizer_enabled.unwrap_or(asked.is_some())
 }

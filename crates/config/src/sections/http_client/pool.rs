@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::check::positive;
+use crate::de::values::positive;
 use crate::diagnostics::Diagnostics;
 use crate::model::{ConnectionPool, Leasing};
 use crate::sections::http_client::no_effect;

@@ -2,5 +2,4 @@
 
 pub(crate) mod check;
 pub(crate) mod metrics;
-pub(crate) mod model;
 pub(crate) mod raw;

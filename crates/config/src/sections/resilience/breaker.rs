@@ -69,6 +69,7 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
         if let Some(at) = unused.or(raw.exponential_max_wait_duration_in_open_state.map(|time| time.span)) {
             diagnostics
                 .mistake(at, "has no effect without `enable-exponential-backoff: true`")
+                .ineffective()
                 .help("add that, or remove it");
         }
         return OpenWait { first, multiplier: 1.0, max: None };
@@ -125,7 +126,7 @@ fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSe
 
 /// Says that nothing here is the Java exception `class`.
 pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnostics) {
-    diagnostics.warn(class.span, format!("nothing that fails here is a `{}` in Spring: it has no effect", class.value.trim()))
+    diagnostics.warn(class.span, format!("nothing that fails here is a `{}` in Spring: it has no effect", class.value.trim())).ineffective()
         .help("known are java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and others of that kind");
 }
 
@@ -162,7 +163,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {
         if let Some(whole) = whole {
-            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).help(why);
+            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

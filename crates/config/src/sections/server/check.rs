@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::check::{Nodes, positive};
+use crate::de::arg::flatten;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::values::positive;
 use crate::diagnostics::Diagnostics;
 use crate::model::{Management, Server};
-use crate::routes::definition::flatten;
 use crate::sections::server::raw::{RawManagement, RawServer, RawShutdown};
 
 /// Heads smaller than this would refuse ordinary browsers.

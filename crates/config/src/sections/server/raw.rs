@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::de::shapes::StringOrList;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time};
-use crate::raw::StringOrList;
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::raw::{RawEndpointSettings, RawEndpoints};
 use crate::sections::tls::RawServerSsl;

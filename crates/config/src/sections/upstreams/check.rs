@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::check::{Nodes, positive};
 use crate::de;
+use crate::de::arg::Arg;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::values::positive;
 use crate::diagnostics::Diagnostics;
-use crate::filters::Settings;
-use crate::key_resolvers::one_key_resolver;
 use crate::model::Scheme;
-use crate::routes::definition::Arg;
+use crate::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
+use crate::sections::key_resolvers::{KeyResolvers, one_key_resolver};
 use crate::sections::upstreams::liveness::{ejection, health_check};
-use crate::sections::upstreams::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
 use crate::sections::upstreams::raw::{
-    RawBalance, RawDns, RawDnsQuery, RawEndpoint, RawRecords, RawScheme, RawUpstream,
+    RawBalance, RawDiscovery, RawDns, RawDnsQuery, RawEndpoint, RawLoadBalancer, RawRecords, RawScheme, RawUpstream,
 };
 use crate::sections::upstreams::spring;
 use crate::sections::upstreams::target::endpoint;
@@ -27,14 +27,27 @@ use crate::yaml::{Kind, Node, Span};
 /// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
 pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
+/// The sections that upstreams are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Sections<'s> {
+    pub(crate) upstreams: &'s BTreeMap<String, Spanned<RawUpstream>>,
+    pub(crate) discovery: &'s RawDiscovery,
+    pub(crate) loadbalancer: &'s RawLoadBalancer,
+}
+
 /// Every upstream of the file.
-pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Named {
+pub(crate) fn check(
+    sections: Sections<'_>,
+    nodes: &Nodes<'_>,
+    resolvers: KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Named {
     let mut named = Named::new();
-    for (name, raw) in &settings.raw.upstreams {
-        let upstream = Reading { name, raw, settings }.upstream(diagnostics);
+    for (name, raw) in sections.upstreams {
+        let upstream = Reading { name, raw, nodes, resolvers }.upstream(diagnostics);
         named.insert(name.clone(), upstream.map(Arc::new));
     }
-    spring::add(&mut named, settings, diagnostics);
+    spring::add(&mut named, sections, diagnostics);
     named
 }
 
@@ -42,7 +55,8 @@ pub(crate) fn check(settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> N
 struct Reading<'r> {
     name: &'r str,
     raw: &'r Spanned<RawUpstream>,
-    settings: &'r Settings<'r>,
+    nodes: &'r Nodes<'r>,
+    resolvers: KeyResolvers<'r>,
 }
 
 impl Reading<'_> {
@@ -66,9 +80,7 @@ impl Reading<'_> {
                     .help("keep one: a list, or a name whose addresses are the list");
                 None
             }
-            (Some(list), None) => {
-                listed(&list.value, self.settings.nodes, list.span, diagnostics).map(EndpointSource::Listed)
-            }
+            (Some(list), None) => listed(&list.value, self.nodes, list.span, diagnostics).map(EndpointSource::Listed),
             (None, Some(dns)) => query(dns, diagnostics).map(EndpointSource::Dns),
             (None, None) => {
                 diagnostics
@@ -81,7 +93,7 @@ impl Reading<'_> {
 
     fn balance(&self, diagnostics: &mut Diagnostics) -> Option<Balance> {
         let raw = &self.raw.value;
-        let hash_by = raw.hash_by.and_then(|whole| self.settings.nodes.get(whole));
+        let hash_by = raw.hash_by.and_then(|whole| self.nodes.get(whole));
         let balance = match raw.balance.as_ref().map(|balance| balance.value) {
             None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
             Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,
@@ -94,7 +106,7 @@ impl Reading<'_> {
                         .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of such");
                     return None;
                 };
-                return resolver(node, self.settings, diagnostics).map(Balance::ConsistentHash);
+                return resolver(node, self.resolvers, diagnostics).map(Balance::ConsistentHash);
             }
         };
         if let Some(node) = hash_by {
@@ -107,7 +119,7 @@ impl Reading<'_> {
 }
 
 /// One key resolver, or several that count together.
-fn resolver(node: &Node, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+fn resolver(node: &Node, resolvers: KeyResolvers<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
     let parts: &[Node] = match &node.kind {
         Kind::Seq(items) => items,
         _ => std::slice::from_ref(node),
@@ -119,7 +131,7 @@ fn resolver(node: &Node, settings: &Settings<'_>, diagnostics: &mut Diagnostics)
                 .help("write `ip`, `\"header:X-User\"`, or a list of such");
             return None;
         };
-        one_key_resolver(&Arg { name: None, value, span: part.span }, &settings.limits, diagnostics)
+        one_key_resolver(&Arg { name: None, value, span: part.span }, &resolvers, diagnostics)
     };
     let resolvers: Option<Vec<_>> = parts.iter().map(|part| read(part, diagnostics)).collect();
     resolvers.map(KeyResolver::composite)

@@ -4,81 +4,34 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::{Nodes, positive};
 use crate::de::canonical;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
+use crate::de::values::positive;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::filters::Settings;
-use crate::raw::RawConfig;
-use crate::sections::upstreams::check::Named;
+use crate::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
+use crate::sections::upstreams::check::{Named, Sections};
 use crate::sections::upstreams::liveness::default_ejection;
-use crate::sections::upstreams::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
-use crate::sections::upstreams::raw::{RawInstance, RawSpringHealth};
+use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
-use crate::source::dotted;
-use crate::spring::normalize::{find, take};
-use crate::yaml::{Kind, Node, Span};
-
-/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` beside the gateway's own sections of those names, and
-/// tells of registries that are not asked.
-pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
-    for section in ["discovery", "loadbalancer"] {
-        if let Some(node) = take(whole, &["spring", "cloud", section]) {
-            let at = node.span;
-            dotted::merge(result, Node { span: at, kind: Kind::Map(vec![(section.to_owned(), node)]) });
-        }
-    }
-    for path in REGISTRIES {
-        let name = path.join(".");
-        if find(whole, path).is_some_and(|node| !is_off(node))
-            && let Some(node) = take(whole, path)
-        {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not ask")).help(
-                "DNS finds servers: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
-                 then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
-            );
-        }
-    }
-}
-
-/// Sections of registries.
-const REGISTRIES: &[&[&str]] = &[
-    &["eureka"],
-    &["spring", "cloud", "consul"],
-    &["spring", "cloud", "kubernetes"],
-    &["spring", "cloud", "zookeeper"],
-    &["spring", "cloud", "nacos"],
-];
-
-/// Whether a section switches itself off.
-fn is_off(node: &Node) -> bool {
-    let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
-    match &node.kind {
-        Kind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
-            "enabled" => is_false(value),
-            "client" | "discovery" => is_off(value),
-            _ => false,
-        }),
-        _ => false,
-    }
-}
+use crate::yaml::{Kind, Span};
 
 /// Refuses `discovery.locator`, unless it is off.
-pub(crate) fn locator(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = raw.discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
+pub(crate) fn locator(raw: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
+    let Some(node) = raw.locator.and_then(|whole| nodes.get(whole)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
             .error(enabled.span, "`discovery.locator` makes a route of each service in a registry, and none is asked here")
             .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their servers below `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is off and has no effect").help("remove it"),
+        None => diagnostics.info(node.span.key(), "`discovery.locator` is off and has no effect").ineffective().help("remove it"),
     }
 }
 
 /// Adds an upstream for each service of `spring.cloud.discovery.client.simple.instances`.
-pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut Diagnostics) {
-    let discovery = &settings.raw.discovery;
+pub(super) fn add(named: &mut Named, sections: Sections<'_>, diagnostics: &mut Diagnostics) {
+    let discovery = sections.discovery;
     let instances = &discovery.client.simple.instances;
     if let Some(Spanned { value: false, span }) = discovery.enabled {
         if !instances.is_empty() {
@@ -88,7 +41,7 @@ pub(super) fn add(named: &mut Named, settings: &Settings<'_>, diagnostics: &mut 
         }
         return;
     }
-    let loadbalancer = &settings.raw.loadbalancer;
+    let loadbalancer = sections.loadbalancer;
     let general = Lists::read(loadbalancer.configurations.as_ref(), diagnostics);
     let of_client = |name: &str| loadbalancer.clients.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     unused_checks(loadbalancer.health_check.as_ref(), general.checked, diagnostics);
@@ -159,6 +112,7 @@ impl Lists {
                             *span,
                             format!("`configurations: {name}` has no effect here: every instance is as good"),
                         )
+                        .ineffective()
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
@@ -178,6 +132,7 @@ fn unused_checks(checks: Option<&Spanned<RawSpringHealth>>, checked: bool, diagn
                 checks.span.key(),
                 "`health-check` has no effect without `configurations: health-check`, as in Spring",
             )
+            .ineffective()
             .help("add `spring.cloud.loadbalancer.configurations: health-check`");
     }
 }

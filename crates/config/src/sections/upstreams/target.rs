@@ -6,9 +6,9 @@ use http::Uri;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
+use crate::model::EndpointAddress;
 use crate::model::{Scheme, Target};
 use crate::sections::upstreams::check::Named;
-use crate::sections::upstreams::model::EndpointAddress;
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 

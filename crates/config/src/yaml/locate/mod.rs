@@ -12,7 +12,7 @@ use serde::de::{
     Visitor,
 };
 
-use crate::yaml::{Places, Span};
+use crate::yaml::span::{Places, Span};
 
 /// What an error says that is none: here it is.
 const HERE: char = '\u{1}';

@@ -15,12 +15,12 @@ use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use self::names::ByName;
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
 use crate::model::ServerTls;
-use crate::pem;
+use crate::sections::pem;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};
 
@@ -111,18 +111,21 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
         "ciphers" => {
             diagnostics
                 .info(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
+                .ineffective()
                 .help("`enabled-protocols: [TLSv1.3]` narrows them further");
             true
         }
         "protocol" => {
             diagnostics
                 .info(at, "`protocol` has no effect: `enabled-protocols` says which versions are spoken")
+                .ineffective()
                 .help("remove it");
             true
         }
         "certificateprivatekeypassword" | "trustcertificateprivatekey" => {
             diagnostics
                 .mistake(at, format!("`{name}` has no effect"))
+                .ineffective()
                 .help("a key is read in plain, an authority's not at all");
             true
         }

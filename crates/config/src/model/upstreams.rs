@@ -12,7 +12,7 @@ use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::model::Scheme;
+use crate::model::scheme::Scheme;
 
 /// Several servers that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::rate_limiter::model::{Limit, RateLimiter, Rules};
+use crate::model::rate_limiter::{Limit, RateLimiter, Rules};
 
 /// Names the rules of one limiter of a route.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use tollgate_limiter::concurrency::Concurrency;
 use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::model::{RateLimiter, StoreKind};
+use crate::model::rate_limiter::{RateLimiter, StoreKind};
 
 /// One filter of a route.
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ pub(crate) fn leave_one<T>(
 /// Gives the shared cache to routes without one of their own where Spring's switches leave it on, and every cache its
 /// identity.
 pub(crate) fn check(settings: &Settings<'_>, routes: &mut [Route], cors: &Cors, diagnostics: &mut Diagnostics) {
-    let raw = &settings.raw.filter.local_response_cache;
+    let raw = &settings.raw.local_response_cache;
     let is_on = raw.enabled == Some(true) && !settings.switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let cors = format!("{cors:?}");

@@ -1,10 +1,9 @@
 //! Predicates and filters as written: `Name=a,b`, or a name and named arguments.
 
-use crate::de::{canonical, same_name};
+use crate::de::arg::{Arg, flatten_into};
 use crate::diagnostics::{Diagnostics, closest, suggest};
-use crate::filters;
-use crate::predicates;
-use crate::spring::names::{Known, look_up};
+use crate::spring::names::KnownNames;
+use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
 
 /// What Spring names arguments that have a position alone; files made from its own listings hold such.
@@ -22,19 +21,11 @@ pub(crate) struct Written {
     pub(crate) text: String,
 }
 
-/// One argument. In the shortcut form it has no name, only a position.
-#[derive(Clone, Debug)]
-pub(crate) struct Arg {
-    pub(crate) name: Option<String>,
-    pub(crate) value: String,
-    pub(crate) span: Span,
-}
-
 /// Reads one definition; `kind` is "predicate" or "filter". `None` when it is beyond reading, which `sink` then knows.
-pub(crate) fn parse(node: &Node, kind: &str, diagnostics: &mut Diagnostics) -> Option<Written> {
+pub(crate) fn parse(node: &Node, kind: &str, known: &KnownNames, diagnostics: &mut Diagnostics) -> Option<Written> {
     match &node.kind {
-        Kind::Scalar(text) => shortcut(text, node.span, kind, diagnostics),
-        Kind::Map(entries) => named(node, entries, kind, diagnostics),
+        Kind::Scalar(text) => shortcut(text, node.span, kind, known, diagnostics),
+        Kind::Map(entries) => named(node, entries, kind, known, diagnostics),
         _ => {
             diagnostics
                 .error(node.span, format!("expected a {kind} such as `{}`, found {}", example(kind), node.describe()));
@@ -48,7 +39,13 @@ fn example(kind: &str) -> &'static str {
 }
 
 /// `Name=a,b`: split at the first `=`, then at commas; tokens are trimmed, empty ones dropped.
-pub(crate) fn shortcut(text: &str, span: Span, kind: &str, diagnostics: &mut Diagnostics) -> Option<Written> {
+pub(crate) fn shortcut(
+    text: &str,
+    span: Span,
+    kind: &str,
+    known: &KnownNames,
+    diagnostics: &mut Diagnostics,
+) -> Option<Written> {
     let (name, args) = match text.split_once('=') {
         Some((name, args)) => (name.trim(), args),
         None if kind == "filter" => (text.trim(), ""),
@@ -67,15 +64,15 @@ pub(crate) fn shortcut(text: &str, span: Span, kind: &str, diagnostics: &mut Dia
         .filter(|(_, arg)| !arg.is_empty())
         .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), span: span.argument(position) })
         .collect();
-    swallowed(text, span, diagnostics);
+    swallowed(text, span, known, diagnostics);
     Some(Written { name: name.to_owned(), span, args, empty: Vec::new(), text: text.trim().to_owned() })
 }
 
 /// A list item that is indented too far is, to YAML, the end of the one above it.
-fn swallowed(text: &str, span: Span, diagnostics: &mut Diagnostics) {
+fn swallowed(text: &str, span: Span, known: &KnownNames, diagnostics: &mut Diagnostics) {
     let next = text.split(" - ").skip(1).find(|item| {
         let name = item.split(['=', ':']).next().unwrap_or_default().trim();
-        name == "name" || is_known(name)
+        name == "name" || known.contains(name)
     });
     if let Some(next) = next {
         diagnostics
@@ -84,16 +81,9 @@ fn swallowed(text: &str, span: Span, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether Spring or we have a predicate or filter of that name.
-fn is_known(name: &str) -> bool {
-    predicates::names().any(|known| known == name)
-        || filters::filters().any(|entry| entry.name == name)
-        || !matches!(look_up(name), Known::No)
-}
-
 /// `Name: …` for `Name=…` or `name: Name`: what to write instead, if that is what stands here.
-fn name_as_key(entries: &[(String, Node)], kind: &str, diagnostics: &mut Diagnostics) -> bool {
-    let Some((key, value)) = entries.iter().find(|(key, _)| is_known(key)) else { return false };
+fn name_as_key(entries: &[(String, Node)], kind: &str, known: &KnownNames, diagnostics: &mut Diagnostics) -> bool {
+    let Some((key, value)) = entries.iter().find(|(key, _)| known.contains(key)) else { return false };
     diagnostics
         .error(value.span.key(), format!("`{key}` stands here as a key, a {kind} is a text or has a `name`"))
         .help(match &value.kind {
@@ -103,8 +93,14 @@ fn name_as_key(entries: &[(String, Node)], kind: &str, diagnostics: &mut Diagnos
     true
 }
 
-fn named(node: &Node, entries: &[(String, Node)], kind: &str, diagnostics: &mut Diagnostics) -> Option<Written> {
-    if !entries.iter().any(|(key, _)| canonical(key) == "name") && name_as_key(entries, kind, diagnostics) {
+fn named(
+    node: &Node,
+    entries: &[(String, Node)],
+    kind: &str,
+    known: &KnownNames,
+    diagnostics: &mut Diagnostics,
+) -> Option<Written> {
+    if !entries.iter().any(|(key, _)| canonical(key) == "name") && name_as_key(entries, kind, known, diagnostics) {
         return None;
     }
     let mut name = None;
@@ -141,30 +137,6 @@ fn named(node: &Node, entries: &[(String, Node)], kind: &str, diagnostics: &mut 
     let text = format!("{name}{{{}}}", listed.join(", "));
     empty.retain(|arg: &Arg| arg.name.as_deref() != Some(""));
     Some(Written { name, span, args, empty, text })
-}
-
-/// Nested maps and lists as `a.b` and `a[0]`, as Spring names them.
-pub(crate) fn flatten(prefix: &str, node: &Node, into: &mut Vec<Arg>) {
-    flatten_into(prefix, node, into, &mut Vec::new());
-}
-
-fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<Arg>) {
-    let arg = |value: String| Arg { name: Some(prefix.to_owned()), value, span: node.span };
-    match &node.kind {
-        Kind::Scalar(text) => into.push(arg(text.clone())),
-        Kind::Seq(items) if !items.is_empty() => {
-            for (index, item) in items.iter().enumerate() {
-                flatten_into(&format!("{prefix}[{index}]"), item, into, empty);
-            }
-        }
-        Kind::Map(entries) if !entries.is_empty() => {
-            for (key, value) in entries {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten_into(&name, value, into, empty);
-            }
-        }
-        Kind::Null | Kind::Seq(_) | Kind::Map(_) => empty.push(arg(node.describe())),
-    }
 }
 
 impl Written {

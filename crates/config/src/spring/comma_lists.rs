@@ -1,7 +1,7 @@
 //! Predicates and filters that are one text with commas, where Spring expects a list of them.
 
-use crate::de::canonical;
 use crate::source::placeholder::closing_brace;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places};
 
 /// Makes lists of `default-filters` and of routes' `predicates` and `filters` that are texts, split at their commas as

@@ -11,7 +11,7 @@ pub(super) fn advice(message: &str) -> Option<String> {
         ),
         (
             "could not find expected ':'",
-            "a key is `name: value`, with a space behind the colon; a text of several lines is quoted",
+            "a key is `name: value`, with a space after the colon; a text of several lines is quoted",
         ),
         ("cannot start any token", "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``"),
         ("did not find expected '-' indicator", "what belongs to a list item is indented further than its `-`"),

@@ -1,15 +1,17 @@
 //! Who may ask from other origins: `globalcors`, `metadata.cors` of routes, and `cors` in our own form.
 
+pub(crate) mod raw;
+
 use std::sync::Arc;
 
 use tollgate_filters::cors::{self, Policy, PolicyError};
 
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, reasons, suggest};
-use crate::filters::Settings;
-use crate::filters::raw::RawCors;
 use crate::model::{Cors, Route, RouteCors};
+use crate::sections::cors::raw::{RawCors, RawGlobalCors};
 use crate::yaml::{Kind, Node, Span};
 use tollgate_routing::Predicate;
 
@@ -127,8 +129,13 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
 }
 
 /// What holds on which path: routes before `globalcors`, as in Spring, and the top-level `cors` behind both.
-pub(crate) fn all(settings: &Settings<'_>, routes: &[Route], diagnostics: &mut Diagnostics) -> Cors {
-    let raw = &settings.raw.globalcors;
+pub(crate) fn all(
+    raw: &RawGlobalCors,
+    own: Option<&Spanned<RawCors>>,
+    routes: &[Route],
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Cors {
     let mut table = Table::default();
     for (route, cors) in routes.iter().filter_map(|route| Some((route, route.cors.as_ref()?))) {
         if let Some(Spanned { value: false, .. }) = raw.enabled
@@ -136,13 +143,14 @@ pub(crate) fn all(settings: &Settings<'_>, routes: &[Route], diagnostics: &mut D
         {
             diagnostics
                 .warn(cors.span, "`metadata.cors` has no effect with `globalcors.enabled: false`")
+                .ineffective()
                 .help("remove one");
             continue;
         }
         of_one(route, cors, &mut table, diagnostics);
     }
     let answers_all = raw.add_to_simple_url_handler_mapping == Some(true);
-    let node = raw.cors_configurations.and_then(|whole| settings.nodes.get(whole));
+    let node = raw.cors_configurations.and_then(|whole| nodes.get(whole));
     if let Some(node) = node {
         for (pattern, policy) in by_pattern(node, diagnostics) {
             if answers_all {
@@ -156,7 +164,7 @@ pub(crate) fn all(settings: &Settings<'_>, routes: &[Route], diagnostics: &mut D
             unreached(routes, node.span.key(), diagnostics);
         }
     }
-    if let Some(own) = &settings.raw.cors
+    if let Some(own) = own
         && let Some(policy) = policy(&own.value, own.span, diagnostics)
     {
         put(&mut table.by_path, "/**", &policy);

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// Which headers are believed, kept and added.
 #[derive(Clone, Debug)]
@@ -89,9 +91,11 @@ pub enum Tell {
 }
 
 /// What happens to header names with an underscore, which many upstreams cannot tell from a hyphen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Underscores {
     /// The header is removed.
+    #[default]
     Drop,
     /// The header passes.
     Allow,

@@ -4,24 +4,30 @@ use std::collections::BTreeMap;
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::check::Nodes;
+use crate::de::arg::Arg;
 use crate::de::canonical;
+use crate::de::nodes::Nodes;
+use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, closest, reasons};
-use crate::rate_limiter::Limits;
-use crate::raw::RawConfig;
-use crate::routes::definition::Arg;
 use crate::sections::jwt::check::Tokens;
 use crate::yaml::{Kind, Node};
 
-/// `key-resolvers:` by name.
+/// The key resolvers of a file: named ones, and the tokens that `jwt:` resolvers verify.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyResolvers<'c> {
+    pub(crate) named: &'c BTreeMap<String, KeyResolver>,
+    pub(crate) tokens: &'c Tokens,
+}
+
+/// Checks `key-resolvers:`.
 pub(crate) fn key_resolvers(
-    raw: &RawConfig,
+    raw: &BTreeMap<String, NodeRef>,
     nodes: &Nodes<'_>,
     tokens: &Tokens,
     diagnostics: &mut Diagnostics,
 ) -> BTreeMap<String, KeyResolver> {
     let mut resolvers = BTreeMap::new();
-    for (name, whole) in &raw.key_resolvers {
+    for (name, whole) in raw {
         let Some(node) = nodes.get(*whole) else { continue };
         let parts: &[Node] = match &node.kind {
             Kind::Seq(items) => items,
@@ -51,14 +57,17 @@ pub(crate) fn key_resolvers(
 }
 
 /// The resolver that one text means: `"#{@name}"`, a name, or `ip`, `header:X` and the like.
-pub(crate) fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+pub(crate) fn one_key_resolver(
+    arg: &Arg,
+    resolvers: &KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<KeyResolver> {
     let text = arg.value.trim();
     if let Some(inside) = text.strip_prefix("#{").and_then(|rest| rest.strip_suffix('}')) {
         let name = inside.trim().trim_start_matches('@');
-        let found =
-            limits.key_resolvers.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
+        let found = resolvers.named.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
         if found.is_none() {
-            let near = closest(name, limits.key_resolvers.keys().map(String::as_str));
+            let near = closest(name, resolvers.named.keys().map(String::as_str));
             diagnostics.error(arg.span, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
                 .help(match near {
                     Some(near) => format!("did you mean `#{{@{near}}}`?"),
@@ -67,11 +76,11 @@ pub(crate) fn one_key_resolver(arg: &Arg, limits: &Limits<'_>, diagnostics: &mut
         }
         return found.map(|(_, resolver)| resolver.clone());
     }
-    if let Some(named) = limits.key_resolvers.get(text) {
+    if let Some(named) = resolvers.named.get(text) {
         return Some(named.clone());
     }
     match KeyResolver::parse(text) {
-        Ok(resolver) => Some(limits.tokens.bind(resolver, arg.span, diagnostics)),
+        Ok(resolver) => Some(resolvers.tokens.bind(resolver, arg.span, diagnostics)),
         Err(error) => {
             diagnostics.error(arg.span, reasons(&error));
             None
