@@ -1,7 +1,6 @@
 //! Raw to checked: every section but the routes.
 
 use std::cell::RefCell;
-use std::num::NonZeroUsize;
 
 use http::StatusCode;
 use http::header::HeaderValue;
@@ -10,20 +9,20 @@ use tollgate_filters::headers::HeaderNames;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
-use crate::de::values::{header_name, refusal};
 use crate::diagnostics::Diagnostics;
-use crate::filters::{Settings, forward};
-use crate::model::{Config, Filter, Forwarding, Memory, RequestSeries, Route};
-use crate::rate_limiter::{Limits, families, throw_on_limit};
-use crate::raw::RawConfig;
-use crate::request_counter::metering;
-use crate::routes;
+use crate::filters::context::FilterContext;
+use crate::key_resolvers::KeyResolvers;
+use crate::model::{Config, Filter, Forwarding, RequestSeries, Route, Underscores};
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::settings::{families, throw_on_limit};
+use crate::raw::{RawConfig, RawUnderscores};
+use crate::routes::check::RouteSections;
+use crate::routes::forward;
 use crate::sections::forwarding::trusted_proxies::trusted_proxies;
 use crate::sections::jwt::check::Tokens;
-use crate::sections::key_resolvers::{KeyResolvers, key_resolvers};
 use crate::sections::resilience::Resilience;
-use crate::sections::{logging, upstreams};
-use crate::spring::names::KnownNames;
+use crate::sections::upstreams::{self, UpstreamSections};
+use crate::spec::values::{header_name, refusal};
 use crate::spring::switches::{self, Switches};
 use crate::yaml::Span;
 
@@ -31,7 +30,6 @@ use crate::yaml::Span;
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
-    names: &KnownNames,
     switches: &Switches,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
@@ -43,56 +41,40 @@ pub(crate) fn check(
     }
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
     let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let key_resolvers = key_resolvers(&raw.key_resolvers, nodes, &tokens, diagnostics);
-    let resolvers = KeyResolvers { named: &key_resolvers, tokens: &tokens };
-    let limits = Limits {
-        resolvers,
-        deny_empty_key: raw.filter.request_rate_limiter.deny_empty_key.unwrap_or(true),
-        empty_key_status: status(
-            raw.filter.request_rate_limiter.empty_key_status_code.as_ref(),
-            StatusCode::FORBIDDEN,
-            diagnostics,
-        ),
-        throw_on_limit: throw_on_limit(&raw.filter.request_rate_limiter, diagnostics),
-        headers: limiter_headers(raw, diagnostics),
-        // What is wrong with it is told where it stands.
-        has_redis: raw.redis.is_some(),
-        has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
-        counted: RefCell::default(),
-        buckets: RefCell::default(),
-    };
-    upstreams::locator(&raw.discovery, nodes, diagnostics);
-    let sections =
-        upstreams::Sections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
-    let settings = Settings {
-        raw: &raw.filter,
-        nodes,
-        names,
-        switches,
-        limits,
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
+    let context = FilterContext {
+        filter: &raw.filter,
+        limiters: limiters(raw, &key_resolvers, diagnostics),
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
-        breakers: RefCell::default(),
-        forwards: RefCell::default(),
         original_status_header: raw
             .set_status
             .original_status_header_name
             .as_ref()
             .and_then(|name| header_name(&name.value, name.span, diagnostics)),
-        upstreams: upstreams::check(sections, nodes, resolvers, diagnostics),
+        breakers: RefCell::default(),
+        forwards: RefCell::default(),
     };
-    let sections = routes::Sections {
+    upstreams::locator(&raw.discovery, nodes, diagnostics);
+    let sections =
+        UpstreamSections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
+    let upstreams = upstreams::check(sections, nodes, &key_resolvers, diagnostics);
+    let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,
-        predicate: &raw.predicate,
         base_path: raw.base_path.as_ref(),
+        predicate: &raw.predicate,
         api_version: raw.api_version.as_ref(),
-        fail_on_error: raw.fail_on_route_definition_error.unwrap_or(true),
+        fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
+        upstreams: &upstreams,
+        nodes,
+        switches,
     };
-    let mut routes = routes::check(sections, &settings, diagnostics);
-    settings.resilience.report_unused(&settings.breakers.borrow(), diagnostics);
-    forward::report_lost(&settings.forwards.borrow(), &routes, diagnostics);
-    let cors = crate::sections::cors::all(&raw.globalcors, raw.cors.as_ref(), &routes, nodes, diagnostics);
-    routes::response_cache::check(&settings, &mut routes, &cors, diagnostics);
+    let mut routes = crate::routes::check::check(&sections, &context, diagnostics);
+    context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
+    forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
+    let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
+    let cache = &raw.filter.local_response_cache;
+    crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
     if let Some(secure_headers) = &raw.filter.secure_headers
         && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
     {
@@ -103,7 +85,8 @@ pub(crate) fn check(
             )
             .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
     }
-    let upstreams = settings.upstreams.into_values().flatten().collect();
+    drop(context);
+    let upstreams = upstreams.into_values().flatten().collect();
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
@@ -119,14 +102,14 @@ pub(crate) fn check(
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
-        memory: Memory { max_keys: raw.memory.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) },
-        metering: metering(&raw.metering, diagnostics),
-        access_log: logging::access_log(&raw.access_log, diagnostics),
-        logging: logging::logging(&raw.log),
+        memory: crate::sections::memory::check(&raw.memory),
+        metering: crate::sections::metering::check(&raw.metering, diagnostics),
+        access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
+        logging: crate::sections::log::check(&raw.log),
         request_series: request_series(raw, nodes, diagnostics),
         forwarding: forwarding(raw, nodes, switches, diagnostics),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
-        dns: upstreams::dns(&raw.dns, nodes, diagnostics),
+        dns: crate::sections::upstreams::dns(&raw.dns, nodes, diagnostics),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
@@ -182,24 +165,38 @@ fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnosti
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
     let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), diagnostics);
     Forwarding {
-        believes_address: crate::sections::forwarding::check::believes_address(
-            raw.server.forward_headers_strategy.as_ref(),
-            &raw.httpserver,
-            &trusted_proxies,
-            diagnostics,
-        ),
-        headers: crate::sections::forwarding::check::headers(
-            &raw.x_forwarded,
-            &raw.forwarded,
-            raw.trusted_proxies,
-            &trusted_proxies,
-            diagnostics,
-        ),
+        believes_address: crate::sections::forwarding::check::believes_address(raw, &trusted_proxies, diagnostics),
+        headers: crate::sections::forwarding::check::headers(raw, &trusted_proxies, diagnostics),
         trusted_proxies,
-        underscores: raw.headers.underscores.unwrap_or_default(),
+        underscores: match raw.headers.underscores {
+            None | Some(RawUnderscores::Drop) => Underscores::Drop,
+            Some(RawUnderscores::Allow) => Underscores::Allow,
+            Some(RawUnderscores::Reject) => Underscores::Reject,
+        },
         via,
         remove_hop_by_hop,
         tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
+    }
+}
+
+/// Settings of limiters that stand outside of routes.
+fn limiters<'c>(
+    raw: &RawConfig,
+    key_resolvers: &'c KeyResolvers<'c>,
+    diagnostics: &mut Diagnostics,
+) -> LimiterContext<'c> {
+    let settings = &raw.filter.request_rate_limiter;
+    LimiterContext {
+        key_resolvers,
+        deny_empty_key: settings.deny_empty_key.unwrap_or(true),
+        empty_key_status: status(settings.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, diagnostics),
+        throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
+        headers: limiter_headers(raw, diagnostics),
+        // Errors in the section are reported there.
+        has_redis: raw.redis.is_some(),
+        has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
+        counter_buckets: RefCell::default(),
+        limiter_buckets: RefCell::default(),
     }
 }
 
@@ -232,7 +229,7 @@ fn limiter_headers(raw: &RawConfig, diagnostics: &mut Diagnostics) -> HeaderName
         }
     }
     if let Some(names) = &raw.headers
-        && let Some(found) = families(names.iter().map(|name| (name.value.as_str(), name.span)), diagnostics)
+        && let Some(found) = families(names, diagnostics)
     {
         headers.families = found;
     }

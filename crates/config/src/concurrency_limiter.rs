@@ -1,200 +1,169 @@
-//! `ConcurrencyLimiter` as written to a limiter that grants slots.
-
-use std::time::Duration;
+//! `ConcurrencyLimiter`: arguments, checks, and the checked limiter.
 
 use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::ErrorBody;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::arg::Arg;
-use crate::de::canonical;
-use crate::de::units::parse_time;
-use crate::de::values::{flag, header_name, refusal_of};
-use crate::diagnostics::{Diagnostics, suggest};
-use crate::model::{ConcurrencyLimiter, StoreKind};
-use crate::rate_limiter::Limits;
-use crate::sections::key_resolvers::one_key_resolver;
-use crate::spring::spec::Written;
+use crate::de::given::{Given, Texts};
+use crate::diagnostics::Diagnostics;
+use crate::rate_limiter::args::{ErrorBodyWord, OnStoreFailureWord};
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::model::StoreKind;
+use crate::rate_limiter::settings::status;
+use crate::rate_limiter::store::store_kind;
+use crate::spec::FilterSpec;
+use crate::spec::schema::arguments;
+use crate::spec::types::{Count, FieldName, PositiveTime, Status};
+use crate::yaml::Span;
 
-/// Arguments that it takes.
-const ARGS: [&str; 13] = [
-    "limit",
-    "lease",
-    "renew-every",
-    "key-resolver",
-    "status-code",
-    "deny-empty-key",
-    "empty-key-status",
-    "store",
-    "on-store-failure",
-    "error-body",
-    "include-headers",
-    "limit-header",
-    "remaining-header",
-];
+/// One concurrency limiter of a route.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLimiter {
+    /// Slots and their lease.
+    pub rule: Concurrency,
+    /// Key, and what the client is told.
+    pub settings: Settings,
+    /// Store of its slots; `None`: Redis if configured.
+    pub store: Option<StoreKind>,
+    /// Decision while Redis is unreachable.
+    pub on_store_failure: OnStoreFailure,
+}
 
-/// The limiter that `written` means; `None` when it cannot be used, which `sink` then knows.
+/// Arguments of `ConcurrencyLimiter`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(transform = arguments)]
+pub(crate) struct ConcurrencyLimiterArgs {
+    /// Concurrent requests per key. Required.
+    limit: Given<Count>,
+    /// Time for which a slot is held without renewal, such as after a crash. Default 30s.
+    lease: Given<PositiveTime>,
+    /// Interval at which the slots of in-flight requests are renewed. Default: a third of `lease`.
+    renew_every: Given<PositiveTime>,
+    /// Key that requests are counted by, or a list of several: `ip`, `"header:X-Api-Key"`, `route`, `"#{@name}"`. Required.
+    key_resolver: Given<Texts>,
+    /// Status if every slot is held. Default 429.
+    status_code: Given<Status>,
+    /// Refuses requests without a key. Default: `filter.request-rate-limiter.deny-empty-key`.
+    deny_empty_key: Given<bool>,
+    /// Status of requests without a key. Default: `filter.request-rate-limiter.empty-key-status-code`.
+    empty_key_status: Given<Status>,
+    /// Store of the slots: `memory` or `redis`. Default: Redis if configured.
+    store: Given<StoreKind>,
+    /// Decision while Redis is unreachable: `local`, `allow` or `deny`. Default `local`.
+    on_store_failure: Given<OnStoreFailureWord>,
+    /// Body of refusals: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`.
+    error_body: Given<ErrorBodyWord>,
+    /// Adds both header fields to responses. Default true.
+    include_headers: Given<bool>,
+    /// Name of the field with the slots of the key. Default `X-Concurrency-Limit`.
+    limit_header: Given<FieldName>,
+    /// Name of the field with the free slots. Default `X-Concurrency-Remaining`.
+    remaining_header: Given<FieldName>,
+}
+
+/// The limiter that `spec` describes. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(
-    written: &Written,
-    limits: &Limits<'_>,
+    spec: &FilterSpec,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<ConcurrencyLimiter> {
-    let args = Args::new(written, diagnostics)?;
-    let rule = rule(written, &args, diagnostics);
-    let settings = settings(written, &args, limits, diagnostics);
-    let store = args.one_of("store", &[("memory", StoreKind::Memory), ("redis", StoreKind::Redis)], diagnostics);
-    if let Some(arg) = args.get("store").filter(|_| store == Some(StoreKind::Redis) && !limits.has_redis) {
+    if let Some(arg) = spec.args.iter().find(|arg| arg.name.is_none()) {
         diagnostics
-            .error(arg.span, "`store: redis` without `redis:`")
-            .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
+            .error(arg.span, "`ConcurrencyLimiter` has no shortcut form")
+            .help("write `name: ConcurrencyLimiter` and `args: {limit: 10, key-resolver: ip}`");
+        return None;
     }
-    let failures = [("local", OnStoreFailure::Local), ("allow", OnStoreFailure::Allow), ("deny", OnStoreFailure::Deny)];
-    let on_store_failure = args.one_of("on-store-failure", &failures, diagnostics).unwrap_or_default();
-    Some(ConcurrencyLimiter { rule: rule?, settings: settings?, store, on_store_failure })
+    let args: ConcurrencyLimiterArgs = spec.read(&[], diagnostics);
+    let rule = rule(&args, spec.span, diagnostics);
+    let settings = settings(&args, spec.span, context, diagnostics);
+    let store = store_kind(&args.store, context, diagnostics);
+    let on_store_failure = args.on_store_failure.optional()?.map(Into::into).unwrap_or_default();
+    Some(ConcurrencyLimiter { rule: rule?, settings: settings?, store: store?, on_store_failure })
 }
 
-/// Arguments by their name as in [`ARGS`], without an index.
-struct Args<'w>(Vec<(&'static str, &'w Arg)>);
-
-impl<'w> Args<'w> {
-    fn new(written: &'w Written, diagnostics: &mut Diagnostics) -> Option<Self> {
-        let mut args: Vec<(&'static str, &'w Arg)> = Vec::with_capacity(written.args.len());
-        for arg in &written.args {
-            let Some(name) = &arg.name else {
-                diagnostics
-                    .error(arg.span, "`ConcurrencyLimiter` has no shortcut form")
-                    .help("write `name: ConcurrencyLimiter` and `args: {limit: 10, key-resolver: ip}`");
-                return None;
-            };
-            let bare = name.split('[').next().unwrap_or(name);
-            let Some(known) = ARGS.iter().find(|known| canonical(known) == canonical(bare)) else {
-                diagnostics
-                    .mistake(arg.span.key(), format!("`ConcurrencyLimiter` has no argument `{bare}`"))
-                    .help(suggest(bare, &ARGS));
-                continue;
-            };
-            if *known != "key-resolver" && args.iter().any(|(name, _)| name == known) {
-                diagnostics.error(arg.span.key(), format!("`{known}` is given twice"));
-            }
-            args.push((known, arg));
-        }
-        written.check_empty(&ARGS, diagnostics);
-        Some(Self(args))
-    }
-
-    fn get(&self, name: &str) -> Option<&'w Arg> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, arg)| *arg)
-    }
-
-    /// The argument as one of a few words; `None` when it is not given or is none of them, which `sink` then knows.
-    fn one_of<T: Clone>(&self, name: &str, words: &[(&str, T)], diagnostics: &mut Diagnostics) -> Option<T> {
-        let arg = self.get(name)?;
-        let found = words.iter().find(|(word, _)| *word == canonical(&arg.value));
-        if found.is_none() {
-            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            diagnostics.error(arg.span, format!("expected one of {}, found `{}`", words.join(", "), arg.value));
-        }
-        found.map(|(_, value)| value.clone())
-    }
-
-    fn time(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<Duration>, ()> {
-        let Some(arg) = self.get(name) else { return Ok(None) };
-        parse_time(&arg.value).map(Some).map_err(|message| {
-            diagnostics.error(arg.span, message);
-        })
-    }
-}
-
-fn rule(written: &Written, args: &Args<'_>, diagnostics: &mut Diagnostics) -> Option<Concurrency> {
-    let (lease, renew_every) = (args.time("lease", diagnostics), args.time("renew-every", diagnostics));
-    let Some(limit) = args.get("limit") else {
+fn rule(args: &ConcurrencyLimiterArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Concurrency> {
+    let Some(limit) = args.limit.checked().ok()? else {
         diagnostics
-            .error(written.span, "`ConcurrencyLimiter` needs `limit`: requests of a key at once")
+            .error(at, "`ConcurrencyLimiter` needs `limit`, the number of concurrent requests per key")
             .help("args: {limit: 10, key-resolver: ip}");
         return None;
     };
-    let Ok(number) = limit.value.trim().parse::<u64>() else {
-        diagnostics.error(limit.span, format!("`limit` must be a whole number, found `{}`", limit.value));
-        return None;
-    };
-    let (lease, renew_every) = (lease.ok()?.unwrap_or(Concurrency::LEASE), renew_every.ok()?);
-    let at = |name| args.get(name).map_or(written.span, |arg| arg.span);
-    match Concurrency::new(number, lease, renew_every) {
+    let lease = args.lease.optional()?.map_or(Concurrency::LEASE, |lease| lease.time);
+    let renew_every = args.renew_every.optional()?.map(|every| every.time);
+    match Concurrency::new(limit.value.0, lease, renew_every) {
         Ok(rule) => {
             if rule.renew_every() > lease / 2 {
                 diagnostics
-                    .warn(at("renew-every"), "one renewal that fails lets the lease end while its request goes on")
-                    .help(format!("a third of `lease`, {:?}, is the default", lease / 3));
+                    .warn(
+                        args.renew_every.span().unwrap_or(at),
+                        "one failed renewal ends the lease while its request is in flight",
+                    )
+                    .help(format!("the default is a third of `lease`, {:?}", lease / 3));
             }
             Some(rule)
         }
         Err(error) => {
-            let name = match error {
-                ConcurrencyError::BadLease => "lease",
-                ConcurrencyError::RenewedTooLate => "renew-every",
-                _ => "limit",
+            let place = match error {
+                ConcurrencyError::BadLease => args.lease.span(),
+                ConcurrencyError::RenewedTooLate => args.renew_every.span(),
+                _ => Some(limit.span),
             };
-            diagnostics.error(at(name), error.to_string());
+            diagnostics.error(place.unwrap_or(at), error.to_string());
             None
         }
     }
 }
 
 fn settings(
-    written: &Written,
-    args: &Args<'_>,
-    limits: &Limits<'_>,
+    args: &ConcurrencyLimiterArgs,
+    at: Span,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Settings> {
-    let key_resolver = key_resolver(written, args, limits, diagnostics);
-    let deny_empty_key = flag(args.get("deny-empty-key"), limits.deny_empty_key, diagnostics);
-    let status = match args.get("status-code") {
-        None => Some(StatusCode::TOO_MANY_REQUESTS),
-        Some(arg) => refusal_of(arg, diagnostics),
+    let key_resolver = key_resolver(args, at, context, diagnostics);
+    let refusal = status(&args.status_code, StatusCode::TOO_MANY_REQUESTS, diagnostics);
+    let empty_key_status = status(&args.empty_key_status, context.empty_key_status, diagnostics);
+    let error_body = match args.error_body.or(ErrorBodyWord::Problem)? {
+        ErrorBodyWord::Problem => ErrorBody::Problem,
+        ErrorBodyWord::Empty => ErrorBody::Empty,
     };
-    let empty_key_status = match args.get("empty-key-status") {
-        None => Some(limits.empty_key_status),
-        Some(arg) => refusal_of(arg, diagnostics),
-    };
-    let bodies = [("problem", ErrorBody::Problem), ("empty", ErrorBody::Empty)];
-    let error_body = args.one_of("error-body", &bodies, diagnostics).unwrap_or_default();
-    let include = flag(args.get("include-headers"), true, diagnostics)?;
-    let mut headers = HeaderNames { include, ..HeaderNames::default() };
-    for (name, header) in [("limit-header", &mut headers.limit), ("remaining-header", &mut headers.remaining)] {
-        if let Some(arg) = args.get(name) {
-            *header = header_name(&arg.value, arg.span, diagnostics)?;
+    let mut headers = HeaderNames { include: args.include_headers.or(true)?, ..HeaderNames::default() };
+    for (given, header) in [(&args.limit_header, &mut headers.limit), (&args.remaining_header, &mut headers.remaining)]
+    {
+        if let Some(name) = given.optional()? {
+            *header = name.0;
         }
     }
     Some(Settings {
         key_resolver: key_resolver?,
-        status: status?,
-        deny_empty_key: deny_empty_key?,
+        status: refusal?,
+        deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
         empty_key_status: empty_key_status?,
         headers,
         error_body,
     })
 }
 
-/// There is no default: Spring's, `principal`, would refuse everyone as long as nobody logs in here.
+/// The key. It has no default: Spring's, `principal`, would refuse every request, since no filter authenticates.
 fn key_resolver(
-    written: &Written,
-    args: &Args<'_>,
-    limits: &Limits<'_>,
+    args: &ConcurrencyLimiterArgs,
+    at: Span,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<KeyResolver> {
-    let listed = args.0.iter().filter(|(name, _)| *name == "key-resolver");
-    let mut parts =
-        listed.map(|(_, arg)| one_key_resolver(arg, &limits.resolvers, diagnostics)).collect::<Option<Vec<_>>>()?;
-    if parts.len() > 1 {
-        return Some(KeyResolver::composite(parts));
+    match args.key_resolver.checked().ok()?.filter(|texts| !texts.value.items().is_empty()) {
+        Some(texts) => context.key_resolvers.resolve_all(&texts.value, diagnostics),
+        None => {
+            diagnostics
+                .error(at, "`ConcurrencyLimiter` needs `key-resolver`, the key that requests are counted by")
+                .help("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key, `route` all requests together");
+            None
+        }
     }
-    if parts.is_empty() {
-        diagnostics
-            .error(written.span, "`ConcurrencyLimiter` needs `key-resolver`: whose requests")
-            .help("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key, `route` all together");
-    }
-    parts.pop()
 }

@@ -17,6 +17,7 @@ mod diagnostics;
 mod filters;
 #[cfg(test)]
 mod generated;
+mod key_resolvers;
 mod load;
 mod migrate;
 mod model;
@@ -28,16 +29,23 @@ mod routes;
 mod schema;
 mod sections;
 mod source;
+mod spec;
 mod spring;
 #[cfg(test)]
 mod tests;
 mod yaml;
 
 pub use crate::diagnostics::{Diagnostic, Report, Severity};
-pub use crate::filters::{Argument, Entry as FilterEntry, filters};
+pub use crate::filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry as FilterEntry, filters};
 pub use crate::load::{Loaded, load, load_for, parse};
 pub use crate::migrate::{Migrated, migrate, migrate_file};
 pub use crate::model::*;
-pub use crate::predicates::{Entry as PredicateEntry, Takes, predicates};
+pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
 pub use crate::schema::schema;
+#[cfg(feature = "jwt")]
+pub use crate::sections::jwt::model::{Jwt, KeySource};
+pub use crate::sections::upstreams::{
+    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
+    Upstream,
+};
 pub use crate::source::files::LoadError;

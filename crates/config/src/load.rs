@@ -103,7 +103,7 @@ pub(crate) fn parse_text(
 
     let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
     report_unknown(&unknown, &root, &mut diagnostics);
-    let config = check::check(&raw, &Nodes::new(&root), &names, &switches, env, &mut diagnostics);
+    let config = check::check(&raw, &Nodes::new(&root), &switches, env, &mut diagnostics);
     let failed = diagnostics.has_errors();
     let ineffective = diagnostics.ineffective();
     let notes = diagnostics.finish(text, &places);

@@ -2,25 +2,26 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::{Scalar, StringOrList};
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::filters::raw::RawFilterSettings;
+use crate::filters::FilterEntrySchema;
+use crate::filters::raw::{RawFilterSettings, RawSetStatus};
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
-use crate::rate_limiter::raw::RawLimiterHeaders;
-use crate::routes::raw::{RawDefinition, RawRouteEntry};
+use crate::routes::raw::RawRouteEntry;
+use crate::sections::access_log::RawAccessLog;
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
-use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
+use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::jwt::raw::RawJwt;
-use crate::sections::logging::{RawAccessLog, RawLog};
+use crate::sections::log::RawLog;
 use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
 use crate::sections::resilience::RawResilience;
+use crate::sections::scalars::{Scalar, StringOrList};
 use crate::sections::server::raw::{RawManagement, RawRedis, RawServer};
 use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
@@ -92,7 +93,7 @@ pub(crate) struct RawConfig {
     #[schemars(with = "BTreeMap<String, StringOrList>")]
     pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
     /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
-    #[schemars(with = "Vec<RawDefinition>")]
+    #[schemars(with = "Vec<FilterEntrySchema>")]
     pub(crate) default_filters: Vec<NodeRef>,
     /// Settings of predicates wherever they stand.
     pub(crate) predicate: RawPredicateSettings,
@@ -109,21 +110,42 @@ pub(crate) struct RawConfig {
     pub(crate) enabled: Option<Spanned<bool>>,
 }
 
-/// Limits kept in memory.
+/// Header names.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawMemory {
-    /// Keys told apart at most; those beyond share one bucket. Default 1000000, some tens of megabytes.
-    pub(crate) max_keys: Option<NonZeroUsize>,
+pub(crate) struct RawHeaders {
+    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
+    pub(crate) underscores: Option<RawUnderscores>,
 }
 
-/// What `SetStatus` tells the client.
+/// What happens to headers with `_` in their name.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawUnderscores {
+    /// The header is removed.
+    Drop,
+    /// The header passes.
+    Allow,
+    /// The request is refused with 400.
+    Reject,
+}
+
+/// What `RequestRateLimiter` tells the client.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawSetStatus {
-    /// A header that carries the upstream's own status, added by `SetStatus`. Default: none.
-    #[schemars(example = &"X-Original-Status")]
-    pub(crate) original_status_header_name: Option<Spanned<String>>,
+pub(crate) struct RawLimiterHeaders {
+    /// Whether limiters add headers. Default true.
+    pub(crate) include_headers: Option<bool>,
+    /// Tokens that are left. Default `X-RateLimit-Remaining`.
+    pub(crate) remaining_header: Option<Spanned<String>>,
+    /// Tokens that flow in each period. Default `X-RateLimit-Replenish-Rate`.
+    pub(crate) replenish_rate_header: Option<Spanned<String>>,
+    /// Tokens that the bucket holds. Default `X-RateLimit-Burst-Capacity`.
+    pub(crate) burst_capacity_header: Option<Spanned<String>>,
+    /// Tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
+    pub(crate) requested_tokens_header: Option<Spanned<String>>,
+    /// Families of fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// The names of our sections.

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use serde::de::value::{StrDeserializer, U32Deserializer};
+use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
+use crate::de::spanned::pack;
 use crate::de::{Context, De, DeError, Unknown, same_name};
 use crate::yaml::{Kind, Node};
 
@@ -94,7 +95,7 @@ impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
         self.step += 1;
         match self.step {
             1 => {
-                let place: U32Deserializer<DeError> = self.de.node.span.place.into_deserializer();
+                let place: U64Deserializer<DeError> = pack(self.de.node.span).into_deserializer();
                 seed.deserialize(place).map(Some)
             }
             2 => self.de.here(seed.deserialize(self.de)).map(Some),
@@ -133,5 +134,67 @@ impl<'de> VariantAccess<'de> for Variant {
 
     fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, DeError> {
         Err(serde::de::Error::custom("expected a plain name"))
+    }
+}
+
+/// An argument's place and, if it is of the wanted type, its value. Reports a value that is not.
+pub(super) struct GivenAccess<'n, 'c> {
+    pub(super) de: De<'n, 'c>,
+    pub(super) step: u8,
+}
+
+impl<'de> SeqAccess<'de> for GivenAccess<'_, '_> {
+    type Error = DeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
+        self.step += 1;
+        if self.step == 1 {
+            let place: U64Deserializer<DeError> = pack(self.de.node.span).into_deserializer();
+            return seed.deserialize(place).map(Some);
+        }
+        match seed.deserialize(self.de) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                let span = error.span.unwrap_or(self.de.node.span);
+                self.de.context.found.borrow_mut().push((span, error.message));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The variant that is named like the shape of the node, with the node as its value.
+pub(super) struct ShapeAccess<'n, 'c> {
+    pub(super) de: De<'n, 'c>,
+    pub(super) shape: &'static str,
+}
+
+impl<'de> EnumAccess<'de> for ShapeAccess<'_, '_> {
+    type Error = DeError;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), DeError> {
+        let value = seed.deserialize(StrDeserializer::<DeError>::new(self.shape))?;
+        Ok((value, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for ShapeAccess<'_, '_> {
+    type Error = DeError;
+
+    fn unit_variant(self) -> Result<(), DeError> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DeError> {
+        self.de.here(seed.deserialize(self.de))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DeError> {
+        serde::Deserializer::deserialize_any(self.de, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, DeError> {
+        serde::Deserializer::deserialize_any(self.de, visitor)
     }
 }

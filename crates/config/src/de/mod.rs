@@ -4,14 +4,12 @@
 //! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
 //! again, so that the next problem comes to light too.
 
-mod access;
-pub(crate) mod arg;
+pub(crate) mod access;
+pub(crate) mod given;
 pub(crate) mod nodes;
-pub(crate) mod shapes;
 pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;
-pub(crate) mod values;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -19,7 +17,7 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
 
-use crate::de::access::{Entries, Items, SpotAccess, Variant};
+use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpotAccess, Variant};
 use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
@@ -28,6 +26,11 @@ use crate::yaml::{Kind, Node, Span};
 pub(crate) const SPOT: &str = "$tollgate::Spot";
 /// Name of the newtype that asks for a node's origin alone: see [`crate::de::spanned::Whole`].
 pub(crate) const WHOLE: &str = "$tollgate::Whole";
+
+/// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
+pub(crate) const GIVEN: &str = "$tollgate::Given";
+/// Name of enums whose variants are shapes of YAML: `scalar`, `seq` and `map`.
+pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
 /// Values that do not fit are looked for this often before reading is given up.
 const MAX_PROBLEMS: usize = 100;
@@ -121,10 +124,30 @@ impl De<'_, '_> {
         })
     }
 
+    /// Name of the shape of the node; `None` for null.
+    fn shape(self) -> Option<&'static str> {
+        match self.node.kind {
+            Kind::Null => None,
+            Kind::Scalar(_) => Some("scalar"),
+            Kind::Seq(_) => Some("seq"),
+            Kind::Map(_) => Some("map"),
+        }
+    }
+
     /// Marks an error that does not know its place yet as this node's.
     pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
         result.map_err(|e| DeError { span: e.span.or(Some(self.node.span)), ..e })
     }
+}
+
+/// The shapes that `variants` name, for a message.
+fn wanted_shapes(variants: &[&str]) -> String {
+    let words = variants.iter().map(|variant| match *variant {
+        "scalar" => "a text",
+        "seq" => "a list",
+        _ => "a map",
+    });
+    words.collect::<Vec<_>>().join(" or ")
 }
 
 macro_rules! whole_numbers {
@@ -187,6 +210,8 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         match name {
             SPOT => visitor.visit_seq(SpotAccess { de: self, step: 0 }),
             WHOLE => visitor.visit_u32(self.node.span.place),
+            GIVEN if matches!(self.node.kind, Kind::Null) => visitor.visit_unit(),
+            GIVEN => visitor.visit_seq(GivenAccess { de: self, step: 0 }),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -259,10 +284,18 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
+        if name == SHAPE {
+            return match self.shape() {
+                Some(shape) if variants.contains(&shape) => {
+                    self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
+                }
+                _ => self.misfit(&wanted_shapes(variants)),
+            };
+        }
         let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
         match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
             Some(variant) => self.here(visitor.visit_enum(Variant(variant))),

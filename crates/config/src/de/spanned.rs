@@ -17,6 +17,17 @@ pub(crate) struct Spanned<T> {
     pub(crate) span: Span,
 }
 
+/// A node's place and argument as one number, for the data model of serde.
+pub(super) fn pack(span: Span) -> u64 {
+    u64::from(span.place) | u64::from(span.argument) << 32
+}
+
+/// Undoes [`pack`].
+pub(super) fn unpack(packed: u64) -> Span {
+    let [p0, p1, p2, p3, argument, ..] = packed.to_le_bytes();
+    Span { argument, ..Span::new(u32::from_le_bytes([p0, p1, p2, p3])) }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Both<T>(PhantomData<T>);
@@ -31,7 +42,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spanned<T>, A::Error> {
                 let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
                 let value = seq.next_element()?.ok_or_else(|| A::Error::custom("no value"))?;
-                Ok(Spanned { value, span: Span::new(place) })
+                Ok(Spanned { value, span: unpack(place) })
             }
         }
 

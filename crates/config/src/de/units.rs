@@ -7,6 +7,9 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+
 /// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
@@ -52,6 +55,19 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     parsed
         .map(|time| time.min(LONGEST))
         .ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
+}
+
+/// Returns a duration above zero, or the default of `default_secs`; reports zero.
+pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
+    match time {
+        None => Duration::from_secs(default_secs),
+        Some(time) => {
+            if time.value.0.is_zero() {
+                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
+            }
+            time.value.0
+        }
+    }
 }
 
 /// Reads a number of bytes; the error says what was expected.

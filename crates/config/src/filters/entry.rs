@@ -1,96 +1,119 @@
-//! One row of the table of filters, and the settings that all rows read.
+//! Rows of the table of filters, and the input of their checks.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
 
-use http::header::HeaderName;
-
-use crate::de::arg::Arg;
-use crate::de::nodes::Nodes;
 use crate::diagnostics::Diagnostics;
-use crate::filters::raw::RawFilterSettings;
-use crate::model::Filter;
-use crate::rate_limiter::Limits;
-use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::Named;
-use crate::spring::names::KnownNames;
-use crate::spring::spec::Written;
-use crate::spring::switches::Switches;
-use crate::yaml::Span;
+use crate::filters::context::FilterContext;
+use crate::filters::model::Filter;
+use crate::spec::FilterSpec;
+use crate::spec::argument::{self, Argument};
+use crate::spec::definition::Arg;
 
 /// A filter that routes can have.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name, as Spring Cloud Gateway has it where it is Spring's.
+    /// Its name, in Spring Cloud Gateway too if Spring has it.
     pub name: &'static str,
-    /// What it does, as one sentence of Markdown.
+    /// Its effect, as one sentence of Markdown.
     pub doc: &'static str,
-    /// Its arguments in the order of the shortcut `Name=a,b`. Filters that have rooms of their own in the documents
-    /// list none.
-    pub args: &'static [Argument],
-    pub(super) check: fn(&Call<'_>, &mut Diagnostics) -> Option<Filter>,
+    /// Its arguments.
+    pub args: Arguments,
+    pub(super) check: fn(&FilterInput<'_>, &mut Diagnostics) -> Option<Filter>,
 }
 
-/// An argument of a filter.
+/// Arguments of a filter.
 #[derive(Clone, Copy, Debug)]
-pub struct Argument {
-    /// Its name.
-    pub name: &'static str,
-    /// What it says, with unit and default, as one sentence of Markdown.
-    pub doc: &'static str,
+pub enum Arguments {
+    /// A list in the order of the shortcut `Name=a,b`.
+    Listed(&'static [Argument]),
+    /// A typed struct, by its schema. A shortcut has the first arguments of the struct.
+    Typed(fn(&mut SchemaGenerator) -> Schema),
+    /// A typed struct, by its schema, without a shortcut. Values may be Spring's bean references `#{@name}`.
+    LongForm(fn(&mut SchemaGenerator) -> Schema),
 }
 
-/// What filters of one file have in common.
-pub(crate) struct Settings<'s> {
-    /// `filter`.
-    pub(crate) raw: &'s RawFilterSettings,
-    /// Nodes of the file.
-    pub(crate) nodes: &'s Nodes<'s>,
-    /// Names of predicates and filters.
-    pub(crate) names: &'s KnownNames,
-    /// What is switched off.
-    pub(crate) switches: &'s Switches,
-    /// What limiters have in common.
-    pub(crate) limits: Limits<'s>,
-    /// Circuit breakers by name.
-    pub(crate) resilience: Resilience,
-    /// The names of those that routes have, as they are met.
-    pub(crate) breakers: RefCell<BTreeSet<String>>,
-    /// Paths that requests are forwarded to within the gateway, as they are met.
-    pub(crate) forwards: RefCell<Vec<(Span, String)>>,
-    /// `set-status.original-status-header-name`.
-    pub(crate) original_status_header: Option<HeaderName>,
-    /// `upstreams`.
-    pub(crate) upstreams: Named,
+/// Name and documentation of one argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentDoc {
+    /// Its name; nested ones are dotted: `backoff.factor`.
+    pub name: String,
+    /// Meaning, unit and default, in sentences of Markdown.
+    pub doc: String,
 }
 
-/// A filter as written, about to be read.
-pub(crate) struct Call<'c> {
-    pub(super) written: &'c Written,
+/// The specification of a filter, and what its check needs.
+pub(super) struct FilterInput<'c> {
+    pub(super) spec: &'c FilterSpec,
     pub(super) args: &'static [Argument],
-    pub(super) settings: &'c Settings<'c>,
+    pub(super) context: &'c FilterContext<'c>,
 }
 
-impl Argument {
-    /// The argument `name`, which `doc` tells about.
-    pub(crate) const fn new(name: &'static str, doc: &'static str) -> Self {
-        Self { name, doc }
+impl Entry {
+    /// Name and documentation of each argument.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<ArgumentDoc> {
+        let schema = match self.args {
+            Arguments::Listed(list) => {
+                let doc =
+                    |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
+                return list.iter().map(doc).collect();
+            }
+            Arguments::Typed(schema) | Arguments::LongForm(schema) => schema,
+        };
+        let mut generator = SchemaSettings::draft2020_12().into_generator();
+        let root = schema(&mut generator).to_value();
+        let definitions = Value::Object(generator.take_definitions(true));
+        let mut rows = Vec::new();
+        collect_rows("", resolve(&root, &definitions), &definitions, &mut rows);
+        rows
+    }
+
+    /// Schema of the map of arguments.
+    pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Value {
+        match self.args {
+            Arguments::Listed(list) => argument::schema(list, generator),
+            Arguments::Typed(schema) | Arguments::LongForm(schema) => schema(generator).to_value(),
+        }
     }
 }
 
-impl<'c> Call<'c> {
-    /// The first `N` arguments of the entry, which has as many: those that are written.
-    pub(super) fn bind<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
+/// The schema that `node` refers to, or `node`.
+fn resolve<'s>(node: &'s Value, definitions: &'s Value) -> &'s Value {
+    let name = node["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+    name.map_or(node, |name| &definitions[name])
+}
+
+fn collect_rows(prefix: &str, schema: &Value, definitions: &Value, rows: &mut Vec<ArgumentDoc>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if name.starts_with("redis-rate-limiter") {
+            continue;
+        }
+        let name = format!("{prefix}{name}");
+        let inner = resolve(property, definitions);
+        if inner["properties"].is_object() {
+            collect_rows(&format!("{name}."), inner, definitions, rows);
+        } else {
+            let doc = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+            rows.push(ArgumentDoc { name, doc });
+        }
+    }
+}
+
+impl<'c> FilterInput<'c> {
+    /// Returns the first `N` arguments of the entry, if the file has them.
+    pub(super) fn arguments<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
         let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.written.bind(names, diagnostics)
+        self.spec.arguments(names, diagnostics)
     }
 
-    /// As [`Self::bind`], and every one must be there.
+    /// Returns the values of the first `N` arguments of the entry. Reports missing ones.
     pub(super) fn texts<const N: usize>(&self, diagnostics: &mut Diagnostics) -> Option<[&'c str; N]> {
-        let bound = self.bind::<N>(diagnostics);
+        let found = self.arguments::<N>(diagnostics);
         let mut texts = [""; N];
-        for ((text, arg), argument) in texts.iter_mut().zip(bound).zip(self.args) {
-            *text = &self.written.required(arg, argument.name, diagnostics)?.value;
+        for ((text, arg), argument) in texts.iter_mut().zip(found).zip(self.args) {
+            *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
         }
         Some(texts)
     }

@@ -1,76 +1,122 @@
-//! Filters by name: what each does, its arguments, and how it is read. One table for dispatch, messages and
-//! documentation.
+//! Filters by name. One table serves dispatch, messages, the schema and the documentation; each file has its rows.
 
-mod answers;
+mod circuit_breaker;
+pub(crate) mod context;
+mod edit;
 pub(crate) mod edit_checks;
-mod edits;
-mod entry;
+pub(crate) mod entry;
+mod fallback_headers;
 pub(crate) mod forward;
-mod layers;
-mod limits;
-mod parameters;
+mod limiters;
+pub(crate) mod local_response_cache;
+pub(crate) mod model;
+mod query_edits;
 pub(crate) mod raw;
-mod resilience;
-mod responses;
+mod redirect_to;
+pub(crate) mod remove_json_attributes;
+mod request_edits;
+mod response_edits;
+mod retry;
+pub(crate) mod secure_headers;
+pub(crate) mod set_status;
+mod size_limits;
 mod targets;
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+pub(crate) use self::circuit_breaker::configure_breaker;
+pub use self::entry::{ArgumentDoc, Arguments, Entry};
 use crate::diagnostics::{Diagnostics, closest};
-use crate::model::Filter;
+use crate::filters::context::FilterContext;
+use crate::filters::entry::FilterInput;
+use crate::filters::model::Filter;
+use crate::spec::FilterSpec;
+pub use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::schema::{Named, definition};
 use crate::spring::names::refusal;
-use crate::spring::spec::Written;
 
-pub use self::entry::{Argument, Entry};
-pub(crate) use self::entry::{Call, Settings};
-pub(crate) use self::layers::cache_for_all;
-pub(crate) use self::resilience::bind;
-
-/// Every filter, by name.
+/// All filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
-        answers::ENTRIES,
-        edits::ENTRIES,
-        layers::ENTRIES,
-        limits::ENTRIES,
-        parameters::ENTRIES,
-        resilience::ENTRIES,
-        responses::ENTRIES,
+        circuit_breaker::ENTRIES,
+        fallback_headers::ENTRIES,
+        limiters::ENTRIES,
+        local_response_cache::ENTRIES,
+        query_edits::ENTRIES,
+        redirect_to::ENTRIES,
+        remove_json_attributes::ENTRIES,
+        request_edits::ENTRIES,
+        response_edits::ENTRIES,
+        retry::ENTRIES,
+        secure_headers::ENTRIES,
+        set_status::ENTRIES,
+        size_limits::ENTRIES,
         targets::ENTRIES,
     ];
     tables.into_iter().flatten()
 }
 
-/// The names of all filters, sorted.
+/// Names of all filters, sorted.
 pub(crate) fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = filters().map(|entry| entry.name).collect();
     names.sort_unstable();
     names
 }
 
-/// The filter that `written` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn check(written: &Written, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let Some(entry) = filters().find(|entry| entry.name == written.name) else {
-        unknown(written, diagnostics);
+/// The filter that `spec` describes. Reports errors; `None` if it cannot be used.
+pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let Some(entry) = filters().find(|entry| entry.name == spec.name) else {
+        report_unknown(spec, diagnostics);
         return None;
     };
-    // Limiters have key resolvers and read all of theirs themselves.
-    if !entry.args.is_empty() && written.refuse_expressions(diagnostics) {
+    let args = match entry.args {
+        Arguments::Listed(args) => args,
+        Arguments::Typed(_) | Arguments::LongForm(_) => &[],
+    };
+    if !matches!(entry.args, Arguments::LongForm(_)) && spec.refuse_expressions(diagnostics) {
         return None;
     }
-    (entry.check)(&Call { written, args: entry.args, settings }, diagnostics)
+    (entry.check)(&FilterInput { spec, args, context }, diagnostics)
 }
 
-fn unknown(written: &Written, diagnostics: &mut Diagnostics) {
-    let name = written.name.as_str();
+fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
+    let name = spec.name.as_str();
     if let Some(refusal) = refusal(name) {
         diagnostics
-            .error(written.span, format!("filter `{name}` cannot be used: {}", refusal.reason))
+            .error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason))
             .help(refusal.instead);
         return;
     }
-    diagnostics.error(written.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+    diagnostics.error(spec.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("filters: {}", names().join(", ")),
     })
+}
+
+/// A filter as the file specifies it, for the schema.
+pub(crate) struct FilterEntrySchema;
+
+impl JsonSchema for FilterEntrySchema {
+    fn schema_name() -> Cow<'static, str> {
+        "Filter".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut entries: Vec<&Entry> = filters().collect();
+        entries.sort_by_key(|entry| entry.name);
+        let named: Vec<Named> = entries
+            .into_iter()
+            .map(|entry| Named {
+                name: entry.name,
+                doc: entry.doc,
+                args: entry.schema(generator),
+                has_shortcut: !matches!(entry.args, Arguments::LongForm(_)),
+            })
+            .collect();
+        definition("filter", &named)
+    }
 }
 
 #[cfg(test)]
@@ -78,13 +124,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_filter_stands_in_the_table_once_and_says_what_it_does() {
+    fn each_filter_is_in_the_table_once_and_documented() {
         let mut seen = names();
         seen.dedup();
         assert_eq!(seen.len(), filters().count());
         for entry in filters() {
             assert!(entry.doc.ends_with('.'), "{}", entry.name);
-            assert!(entry.args.iter().all(|argument| argument.doc.ends_with('.')), "{}", entry.name);
+            for argument in entry.arguments() {
+                assert!(argument.doc.ends_with('.'), "{} {}", entry.name, argument.name);
+            }
         }
     }
 }

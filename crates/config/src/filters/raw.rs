@@ -1,13 +1,52 @@
-//! Settings of filters outside of routes, as typed.
+//! `filter:`: settings that apply to filters on all routes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time};
-use crate::rate_limiter::raw::RawEmptyKey;
+use crate::sections::scalars::Scalar;
 
-/// What `SecureHeaders` adds.
+/// Settings of filters on all routes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawFilterSettings {
+    /// Headers that apply to one connection only.
+    pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
+    /// Requests without a key, and denials.
+    pub(crate) request_rate_limiter: RawEmptyKey,
+    /// Headers that `SecureHeaders` adds on all routes.
+    pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
+    /// `LocalResponseCache` on all routes.
+    pub(crate) local_response_cache: RawLocalResponseCache,
+    /// `RemoveJsonAttributesResponseBody` on all routes.
+    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
+}
+
+/// Headers that apply to one connection only.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRemoveHopByHop {
+    /// Replaces the list of headers that are removed in both directions. Default: those of RFC 9110 §7.6.1, and Spring's.
+    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
+}
+
+/// Requests without a key, and denials.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEmptyKey {
+    /// Refuses requests without a key. Default true.
+    pub(crate) deny_empty_key: Option<bool>,
+    /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
+    #[serde(alias = "empty-key-status")]
+    #[schemars(with = "Option<Scalar>")]
+    pub(crate) empty_key_status_code: Option<Spanned<String>>,
+    /// Enables Spring's exception for denials, which is answered 500. Default false.
+    pub(crate) throw_on_limit: Option<Spanned<bool>>,
+}
+
+/// Headers that `SecureHeaders` adds.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawSecureHeaders {
@@ -21,81 +60,65 @@ pub(crate) struct RawSecureHeaders {
     pub(crate) content_type_options: Option<Spanned<String>>,
     /// Value of `Referrer-Policy`. Default `no-referrer`.
     pub(crate) referrer_policy: Option<Spanned<String>>,
-    /// Value of `Content-Security-Policy`. Default: Spring's, which lets scripts come over https alone.
+    /// Value of `Content-Security-Policy`. Default: Spring's, which allows scripts over https only.
     pub(crate) content_security_policy: Option<Spanned<String>>,
     /// Value of `X-Download-Options`. Default `noopen`.
     pub(crate) download_options: Option<Spanned<String>>,
     /// Value of `X-Permitted-Cross-Domain-Policies`. Default `none`.
     pub(crate) permitted_cross_domain_policies: Option<Spanned<String>>,
-    /// Value of `Permissions-Policy`, which is added where it is enabled. Default: Spring's, which forbids everything.
+    /// Value of `Permissions-Policy`, which is added if enabled. Default: Spring's, which forbids everything.
     pub(crate) permissions_policy: Option<Spanned<String>>,
-    /// Headers to add besides the usual ones, by their names: `permissions-policy`. Default: none.
+    /// Headers to add besides the default ones: `permissions-policy`. Default: none.
     pub(crate) enable: Option<Vec<Spanned<String>>>,
-    /// Headers not to add, by their names. Default: none.
+    /// Names of headers not to add. Default: none.
     pub(crate) disable: Option<Vec<Spanned<String>>>,
 }
 
-/// How `LocalResponseCache` keeps answers.
+/// Cache of responses.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLocalResponseCache {
-    /// Whether routes without a `LocalResponseCache` of their own share one. Default false.
+    /// Enables a shared cache for routes without a `LocalResponseCache` of their own. Default false.
     pub(crate) enabled: Option<bool>,
-    /// How long an answer is fresh, unless its upstream says that it is for less. Default 5m.
+    /// Upper bound of the freshness lifetime of a response. Default 5m.
     pub(crate) time_to_live: Option<Spanned<Time>>,
-    /// Bytes that a cache keeps, headers included. Default 64MB; Spring's has no bound.
+    /// Bytes per cache, headers included. Default 64MB; Spring's is unbounded.
     pub(crate) size: Option<Spanned<Size>>,
-    /// What a client may ask of the cache.
+    /// Cache directives of requests.
     pub(crate) request: RawCacheRequest,
 }
 
-/// What a client may ask of the cache.
+/// Cache directives of requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCacheRequest {
-    /// What `Cache-Control: no-cache` does besides asking the upstream: `skip-update-cache-entry` or `update-cache-entry`. Default `skip-update-cache-entry`.
+    /// Effect of a request's `no-cache` on the cached response: `skip-update-cache-entry` or `update-cache-entry`. Default `skip-update-cache-entry`.
     pub(crate) no_cache_strategy: Option<RawNoCacheStrategy>,
 }
 
-/// What a client's `no-cache` does to what is kept.
+/// Effect of a request's `no-cache` on the cached response.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawNoCacheStrategy {
-    /// Nothing.
+    /// None.
     SkipUpdateCacheEntry,
-    /// The new answer replaces it, for all.
+    /// The new response replaces it.
     UpdateCacheEntry,
 }
 
-/// What `RemoveJsonAttributesResponseBody` looks into.
+/// Bodies that `RemoveJsonAttributesResponseBody` reads.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRemoveJsonAttributes {
-    /// Bytes that a JSON body may have; a larger one is answered 500, for it cannot be looked into. Default 1MB.
+    /// Largest JSON body; a larger one cannot be filtered and is answered 500. Default 1MB.
     pub(crate) max_size: Option<Spanned<Size>>,
 }
 
-/// Settings of filters wherever they stand.
+/// `SetStatus` on all routes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawFilterSettings {
-    /// Headers that concern one connection only.
-    pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
-    /// Requests without a key.
-    pub(crate) request_rate_limiter: RawEmptyKey,
-    /// What `SecureHeaders` adds, wherever it stands.
-    pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
-    /// How `LocalResponseCache` keeps answers, wherever it stands.
-    pub(crate) local_response_cache: RawLocalResponseCache,
-    /// What `RemoveJsonAttributesResponseBody` looks into, wherever it stands.
-    pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
-}
-
-/// Headers that concern one connection only.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawRemoveHopByHop {
-    /// Replaces the list of headers that are removed both ways. Default: those of RFC 9110 §7.6.1, and Spring's.
-    #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
-    pub(crate) headers: Option<Vec<Spanned<String>>>,
+pub(crate) struct RawSetStatus {
+    /// Header that `SetStatus` adds with the upstream's own status. Default: none.
+    #[schemars(example = &"X-Original-Status")]
+    pub(crate) original_status_header_name: Option<Spanned<String>>,
 }

@@ -3,57 +3,64 @@
 use tollgate_filters::edit::Edit;
 
 use crate::diagnostics::Diagnostics;
-use crate::filters::edits::{finish, with_text};
-use crate::filters::entry::{Argument, Call, Entry};
-use crate::model::Filter;
+use crate::filters::edit::{finish, with_text};
+use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::model::Filter;
+use crate::spec::argument::Argument;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "PreserveHostHeader",
         doc: "Sends the client's own `Host` upstream.",
-        args: &[],
-        check: |call, diagnostics| {
-            let [] = call.bind(diagnostics);
+        args: Arguments::Listed(&[]),
+        check: |input, diagnostics| {
+            let [] = input.arguments(diagnostics);
             Some(Filter::Edit(Edit::preserve_host_header()))
         },
     },
     Entry {
         name: "SetRequestHostHeader",
         doc: "Sends this `Host` upstream.",
-        args: &[Argument::new("host", "`host[:port]`, which may hold `{variables}` of `Path` and `Host`.")],
-        check: |call, diagnostics| with_text(call, Edit::set_request_host_header, diagnostics),
+        args: Arguments::Listed(&[Argument::new(
+            "host",
+            "`host[:port]`, which may hold `{variables}` of `Path` and `Host`.",
+        )]),
+        check: |input, diagnostics| with_text(input, Edit::set_request_host_header, diagnostics),
     },
     Entry {
         name: "SetRequestUri",
         doc: "Sends the request to another URI, path and query included, whatever the other filters make of it.",
-        args: &[Argument::new(
+        args: Arguments::Listed(&[Argument::new(
             "template",
             "An `http` or `https` URI, which may hold `{variables}` of `Path` and `Host`.",
-        )],
+        )]),
         check: set_request_uri,
     },
     Entry {
         name: "RequestHeaderToRequestUri",
         doc: "Sends the request to the `http` or `https` URI that a header holds, if there is one.",
-        args: &[Argument::new("name", "The header's name. Whoever can set it reaches all that the gateway reaches.")],
-        check: |call, diagnostics| {
-            let [name] = call.texts(diagnostics)?;
+        args: Arguments::Listed(&[Argument::new(
+            "name",
+            "The header's name. Whoever can set it reaches all that the gateway reaches.",
+        )]),
+        check: |input, diagnostics| {
+            let [name] = input.texts(diagnostics)?;
             diagnostics
                 .warn(
-                    call.written.span,
+                    input.spec.span,
                     format!("whoever sets `{name}` chooses the server that a request goes to, internal ones too"),
                 )
                 .help(
                     "let a trusted proxy before the gateway set or remove the header, and nobody else reach the route",
                 );
-            finish(call, Edit::request_header_to_request_uri(name), diagnostics)
+            finish(input, Edit::request_header_to_request_uri(name), diagnostics)
         },
     },
 ];
 
-fn set_request_uri(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
-    let [template] = call.bind(diagnostics);
-    let template = call.written.required(template, "template", diagnostics)?;
+fn set_request_uri(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [template] = input.arguments(diagnostics);
+    let template = input.spec.required(template, "template", diagnostics)?;
     let scheme = template.value.split_once("://").map(|(scheme, _)| scheme);
     match scheme {
         Some(scheme) if ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) => {
@@ -78,5 +85,5 @@ fn set_request_uri(call: &Call<'_>, diagnostics: &mut Diagnostics) -> Option<Fil
             )
             .help("write `http://host/path`; SetPath changes the path alone"),
     }
-    finish(call, Edit::set_request_uri(&template.value), diagnostics)
+    finish(input, Edit::set_request_uri(&template.value), diagnostics)
 }

@@ -79,8 +79,7 @@ impl<'s> Walk<'s> {
 
     fn shape(&self, parts: &[&'s Value], needs_restart: bool) -> Shape {
         for part in parts {
-            // Predicates and filters have tables of their own.
-            if part["properties"].get("args").is_some() {
+            if is_spec(part) {
                 return Shape::Value;
             }
             if part.get("properties").is_some() {
@@ -88,8 +87,8 @@ impl<'s> Walk<'s> {
             }
             for (inner, wrap) in [("additionalProperties", Shape::Named as fn(_) -> _), ("items", Shape::List)] {
                 let inner = self.parts(&part[inner]);
-                let section = inner.into_iter().find(|inner| inner["properties"].is_object());
-                if let Some(section) = section.filter(|section| section["properties"].get("args").is_none()) {
+                let section = inner.iter().find(|inner| inner["properties"].is_object());
+                if let Some(section) = section.filter(|_| !inner.iter().any(|inner| is_spec(inner))) {
                     return wrap(self.properties(section, needs_restart));
                 }
             }
@@ -107,6 +106,12 @@ impl<'s> Walk<'s> {
             None => vec![node],
         }
     }
+}
+
+/// Returns true for the schema of a predicate or filter, which has a table of its own.
+fn is_spec(part: &Value) -> bool {
+    let has_args = |part: &Value| part["properties"].get("args").is_some();
+    has_args(part) || part["oneOf"].as_array().is_some_and(|parts| parts.iter().any(has_args))
 }
 
 /// What a description says besides the default, and of the default.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, filters as entries};
+use crate::filters::{Argument, ArgumentDoc, filters as entries};
 use crate::generated::keys::{Key, Shape};
 use crate::predicates::predicates as predicate_entries;
 
@@ -40,7 +40,7 @@ pub(super) fn filters(document: &str) -> String {
         let arguments = if document.contains(&format!("\n## Arguments of {name}\n")) {
             format!("[below](#arguments-of-{})", name.to_ascii_lowercase())
         } else {
-            arguments(entry.args)
+            arguments(&entry.arguments())
         };
         writeln!(out, "| `{name}` | {arguments} | {} |", cell(&lower(entry.doc.trim_end_matches('.')))).unwrap();
     }
@@ -52,13 +52,18 @@ pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
         let doc = cell(&lower(entry.doc.trim_end_matches('.')));
-        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(entry.args)).unwrap();
+        writeln!(out, "| `{}` | {} | {doc} |", entry.name, arguments(&listed(entry.args))).unwrap();
     }
     out
 }
 
+fn listed(arguments: &[Argument]) -> Vec<ArgumentDoc> {
+    let doc = |argument: &Argument| ArgumentDoc { name: argument.name.to_owned(), doc: argument.doc.to_owned() };
+    arguments.iter().map(doc).collect()
+}
+
 /// Arguments in the order of the shortcut, as one cell.
-fn arguments(arguments: &[Argument]) -> String {
+fn arguments(arguments: &[ArgumentDoc]) -> String {
     let each = arguments.iter().map(|argument| {
         let doc = argument.doc.trim_end_matches('.');
         let doc = if doc.is_empty() { String::new() } else { format!(": {}", lower(doc)) };

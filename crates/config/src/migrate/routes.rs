@@ -4,7 +4,7 @@ use crate::de::canonical;
 use crate::filters::Argument;
 use crate::migrate::Rewriting;
 use crate::migrate::print::{Item, Value};
-use crate::predicates::{Takes, predicates};
+use crate::predicates::{ShortcutType, predicates};
 use crate::yaml::{Kind, Node};
 
 /// Spring's prefix of its limiter's arguments.
@@ -97,7 +97,8 @@ impl Rewriting<'_> {
         let Value::Map(fields) = &mut item.value else { return item };
         let name = fields.iter().find(|(key, _)| canonical(key) == "name").map(|(_, name)| name.value.clone());
         let Some(Value::Scalar(name)) = name else { return item };
-        let gathers = predicates().iter().find(|entry| entry.name == name.trim() && entry.takes != Takes::Each);
+        let gathers =
+            predicates().iter().find(|entry| entry.name == name.trim() && entry.shortcut != ShortcutType::Default);
         if let Some(entry) = gathers
             && let Some((_, args)) = fields.iter_mut().find(|(key, _)| canonical(key) == "args")
         {

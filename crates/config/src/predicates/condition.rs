@@ -1,11 +1,11 @@
-//! Conditions as written: a predicate, or several joined by `any`, `all` and `not`, which are our own.
+//! Conditions as spec: a predicate, or several joined by `any`, `all` and `not`, which are our own.
 
 use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
-use crate::predicates::check;
-use crate::predicates::settings::Settings;
-use crate::spring::names::KnownNames;
-use crate::spring::spec::{self, Written};
+use crate::predicates::context::PredicateContext;
+use crate::predicates::table::check;
+use crate::spec::PredicateSpec;
+use crate::spec::parse::Syntax;
 use crate::yaml::{Kind, Node};
 use tollgate_routing::Predicate;
 
@@ -13,7 +13,7 @@ use tollgate_routing::Predicate;
 #[derive(Debug)]
 pub(crate) enum Condition {
     /// A predicate.
-    One(Written),
+    One(PredicateSpec),
     /// `any: […]`: one of these holds.
     Any(Vec<Self>),
     /// `all: […]`: all of these hold.
@@ -24,9 +24,9 @@ pub(crate) enum Condition {
 
 impl Condition {
     /// Reads one; `None` when it is beyond reading, which `sink` then knows.
-    pub(crate) fn parse(node: &Node, names: &KnownNames, diagnostics: &mut Diagnostics) -> Option<Self> {
+    pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
-            return spec::parse(node, "predicate", names, diagnostics).map(Self::One);
+            return syntax.parse(node, diagnostics).map(Self::One);
         };
         if let Kind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
@@ -46,10 +46,11 @@ impl Condition {
                     .help("write `not: {any: […]}` where none of them may hold, `not: {all: […]}` where one may not");
                 None
             }
-            ("not", _) => Self::parse(value, names, diagnostics).map(|inner| Self::Not(Box::new(inner))),
+            ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all that is wrong is told.
-                let inner: Vec<Option<Self>> = items.iter().map(|item| Self::parse(item, names, diagnostics)).collect();
+                let inner: Vec<Option<Self>> =
+                    items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
                 Some(if word == "any" { Self::Any(inner) } else { Self::All(inner) })
             }
@@ -65,16 +66,16 @@ impl Condition {
     }
 
     /// The predicate that it means; `None` when it cannot be used, which `sink` then knows.
-    pub(crate) fn check(&self, settings: &Settings<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
+    pub(crate) fn check(&self, context: &PredicateContext<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
         let mut all = |inner: &[Self]| {
-            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(settings, diagnostics)).collect();
+            let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
             checked.into_iter().collect::<Option<Vec<Predicate>>>()
         };
         match self {
-            Self::One(written) => check(written, settings, diagnostics),
+            Self::One(spec) => check(spec, context, diagnostics),
             Self::Any(inner) => all(inner).map(Predicate::any),
             Self::All(inner) => all(inner).map(Predicate::all),
-            Self::Not(inner) => inner.check(settings, diagnostics).map(Predicate::negated),
+            Self::Not(inner) => inner.check(context, diagnostics).map(Predicate::negated),
         }
     }
 
@@ -85,7 +86,7 @@ impl Condition {
             format!("{word}: [{}]", inner.join("; "))
         };
         match self {
-            Self::One(written) => written.text.clone(),
+            Self::One(spec) => spec.text.clone(),
             Self::Any(inner) => joined("any", inner),
             Self::All(inner) => joined("all", inner),
             Self::Not(inner) => format!("not: {}", inner.text()),

@@ -1,62 +1,66 @@
-//! One row of the table of predicates.
+//! Rows of the table of predicates, and the input of their checks.
 
-use tollgate_routing::{Predicate, PredicateError};
-
-use crate::de::arg::Arg;
 use crate::diagnostics::Diagnostics;
-use crate::filters::Argument;
-use crate::predicates::settings::Settings;
-use crate::spring::spec::Written;
+use crate::predicates::context::PredicateContext;
+use crate::spec::PredicateSpec;
+use crate::spec::argument::Argument;
+use crate::spec::definition::Arg;
+use tollgate_routing::{Predicate, PredicateError};
 
 /// A predicate that routes can have.
 #[derive(Debug)]
 pub struct Entry {
     /// Its name, as Spring Cloud Gateway has it.
     pub name: &'static str,
-    /// When it holds, as one sentence of Markdown.
+    /// Its condition, as one sentence of Markdown.
     pub doc: &'static str,
     /// Its arguments in the order of the shortcut `Name=a,b`.
     pub args: &'static [Argument],
-    /// How the arguments of the shortcut are divided.
-    pub takes: Takes,
-    pub(super) check: fn(&Call<'_>, &mut Diagnostics) -> Option<Result<Predicate, PredicateError>>,
+    /// Assignment of the values of a shortcut to the arguments.
+    pub shortcut: ShortcutType,
+    pub(super) check: fn(&PredicateInput<'_>, &mut Diagnostics) -> Checked,
 }
 
-/// How the arguments of a shortcut are divided between those of its predicate.
+/// A predicate, or the reason why there is none; `None` if the reason is reported.
+pub(super) type Checked = Option<Result<Predicate, PredicateError>>;
+
+/// Assignment of the values of a shortcut to the arguments of its predicate: Spring's `ShortcutType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// One each.
-    Each,
-    /// All to the first, which is a list. Others are written by name.
-    List,
-    /// All to the first, but a last `true` or `false`, which is the second's.
-    ListAndFlag,
+pub enum ShortcutType {
+    /// One value per argument.
+    Default,
+    /// All values to the first argument, a list. Other arguments have names only.
+    GatherList,
+    /// As [`GatherList`](Self::GatherList), except for a last `true` or `false`, which goes to the second argument.
+    GatherListTailFlag,
 }
 
-/// A predicate as written, about to be read.
-pub(super) struct Call<'c> {
-    pub(super) written: &'c Written,
+/// The specification of a predicate, and what its check needs.
+#[derive(Clone, Copy)]
+pub(super) struct PredicateInput<'c> {
+    pub(super) spec: &'c PredicateSpec,
     pub(super) args: &'static [Argument],
-    pub(super) settings: &'c Settings<'c>,
+    pub(super) context: &'c PredicateContext<'c>,
 }
 
-impl<'c> Call<'c> {
-    /// The first `N` arguments of the entry, which has as many: those that are written.
-    pub(super) fn bind<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
+impl<'c> PredicateInput<'c> {
+    /// Returns the first `N` arguments of the entry, if the file has them.
+    pub(super) fn arguments<const N: usize>(&self, diagnostics: &mut Diagnostics) -> [Option<&'c Arg>; N] {
         let names = std::array::from_fn(|at| self.args.get(at).map_or("", |argument| argument.name));
-        self.written.bind(names, diagnostics)
+        self.spec.arguments(names, diagnostics)
     }
 
-    /// As [`Self::bind`], the first `R` of which must be there.
+    /// Returns the values of the first `N` arguments of the entry, the first `R` also as texts. Reports missing ones of
+    /// the first `R`.
     pub(super) fn texts<const R: usize, const N: usize>(
         &self,
         diagnostics: &mut Diagnostics,
     ) -> Option<([&'c str; R], [Option<&'c str>; N])> {
-        let bound = self.bind::<N>(diagnostics);
+        let found = self.arguments::<N>(diagnostics);
         let mut required = [""; R];
-        for ((text, arg), argument) in required.iter_mut().zip(bound).zip(self.args) {
-            *text = &self.written.required(arg, argument.name, diagnostics)?.value;
+        for ((text, arg), argument) in required.iter_mut().zip(found).zip(self.args) {
+            *text = &self.spec.required(arg, argument.name, diagnostics)?.value;
         }
-        Some((required, bound.map(|arg| arg.map(|arg| arg.value.as_str()))))
+        Some((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }
 }

@@ -3,14 +3,14 @@
 use std::net::Ipv6Addr;
 
 use crate::diagnostics::Diagnostics;
-use crate::spring::spec::Written;
+use crate::spec::PredicateSpec;
 
 /// Points out what Spring takes for more than it says.
-pub(super) fn warn(written: &Written, diagnostics: &mut Diagnostics) {
+pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     if !diagnostics.is_spring {
         return;
     }
-    for arg in &written.args {
+    for arg in &spec.args {
         if arg.value.parse::<Ipv6Addr>().is_ok() {
             diagnostics
                 .warn(

@@ -1,11 +1,11 @@
 //! Lists of patterns that are no lists.
 
 use crate::diagnostics::Diagnostics;
-use crate::spring::spec::Written;
+use crate::spec::PredicateSpec;
 
 /// Points out named arguments that look like several patterns: Spring takes a text for one, its commas included.
-pub(super) fn warn(written: &Written, diagnostics: &mut Diagnostics) {
-    for arg in written.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
+pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
+    for arg in spec.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
         let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
         diagnostics
             .warn(arg.span, format!("`{}` is one pattern, comma and all, as in Spring", arg.value))

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::Scalar;
 use crate::de::spanned::Spanned;
+use crate::sections::scalars::Scalar;
 
 /// Settings of predicates wherever they stand.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

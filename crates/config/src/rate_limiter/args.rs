@@ -1,226 +1,498 @@
-//! A limiter's arguments by name: flat as they come (`limits[0].key-resolver`), read section by section.
+//! Arguments of `RequestRateLimiter` as the file has them.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::num::NonZeroU32;
 
-use tollgate_limiter::rule::MOST;
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::Deserialize;
+use tollgate_filters::request_rate_limiter::CostSource;
+use tollgate_limiter::rule::CalendarUnit;
+use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::arg::Arg;
-use crate::de::canonical;
-use crate::de::units::parse_time;
-use crate::diagnostics::{Diagnostics, suggest};
-use crate::yaml::Span;
+use crate::de::given::{Given, Named, Texts};
+use crate::de::spanned::Spanned;
+use crate::de::units::{Time, parse_size};
+use crate::rate_limiter::model::{GatewayNumber, StoreKind};
+use crate::spec::schema::arguments;
+use crate::spec::types::{Count, FieldName, Percent, PositiveTime, Rate, Status, described_by, positive_time, read_by};
 
-/// The arguments of one map: of the filter, of a rule in a list, of a plan.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Section<'w> {
-    entries: Vec<Entry<'w>>,
-    /// Names with nothing behind them.
-    empty: Vec<Entry<'w>>,
-    /// Where it stands.
-    pub(super) span: Option<Span>,
+/// Defines a struct with the given fields and those of every rule, and `rule()`, which copies the latter.
+macro_rules! with_rule {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$own_meta:meta])* $own:ident: $own_type:ty,)* }) => {
+        with_rule! { @fields
+            $(#[$meta])* struct $name { $($(#[$own_meta])* $own: $own_type,)* }
+            /// Algorithm: `token-bucket`, `gcra` (the same verdicts, half the memory in Redis), `fixed-window`, `sliding-window-log` (exact), `sliding-window-counter` (an estimate), `leaky-bucket` (paces requests) or `quota`. Default `token-bucket`.
+            #[schemars(with = "AlgorithmName")]
+            algorithm: Given<String>,
+            /// Buckets: tokens added each `period`. Required for them.
+            replenish_rate: Given<Rate>,
+            /// Buckets: capacity in tokens, the largest burst. Default 1.
+            burst_capacity: Given<Count>,
+            /// Buckets and the leaky bucket: time in which the rate is added. Default 1s.
+            period: Given<PositiveTime>,
+            /// Buckets: another name of `period`.
+            replenish_period: Given<PositiveTime>,
+            /// Windows: requests in each window. Required for them.
+            limit: Given<Count>,
+            /// Windows: length of a window; for `fixed-window` also `hour`, `day`, `week`, `month` or `year` of the calendar. Required for windows.
+            window: Given<Window>,
+            /// Fixed windows: `first` starts a window with the first request of a key, `clock` at multiples of its length since 1970 (UTC). Default `first`.
+            align: Given<Align>,
+            /// Calendar windows and quotas: time zone such as `Europe/Berlin`. Default `UTC`.
+            time_zone: Given<String>,
+            /// Leaky bucket: requests that start in each `period`, evenly spaced; the others wait. Required for it.
+            rate: Given<Rate>,
+            /// Leaky bucket: longest wait; requests that would wait longer are denied. Default 1s.
+            max_wait: Given<PositiveTime>,
+            /// Leaky bucket: waiting requests per key. Default: bounded by `max-wait` only.
+            max_queue: Given<Count>,
+            /// Leaky bucket: time in which a key that was idle reaches the full rate. Default: none.
+            warm_up: Given<PositiveTime>,
+            /// Quota: prepaid total, which nothing refills. Required for it.
+            allowance: Given<Count>,
+            /// Quota: a new one each `hour`, `day`, `week`, `month` or `year`. Default: never.
+            reset: Given<CalendarWord>,
+            /// Tokens per request, and the tokens taken before a variable `cost` is known. Default 1.
+            requested_tokens: Given<Count>,
+            /// Tokens per request: a number, `header:NAME`, `response-header:NAME`, `body-bytes/1KB` or `response-body-bytes/1KB`. Default: `requested-tokens`.
+            cost: Given<CostArg>,
+            /// Upper bound of a variable `cost`. Default: none.
+            max_cost: Given<Count>,
+        }
+    };
+    (@fields
+        $(#[$meta:meta])* struct $name:ident { $($(#[$own_meta:meta])* $own:ident: $own_type:ty,)* }
+        $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
+    ) => {
+        #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+        #[serde(default, rename_all = "kebab-case")]
+        $(#[$meta])*
+        #[schemars(transform = arguments)]
+        pub(crate) struct $name {
+            $($(#[$own_meta])* pub(super) $own: $own_type,)*
+            $($(#[$field_meta])* pub(super) $field: $type,)*
+        }
+
+        impl $name {
+            /// Copy of the arguments that make a rule.
+            pub(super) fn rule(&self) -> RuleArgs {
+                RuleArgs { $($field: self.$field.clone(),)* }
+            }
+        }
+
+        with_rule! { @once $name struct RuleArgs { $($field: $type,)* } }
+    };
+    (@once LimiterArgs struct RuleArgs { $($field:ident: $type:ty,)* }) => {
+        /// Arguments that make one rule.
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct RuleArgs {
+            $(pub(super) $field: $type,)*
+        }
+
+        impl RuleArgs {
+            /// Each argument's name and, if the file has it, its place.
+            pub(super) fn places(&self) -> Vec<(String, Option<crate::yaml::Span>)> {
+                vec![$((stringify!($field).replace('_', "-"), self.$field.span()),)*]
+            }
+        }
+    };
+    (@once $name:ident struct RuleArgs { $($rest:tt)* }) => {};
 }
 
-/// One argument, seen from its section: `name`, `name[index]`, or `name.rest`.
+with_rule! {
+    /// Arguments of `RequestRateLimiter`. Spring's prefix `redis-rate-limiter.` is accepted before each name.
+    #[schemars(transform = with_prefixed_names)]
+    struct LimiterArgs {
+        /// Several rules instead of one, at most 6, decided together. Default: none.
+        limits: Given<Vec<Given<ListedArgs>>>,
+        /// Rules by plan: a rule, `limits`, or `unlimited`. Default: none.
+        plans: Given<Named<Given<PlanArgs>>>,
+        /// Source of a request's plan: a key resolver, `{table: {KEY: PLAN}}` or `{redis-hash: NAME, cache: 5s}`. Required with `plans`.
+        plan_resolver: Given<PlanResolverArgs>,
+        /// Plan of requests without one. Default: the limiter's own rules.
+        default_plan: Given<String>,
+        /// Key that requests are counted by, or a list of several: `ip`, `"header:X-Api-Key"`, `route`, `"#{@name}"`. Default `principal`.
+        key_resolver: Given<Texts>,
+        /// Name of a bucket that all limiters with this name share, on any route. Default: none.
+        bucket: Given<String>,
+        /// `enforce`, `observe` (decides and reports, denies nothing) or `off`. Default `enforce`.
+        mode: Given<Mode>,
+        /// Percentage of keys for which the limit is enforced, always the same keys on every gateway; the others are observed. Default 100.
+        enforce_percent: Given<Percent>,
+        /// Enables the header `X-RateLimit-Would-Deny: RULE` for observed denials. Default false.
+        would_deny_header: Given<bool>,
+        /// Keys and networks (`10.0.0.0/8`) that are neither counted nor limited; `key:` before a key that looks like an address. Default: none.
+        exempt: Given<Texts>,
+        /// Keys and networks that are always refused, though exempt. Default: none.
+        block: Given<Texts>,
+        /// Status of blocked requests. Default 403.
+        block_status: Given<Status>,
+        /// `deny`, or `forward:/path`: sends a denied request, once, to the route of this path. Default `deny`.
+        on_limit: Given<OnLimitArg>,
+        /// Enables Spring's exception for denials, which is answered 500. Default false.
+        throw_on_limit: Given<bool>,
+        /// Status of denials. Default 429.
+        status_code: Given<Status>,
+        /// Body of refusals: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`; in an application.yml `empty`.
+        error_body: Given<ErrorBodyWord>,
+        /// Body of denials with placeholders. Default: none.
+        body: Given<BodyArgs>,
+        /// Refuses requests without a key. Default: `filter.request-rate-limiter.deny-empty-key`.
+        deny_empty_key: Given<bool>,
+        /// Status of requests without a key. Default: `filter.request-rate-limiter.empty-key-status-code`.
+        empty_key_status: Given<Status>,
+        /// Spring's name of `empty-key-status`.
+        empty_key_status_code: Given<Status>,
+        /// Store of the counters: `memory` or `redis`. Default: Redis if configured.
+        store: Given<StoreKind>,
+        /// Decision while Redis is unreachable: `local`, `allow` or `deny`. Default `local`; with a `quota` `deny`; in an application.yml `allow`.
+        on_store_failure: Given<OnStoreFailureWord>,
+        /// Gateways that share the limit, or `auto`: those that reported to Redis within 5 s. Each admits its part while Redis is unreachable. Default 1.
+        gateways: Given<GatewayNumber>,
+        /// `script`, or `lock` for servers that forbid scripts. Default `script`.
+        atomicity: Given<AtomicityWord>,
+        /// Retries of `atomicity: lock`.
+        lock: Given<LockArgs>,
+        /// Longest time for which a busy key may pay for requests in advance, at most 10s. Default: none.
+        lease: Given<PositiveTime>,
+        /// Families of header fields: `spring`, `draft` (`RateLimit`), `legacy` (`X-RateLimit-Limit`). Default: `redis-rate-limiter.headers`.
+        headers: Given<Texts>,
+        /// Adds header fields to responses. Default: `redis-rate-limiter.include-headers`.
+        include_headers: Given<bool>,
+        /// Name of the field with the remaining tokens. Default: `redis-rate-limiter.remaining-header`.
+        remaining_header: Given<FieldName>,
+        /// Name of the field with the rate. Default: `redis-rate-limiter.replenish-rate-header`.
+        replenish_rate_header: Given<FieldName>,
+        /// Name of the field with the capacity. Default: `redis-rate-limiter.burst-capacity-header`.
+        burst_capacity_header: Given<FieldName>,
+        /// Name of the field with the tokens per request. Default: `redis-rate-limiter.requested-tokens-header`.
+        requested_tokens_header: Given<FieldName>,
+        /// Spring's bean; only `"#{@redisRateLimiter}"` is accepted and has no effect.
+        rate_limiter: Given<String>,
+    }
+}
+
+with_rule! {
+    /// One rule of `limits`.
+    struct ListedArgs {
+        /// Name of the rule: letters, digits, `-` and `_`. Default: `rule1`, `rule2`, … by position.
+        name: Given<String>,
+        /// Key that this rule counts by. Default: the limiter's.
+        key_resolver: Given<Texts>,
+        /// Name of a bucket that all rules with this name share. Default: none.
+        bucket: Given<String>,
+        /// `enforce`, `observe` or `off`; the weaker of this and the limiter's applies. Default `enforce`.
+        mode: Given<Mode>,
+        /// Percentage of keys for which the rule is enforced. Default 100.
+        enforce_percent: Given<Percent>,
+    }
+}
+
+with_rule! {
+    /// Rules of one plan.
+    struct PlanRuleArgs {
+        /// Several rules instead of one. Default: none.
+        limits: Given<Vec<Given<ListedArgs>>>,
+        /// Name of a bucket that all limiters with this name share. Default: none.
+        bucket: Given<String>,
+    }
+}
+
+/// One plan.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+#[schemars(rename = "Plan", untagged)]
+pub(super) enum PlanArgs {
+    /// `unlimited`.
+    Scalar(Spanned<String>),
+    /// Rules.
+    Map(Box<PlanRuleArgs>),
+}
+
+/// Source of a request's plan.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+#[schemars(rename = "PlanResolver", untagged)]
+pub(super) enum PlanResolverArgs {
+    /// A key resolver.
+    Scalar(Spanned<String>),
+    /// A list of one key resolver.
+    Seq(Vec<Spanned<String>>),
+    /// A table or a hash in Redis.
+    Map(PlanTableArgs),
+}
+
+/// Plans by key.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(transform = arguments)]
+pub(super) struct PlanTableArgs {
+    /// Plan of each key, in this file.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub(super) table: Given<Named<Table>>,
+    /// Name of a hash in Redis: plans by key.
+    pub(super) redis_hash: Given<String>,
+    /// Time for which a plan from Redis is cached, at most 1h. Default 5s.
+    pub(super) cache: Given<Time>,
+}
+
+/// A value of the table. Keys with dots are nested nodes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+pub(super) enum Table {
+    Scalar(Spanned<String>),
+    Seq(Vec<Self>),
+    Map(Named<Self>),
+}
+
+/// Body of denials.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(transform = arguments)]
+pub(super) struct BodyArgs {
+    /// `Content-Type` of the body. Default `text/plain; charset=utf-8`.
+    pub(super) content_type: Given<String>,
+    /// Text with `{retry-after}`, `{limit}`, `{remaining}`, `{rule}` and `{route}`. Required.
+    pub(super) text: Given<String>,
+}
+
+/// Retries of a decision that finds the lock taken.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(transform = arguments)]
+pub(super) struct LockArgs {
+    /// `fixed` or `exponential` pauses. Default `exponential`.
+    pub(super) retry: Given<LockRetryWord>,
+    /// Each pause, if `fixed`. Default 100ms.
+    pub(super) delay: Given<Time>,
+    /// First pause, if `exponential`. Default 100ms.
+    pub(super) base: Given<Time>,
+    /// Longest pause, if `exponential`. Default 2s.
+    pub(super) max: Given<Time>,
+    /// Random time added to a pause, at most. Default 200ms.
+    pub(super) jitter: Given<Time>,
+    /// Attempts in total. Default 5.
+    pub(super) tries: Given<NonZeroU32>,
+}
+
+/// `mode`. YAML 1.1 reads `off` as false.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Mode {
+    #[default]
+    Enforce,
+    Observe,
+    #[serde(alias = "false")]
+    Off,
+}
+
+/// `align`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Align {
+    First,
+    Clock,
+}
+
+/// `error-body`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ErrorBodyWord {
+    /// A problem document (RFC 9457), or text.
+    Problem,
+    /// No body.
+    Empty,
+}
+
+/// `atomicity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AtomicityWord {
+    Script,
+    Lock,
+}
+
+/// `lock.retry`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum LockRetryWord {
+    Fixed,
+    Exponential,
+}
+
+/// `on-store-failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OnStoreFailureWord {
+    /// Limits in memory.
+    Local,
+    /// Lets requests pass.
+    Allow,
+    /// Denies requests.
+    Deny,
+}
+
+impl From<OnStoreFailureWord> for OnStoreFailure {
+    fn from(word: OnStoreFailureWord) -> Self {
+        match word {
+            OnStoreFailureWord::Local => Self::Local,
+            OnStoreFailureWord::Allow => Self::Allow,
+            OnStoreFailureWord::Deny => Self::Deny,
+        }
+    }
+}
+
+/// `window`: a length, or a unit of the calendar.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Window {
+    Calendar(CalendarWord),
+    Length(PositiveTime),
+}
+
+/// A unit of the calendar.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CalendarWord(pub(super) CalendarUnit);
+
+/// Names of the units of the calendar.
+const CALENDAR: [(&str, CalendarUnit); 5] = [
+    ("hour", CalendarUnit::Hour),
+    ("day", CalendarUnit::Day),
+    ("week", CalendarUnit::Week),
+    ("month", CalendarUnit::Month),
+    ("year", CalendarUnit::Year),
+];
+
+impl CalendarWord {
+    fn parse(text: &str) -> Option<Self> {
+        CALENDAR.iter().find(|(word, _)| *word == text).map(|(_, unit)| Self(*unit))
+    }
+
+    /// The name.
+    pub(super) fn word(self) -> &'static str {
+        CALENDAR.iter().find(|(_, unit)| *unit == self.0).map_or("", |(word, _)| word)
+    }
+}
+
+/// `cost`: a fixed number, or a source of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Entry<'w> {
-    /// As its author wrote it.
-    pub(super) name: String,
-    index: Option<usize>,
-    rest: String,
-    pub(super) arg: &'w Arg,
+pub(super) enum CostArg {
+    Tokens(u64),
+    Source(CostSource),
 }
 
-impl<'w> Entry<'w> {
-    /// The argument that the path `path` leads to.
-    pub(super) fn new(path: &str, arg: &'w Arg) -> Self {
-        let end = path.find(['.', '[']).unwrap_or(path.len());
-        let (name, rest) = path.split_at(end);
-        let indexed = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (index, rest) = match indexed.and_then(|(index, rest)| Some((index.parse().ok()?, rest))) {
-            Some((index, rest)) => (Some(index), rest),
-            None => (None, rest),
-        };
-        Self { name: name.to_owned(), index, rest: rest.trim_start_matches('.').to_owned(), arg }
-    }
-
-    fn is(&self, name: &str) -> bool {
-        canonical(&self.name) == canonical(name)
-    }
-
-    fn is_scalar(&self) -> bool {
-        self.index.is_none() && self.rest.is_empty()
-    }
+/// `on-limit`: `deny`, or a normalized path.
+#[derive(Clone, Debug)]
+pub(super) enum OnLimitArg {
+    Deny,
+    Forward(String),
 }
 
-impl<'w> Section<'w> {
-    pub(super) fn push(&mut self, entry: Entry<'w>) {
-        self.span.get_or_insert(entry.arg.span);
-        self.entries.push(entry);
-    }
+/// Names of algorithms, for the schema.
+struct AlgorithmName;
 
-    /// Adds a name with nothing behind it, which counts as absent.
-    pub(super) fn push_empty(&mut self, entry: Entry<'w>) {
-        self.empty.push(entry);
-    }
-
-    /// What stands under `name` if that is nothing: no value, an empty list or an empty map.
-    pub(super) fn nothing(&self, name: &str) -> Option<&'w Arg> {
-        self.empty.iter().find(|entry| entry.is(name) && entry.rest.is_empty()).map(|entry| entry.arg)
-    }
-
-    /// Where it stands; `or` if it is empty.
-    pub(super) fn at(&self, or: Span) -> Span {
-        self.span.unwrap_or(or)
-    }
-
-    pub(super) fn entries(&self) -> &[Entry<'w>] {
-        &self.entries
-    }
-
-    /// Whether anything is said under `name`.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.first(name).is_some() || self.empty.iter().any(|entry| entry.is(name) && !entry.is_scalar())
-    }
-
-    /// The first thing said under `name`, whatever its shape.
-    pub(super) fn first(&self, name: &str) -> Option<&'w Arg> {
-        self.entries.iter().find(|entry| entry.is(name)).map(|entry| entry.arg)
-    }
-
-    /// The one value of `name`.
-    pub(super) fn get(&self, name: &str, diagnostics: &mut Diagnostics) -> Option<&'w Arg> {
-        let found = self.entries.iter().find(|entry| entry.is(name))?;
-        if !found.is_scalar() {
-            let what = if found.index.is_some() { "a list" } else { "a map" };
-            diagnostics.error(found.arg.span, format!("`{name}` must be one value, found {what}"));
-            return None;
+read_by! {
+    Window: |text| match CalendarWord::parse(text) {
+        Some(unit) => Ok(Window::Calendar(unit)),
+        None => positive_time(text).map(Window::Length),
+    };
+    CalendarWord: |text| CalendarWord::parse(text).ok_or_else(|| {
+        format!("expected one of {}, found `{text}`", CALENDAR.map(|(word, _)| word).join(", "))
+    });
+    CostArg: cost;
+    OnLimitArg: |text| {
+        let path = text.strip_prefix("forward:").map(str::trim).filter(|path| path.starts_with('/'));
+        let path = path.and_then(|path| tollgate_routing::normalize(path).ok());
+        match path.filter(|path| !path.contains(['?', '#'])) {
+            _ if text == "deny" => Ok(OnLimitArg::Deny),
+            Some(path) => Ok(OnLimitArg::Forward(path.into_owned())),
+            None => Err(format!(
+                "expected `forward:/path`, the path of a route of this file without a query, found `{text}`"
+            )),
         }
-        Some(found.arg)
-    }
+    };
+    GatewayNumber: |text| match text.parse() {
+        _ if text.eq_ignore_ascii_case("auto") => Ok(GatewayNumber::Auto),
+        Ok(number) => Ok(GatewayNumber::Fixed(number)),
+        Err(_) => Err(format!("expected `auto` or a number from 1 to {}, found `{text}`", u32::MAX)),
+    };
+}
 
-    /// The value or the values of `name`.
-    pub(super) fn texts(&self, name: &str) -> Vec<&'w Arg> {
-        self.entries.iter().filter(|entry| entry.is(name) && entry.rest.is_empty()).map(|entry| entry.arg).collect()
-    }
-
-    /// The maps in the list `name`, in their order.
-    pub(super) fn items(&self, name: &str, diagnostics: &mut Diagnostics) -> Vec<Section<'w>> {
-        let mut items: BTreeMap<usize, Section<'w>> = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.is(name)) {
-            match entry.index {
-                Some(index) if !entry.rest.is_empty() => {
-                    items.entry(index).or_default().push(Entry::new(&entry.rest, entry.arg));
-                }
-                _ => diagnostics
-                    .error(entry.arg.span, format!("`{name}` must be a list of maps"))
-                    .help(format!("{name}: [{{name: second, replenish-rate: 10, burst-capacity: 20}}]")),
-            }
+/// Reads `5`, `header:NAME` or `body-bytes/1KB`.
+fn cost(text: &str) -> Result<CostArg, String> {
+    let (kind, rest) = text.split_once([':', '/']).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let name = || rest.parse().map_err(|_| format!("`{rest}` is not a valid header name"));
+    match kind.trim() {
+        "header" if !rest.is_empty() => name().map(CostSource::RequestHeader).map(CostArg::Source),
+        "response-header" if !rest.is_empty() => name().map(CostSource::ResponseHeader).map(CostArg::Source),
+        "body-bytes" => Ok(CostArg::Source(CostSource::RequestBody { unit: bytes(rest)? })),
+        "response-body-bytes" => Ok(CostArg::Source(CostSource::ResponseBody { unit: bytes(rest)? })),
+        _ => {
+            text.parse().ok().filter(|tokens| *tokens <= crate::spec::types::MAX_COUNT).map(CostArg::Tokens).ok_or_else(
+                || {
+                    format!(
+                        "expected a number, `header:NAME`, `response-header:NAME`, `body-bytes/1KB` or \
+                 `response-body-bytes/1KB`, found `{text}`"
+                    )
+                },
+            )
         }
-        for entry in self.empty.iter().filter(|entry| entry.is(name)) {
-            if let Some(index) = entry.index {
-                let item = items.entry(index).or_default();
-                if entry.rest.is_empty() {
-                    item.span = Some(entry.arg.span);
-                } else {
-                    item.push_empty(Entry::new(&entry.rest, entry.arg));
-                }
-            }
-        }
-        items.into_values().collect()
-    }
-
-    /// The map `name`.
-    pub(super) fn map(&self, name: &str) -> Section<'w> {
-        let mut map = Section::default();
-        for entry in self.entries.iter().filter(|entry| entry.is(name) && !entry.rest.is_empty()) {
-            map.push(Entry::new(&entry.rest, entry.arg));
-        }
-        for entry in self.empty.iter().filter(|entry| entry.is(name) && !entry.rest.is_empty()) {
-            map.push_empty(Entry::new(&entry.rest, entry.arg));
-        }
-        map
-    }
-
-    /// The entries of the map `name` whose values are texts; keys may hold anything.
-    pub(super) fn table(&self, name: &str) -> Vec<(&str, &'w Arg)> {
-        let entries = self.entries.iter().filter(|entry| entry.is(name) && !entry.rest.is_empty());
-        entries.map(|entry| (entry.rest.as_str(), entry.arg)).collect()
-    }
-
-    /// The keys of the section, each once, in their order.
-    pub(super) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for entry in self.entries.iter().chain(&self.empty) {
-            if !names.contains(&entry.name.as_str()) {
-                names.push(&entry.name);
-            }
-        }
-        names
-    }
-
-    /// Complains about names that are not `known`, and about values that are given twice.
-    pub(super) fn check_names(&self, of: &str, known: &[&str], diagnostics: &mut Diagnostics) {
-        for (at, entry) in self.entries.iter().chain(&self.empty).enumerate() {
-            if !known.iter().any(|name| entry.is(name)) {
-                let of = if of.is_empty() { "`RequestRateLimiter`".to_owned() } else { format!("{of} of a limiter") };
-                diagnostics
-                    .mistake(entry.arg.span.key(), format!("{of} has no argument `{}`", entry.name))
-                    .help(suggest(&entry.name, known));
-            } else if entry.is_scalar() && self.entries.iter().take(at).any(|above| above.is(&entry.name)) {
-                diagnostics.error(entry.arg.span.key(), format!("`{}` is given twice", entry.name));
-            }
-        }
-    }
-
-    /// A whole number.
-    pub(super) fn number(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<u64>, ()> {
-        let Some(arg) = self.get(name, diagnostics) else { return if self.has(name) { Err(()) } else { Ok(None) } };
-        arg.value.trim().parse().ok().filter(|number| *number <= MOST).map(Some).ok_or_else(|| {
-            let fraction = arg.value.contains('.');
-            let found = diagnostics
-                .error(arg.span, format!("`{name}` must be a whole number up to {MOST}, found `{}`", arg.value));
-            if fraction && canonical(name).ends_with("rate") {
-                found.help("for less than one a second give it a longer `period`: rate 1, period 1m is one a minute");
-            }
-        })
-    }
-
-    /// A time above zero.
-    pub(super) fn time(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<Duration>, ()> {
-        let Some(arg) = self.get(name, diagnostics) else { return if self.has(name) { Err(()) } else { Ok(None) } };
-        let time = parse_time(&arg.value);
-        let message = match time {
-            Ok(time) if !time.is_zero() => {
-                is_bare(name, arg, time, diagnostics);
-                return Ok(Some(time));
-            }
-            Ok(_) => format!("`{name}` must be longer than 0"),
-            Err(message) => format!("`{name}`: {message}"),
-        };
-        diagnostics.error(arg.span, message);
-        Err(())
-    }
-
-    /// One of the words, by its place among them.
-    pub(super) fn word(&self, name: &str, words: &[&str], diagnostics: &mut Diagnostics) -> Result<Option<usize>, ()> {
-        let Some(arg) = self.get(name, diagnostics) else { return if self.has(name) { Err(()) } else { Ok(None) } };
-        let wanted = canonical(arg.value.trim());
-        words.iter().position(|word| canonical(word) == wanted).map(Some).ok_or_else(|| {
-            let (last, before) = words.split_last().unwrap_or((&"", &[]));
-            let words = if before.is_empty() { (*last).to_owned() } else { format!("{} or {last}", before.join(", ")) };
-            diagnostics.error(arg.span, format!("expected {words}, found `{}`", arg.value));
-        })
     }
 }
 
-/// Warns of `window: 60`, which is 60 milliseconds.
-fn is_bare(name: &str, arg: &Arg, time: Duration, diagnostics: &mut Diagnostics) {
-    let number = arg.value.trim();
-    let is_length = ["window", "period", "replenish-period"].contains(&name);
-    if is_length && time < Duration::from_secs(1) && number.parse::<u64>().is_ok() {
-        diagnostics
-            .warn(arg.span, format!("`{name}: {number}` is {number} ms: a bare number is milliseconds"))
-            .help(format!("write `{number}s`, or `{number}ms` if that is meant"));
+/// Bytes per token, by default 1.
+fn bytes(unit: &str) -> Result<u64, String> {
+    match parse_size(if unit.is_empty() { "1" } else { unit })? {
+        0 => Err("a token must stand for at least 1 byte".to_owned()),
+        unit => Ok(unit),
     }
+}
+
+described_by! {
+    Window: "Window" {
+        "type": ["string", "integer"],
+        "description": "`10s`, `1m`, `PT1H`, or `hour`, `day`, `week`, `month`, `year` of the calendar",
+        "pattern": r"^\s*([0-9Pp]|hour|day|week|month|year)|\$\{",
+        "minimum": 1,
+        "examples": ["1m", "day"]
+    };
+    CalendarWord: "CalendarUnit" {"enum": ["hour", "day", "week", "month", "year"]};
+    CostArg: "Cost" {
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "pattern": r"^\s*([0-9]+|(response-)?header:.+|(response-)?body-bytes([:/].*)?)\s*$|\$\{",
+        "examples": [1, "header:X-Cost", "body-bytes/1KB"]
+    };
+    OnLimitArg: "OnLimit" {"type": "string", "pattern": r"^\s*(deny|forward:\s*/.*)$|\$\{", "examples": ["deny", "forward:/busy"]};
+    GatewayNumber: "Gateways" {"type": ["integer", "string"], "minimum": 1, "pattern": r"^\s*([aA][uU][tT][oO]|[0-9]+)\s*$|\$\{"};
+    Mode: "Mode" {"enum": ["enforce", "observe", "off", false]};
+    AlgorithmName: "Algorithm" {
+        "enum": [
+            "token-bucket", "gcra", "fixed-window", "sliding-window-log", "sliding-window-counter", "leaky-bucket", "quota"
+        ]
+    };
+}
+
+/// Adds Spring's names to the schema: `redis-rate-limiter.replenishRate` as a key, and as a nested map.
+fn with_prefixed_names(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let Some(properties) = object.get("properties").and_then(|properties| properties.as_object()) else { return };
+    let spring = [
+        ("replenish-rate", "redis-rate-limiter.replenishRate"),
+        ("burst-capacity", "redis-rate-limiter.burstCapacity"),
+        ("requested-tokens", "redis-rate-limiter.requestedTokens"),
+    ];
+    let mut added = properties.clone();
+    for (name, prefixed) in spring {
+        if let Some(property) = properties.get(name) {
+            added.insert(prefixed.to_owned(), property.clone());
+        }
+    }
+    let mut nested = json_schema!({"type": "object", "properties": properties});
+    if let Some(nested) = nested.as_object_mut() {
+        crate::spec::schema::relax(nested);
+        nested.remove("properties");
+        nested.insert("description".to_owned(), "Spring's map of these arguments.".into());
+    }
+    added.insert("redis-rate-limiter".to_owned(), nested.to_value());
+    object.insert("properties".to_owned(), added.into());
 }

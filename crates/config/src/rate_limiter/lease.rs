@@ -6,55 +6,59 @@ use tollgate_filters::request_rate_limiter::CostSource;
 use tollgate_limiter::store::redis::RedisStore;
 
 use crate::diagnostics::Diagnostics;
-use crate::model::{Atomicity, Limit};
-use crate::rate_limiter::args::Section;
+use crate::rate_limiter::args::LimiterArgs;
+use crate::rate_limiter::model::{Atomicity, Limit};
 
-/// What is held longer is missed by other gateways for longer, and more than a call a second saves nothing.
+/// Longest lease. Other gateways do not see leased tokens, and one call per second costs nothing.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// For how long, if at all.
+/// Checks `lease`. Returns `Some(None)` if there is none, `None` after an error.
+#[expect(clippy::option_option, reason = "the outer one tells an error from an absent lease")]
 pub(super) fn lease<'l>(
-    section: &Section<'_>,
+    args: &LimiterArgs,
     atomicity: &Atomicity,
     in_redis: bool,
     mut limits: impl Iterator<Item = &'l Limit>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Option<Duration>> {
-    let Some(lease) = section.time("lease", diagnostics).ok()? else { return Some(None) };
-    let at = section.first("lease").map(|arg| arg.span)?;
+    let Some(lease) = args.lease.checked().ok()? else { return Some(None) };
+    let (at, lease) = (lease.span, lease.value.time);
     if lease > LONGEST {
         diagnostics
             .error(at, format!("`lease` must be at most {LONGEST:?}, got {lease:?}"))
-            .help("100ms is enough where thousands of requests a second share a key");
+            .help("100ms is enough where thousands of requests per second share a key");
         return None;
     }
     if *atomicity != Atomicity::Script {
-        diagnostics.error(at, "`lease` does not go with `atomicity: lock`").help("remove one of them");
+        diagnostics.error(at, "`lease` cannot be combined with `atomicity: lock`").help("remove one of them");
         return None;
     }
-    let late = |limit: &Limit| {
+    let is_late = |limit: &Limit| {
         matches!(
             limit.cost.source,
             CostSource::ResponseHeader(_) | CostSource::RequestBody { .. } | CostSource::ResponseBody { .. }
         )
     };
-    match limits.find(|limit| !RedisStore::leases(&limit.rule) || late(limit)) {
-        Some(limit) if late(limit) => {
+    match limits.find(|limit| !RedisStore::leases(&limit.rule) || is_late(limit)) {
+        Some(limit) if is_late(limit) => {
             diagnostics
-                .error(at, "`lease` does not go with a `cost` that is known only later")
-                .help("remove one of them, or let the request say what it costs");
+                .error(at, "`lease` cannot be combined with a `cost` that is known only after the decision")
+                .help("remove one of them, or take the cost from a request header");
             return None;
         }
         Some(limit) => {
             diagnostics
-                .error(at, format!("`lease` does not go with `{}`", limit.rule.algorithm().as_str()))
-                .help("it goes with `token-bucket`, `gcra` and `fixed-window`");
+                .error(at, format!("`lease` is not supported by `{}`", limit.rule.algorithm().as_str()))
+                .help("use `token-bucket`, `gcra` or `fixed-window`");
             return None;
         }
         None => {}
     }
     if !in_redis {
-        diagnostics.warn(at, "`lease` does nothing: it saves calls of Redis").ineffective().help("remove it");
+        diagnostics
+            .warn(at, "`lease` has no effect in memory: it saves calls of Redis")
+            .ineffective()
+            .help("remove it");
     }
     Some(Some(lease))
 }

@@ -1,234 +1,228 @@
-//! A rule with what a request takes of it and whether it denies; alone, or in a list.
+//! A rule with its cost and its enforcement; alone, or in a list.
 
-use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
-use tollgate_limiter::rule::{MOST, Rule};
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
 
-use crate::de::units::parse_size;
-use crate::de::values::header_name;
+use crate::de::given::Given;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Limit, Rules};
-use crate::rate_limiter::args::Section;
-use crate::rate_limiter::limits::Limits;
-use crate::rate_limiter::rule::{FIELDS, rule};
-use crate::rate_limiter::settings;
+use crate::rate_limiter::args::{CostArg, ListedArgs, Mode, RuleArgs};
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::model::{Limit, Rules};
+use crate::rate_limiter::rule::rule;
+use crate::spec::types::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 
-/// What every rule takes besides the fields of its algorithm.
-pub(super) const OF_EVERY_RULE: [&str; 3] = ["requested-tokens", "cost", "max-cost"];
-
-/// What a rule in a list takes besides.
-const OF_LISTED: [&str; 5] = ["name", "key-resolver", "bucket", "mode", "enforce-percent"];
-
-/// The rule of a section that has one of its own.
+/// The limit that `args`, found at `at`, describe.
 pub(super) fn single(
-    section: &Section<'_>,
-    span: Span,
-    limits: &Limits<'_>,
+    args: &RuleArgs,
+    bucket: &Given<String>,
+    at: Span,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Limit> {
-    let cost = cost(section, span, diagnostics);
-    let rule = rule(section, span, diagnostics);
+    let cost = cost(args, at, diagnostics);
+    let rule = rule(args, at, diagnostics);
     let (rule, cost) = (rule?, cost?);
-    impossible(section, span, &rule, &cost, diagnostics);
-    let bucket = bucket(section, &rule, limits, diagnostics);
+    warn_of_impossible(args, at, &rule, &cost, diagnostics);
+    let bucket = shared_bucket(bucket, &rule, context, diagnostics);
     Some(Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket })
 }
 
-/// The list under `limits`.
+/// The rules under `limits`.
 pub(super) fn list(
-    section: &Section<'_>,
-    span: Span,
-    limits: &Limits<'_>,
+    limits: &Spanned<Vec<Given<ListedArgs>>>,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Rules> {
-    let items = section.items("limits", diagnostics);
-    let known: Vec<&str> = OF_LISTED.into_iter().chain(FIELDS).chain(OF_EVERY_RULE).collect();
-    let mut rules: Vec<(String, Limit)> = Vec::with_capacity(items.len());
-    let mut is_whole = !items.is_empty();
+    let items = &limits.value;
     if items.len() > MAX_CHECKS {
-        let at = items[MAX_CHECKS].at(span);
+        let at = items[MAX_CHECKS].span().unwrap_or(limits.span);
         diagnostics
             .error(at, format!("a limiter has at most {MAX_CHECKS} rules, found {}", items.len()))
-            .help("a second `RequestRateLimiter` on the route takes more, decided after these");
+            .help("add a second `RequestRateLimiter` to the route, which is decided after this one");
         return None;
     }
+    let mut rules: Vec<(String, Limit)> = Vec::with_capacity(items.len());
+    let mut is_complete = !items.is_empty();
     for (position, item) in items.iter().enumerate() {
-        item.check_names("a rule", &known, diagnostics);
-        let Some((name, limit)) = listed(item, position, span, limits, diagnostics) else {
-            is_whole = false;
+        let empty = ListedArgs::default();
+        let (item, at) = match item {
+            Given::Wrong(_) => {
+                is_complete = false;
+                continue;
+            }
+            Given::Absent => (&empty, limits.span),
+            Given::Value(item) => (&item.value, item.span),
+        };
+        let Some((name, limit)) = listed(item, position, at, context, diagnostics) else {
+            is_complete = false;
             continue;
         };
-        if rules.iter().any(|(other, _)| *other == name) {
-            let at = item.first("name").map_or(item.at(span), |arg| arg.span);
-            diagnostics
-                .error(at, format!("a rule of the name `{name}` stands above"))
-                .help("give each rule its own name");
-        }
-        if let (Some(shared), Some(arg)) = (&limit.bucket, item.first("bucket"))
-            && rules.iter().any(|(_, other)| other.bucket.as_ref() == Some(shared))
-        {
-            diagnostics
-                .error(
-                    arg.span,
-                    format!("bucket `{shared}` is that of a rule above: a request would be counted in it twice"),
-                )
-                .help("give each rule of a list a bucket of its own");
-        }
+        report_repeats(item, &name, &limit, &rules, at, diagnostics);
         rules.push((name, limit));
     }
-    is_whole.then_some(Rules::Several(rules))
+    is_complete.then_some(Rules::Several(rules))
+}
+
+/// Reports a name or a bucket that a rule above has.
+fn report_repeats(
+    item: &ListedArgs,
+    name: &str,
+    limit: &Limit,
+    above: &[(String, Limit)],
+    at: Span,
+    diagnostics: &mut Diagnostics,
+) {
+    if above.iter().any(|(other, _)| other == name) {
+        diagnostics
+            .error(item.name.span().unwrap_or(at), format!("duplicate rule name `{name}`"))
+            .help("give each rule its own name");
+    }
+    if let (Some(shared), Some(at)) = (&limit.bucket, item.bucket.span())
+        && above.iter().any(|(_, other)| other.bucket.as_ref() == Some(shared))
+    {
+        diagnostics
+            .error(at, format!("bucket `{shared}` belongs to a rule above: a request would be counted in it twice"))
+            .help("give each rule of a list its own bucket");
+    }
 }
 
 fn listed(
-    item: &Section<'_>,
+    item: &ListedArgs,
     position: usize,
-    span: Span,
-    limits: &Limits<'_>,
+    at: Span,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<(String, Limit)> {
-    let name = match item.get("name", diagnostics) {
+    let name = match item.name.checked().ok()? {
         None => format!("rule{}", position + 1),
-        Some(arg) => named(&arg.value, "a rule's name", arg.span, diagnostics)?,
+        Some(name) => identifier(&name.value, "a rule's name", name.span, diagnostics)?,
     };
-    let key_resolver: Option<Option<KeyResolver>> =
-        if item.has("key-resolver") { settings::key_resolver(item, limits, diagnostics).map(Some) } else { Some(None) };
-    let limit = single(item, span, limits, diagnostics);
-    let enforcement = enforcement(item, diagnostics);
+    let key_resolver = match item.key_resolver.checked() {
+        Ok(Some(texts)) if !texts.value.items().is_empty() => {
+            context.key_resolvers.resolve_all(&texts.value, diagnostics).map(Some)
+        }
+        Ok(_) => Some(None),
+        Err(_) => None,
+    };
+    let limit = single(&item.rule(), &item.bucket, at, context, diagnostics);
+    let enforcement = enforcement(&item.mode, &item.enforce_percent, diagnostics);
     let limit = Limit { key_resolver: key_resolver?, enforcement: enforcement?, ..limit? };
     Some((name, limit))
 }
 
-/// A name that can stand in a bucket's.
-pub(super) fn named(text: &str, what: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+/// Checks a name that becomes a part of a bucket's.
+pub(super) fn identifier(text: &str, subject: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
     let text = text.trim();
     let fits = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if !fits {
-        diagnostics.error(
-            at,
-            format!("{what} must begin with a letter and go on with letters, digits, `-` and `_`, found `{text}`"),
-        );
+        diagnostics
+            .error(at, format!("{subject} must be a letter and then letters, digits, `-` and `_`, found `{text}`"));
     }
     fits.then(|| text.to_owned())
 }
 
-/// The shared bucket that a section names; a warning where it is shared under another rule.
-fn bucket(section: &Section<'_>, rule: &Rule, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<String> {
-    let arg = section.get("bucket", diagnostics)?;
-    let name = named(&arg.value, "`bucket`", arg.span, diagnostics)?;
-    let mut buckets = limits.buckets.borrow_mut();
+/// The name of a shared bucket. Warns if another limiter shares it under another rule.
+fn shared_bucket(
+    given: &Given<String>,
+    rule: &Rule,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<String> {
+    let given = given.spanned()?;
+    let name = identifier(&given.value, "`bucket`", given.span, diagnostics)?;
+    let mut buckets = context.limiter_buckets.borrow_mut();
     match buckets.get(&name) {
         Some(known) if known != rule => diagnostics
-            .warn(arg.span, format!("bucket `{name}` is shared with a limiter of another rule"))
-            .help("give all that share a bucket the same rule: each request is decided by its own, on what all spent"),
+            .warn(given.span, format!("bucket `{name}` is shared with a limiter of another rule"))
+            .help("give all limiters of a bucket the same rule: each decides by its own rule on the common count"),
         Some(_) => {}
         None => drop(buckets.insert(name.clone(), rule.clone())),
     }
     Some(name)
 }
 
-/// Whether it denies: `mode` and `enforce-percent`.
-pub(super) fn enforcement(section: &Section<'_>, diagnostics: &mut Diagnostics) -> Option<Enforcement> {
-    // YAML 1.1 writes `off` for false.
-    let mode = section.word("mode", &["enforce", "observe", "off", "false"], diagnostics).ok()?.unwrap_or(0);
-    let Some(arg) = section.get("enforce-percent", diagnostics) else {
-        return Some([Enforcement::FULL, Enforcement::OBSERVE, Enforcement::Off][mode.min(2)]);
+/// The enforcement that `mode` and `enforce-percent` describe.
+pub(super) fn enforcement(
+    mode: &Given<Mode>,
+    percent: &Given<Percent>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Enforcement> {
+    let mode = mode.or(Mode::Enforce)?;
+    let Some(percent) = percent.checked().ok()? else {
+        return Some(match mode {
+            Mode::Enforce => Enforcement::FULL,
+            Mode::Observe => Enforcement::OBSERVE,
+            Mode::Off => Enforcement::Off,
+        });
     };
-    if mode != 0 {
+    if mode != Mode::Enforce {
         diagnostics
-            .error(arg.span.key(), "`enforce-percent` goes with `mode: enforce` alone")
+            .error(percent.span.key(), "`enforce-percent` applies to `mode: enforce` only")
             .help("remove one of the two");
         return None;
     }
-    let percent = arg.value.trim().trim_end_matches('%').trim().parse::<f64>().ok();
-    let Some(percent) = percent.filter(|percent| (0.0..=100.0).contains(percent)) else {
-        diagnostics
-            .error(arg.span, format!("`enforce-percent` must be a number from 0 to 100, found `{}`", arg.value))
-            .help("steps of 0.01 count; keys are chosen by their hash, always the same ones");
-        return None;
-    };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 10,000")]
-    Some(Enforcement::Keys((percent * 100.0).round() as u16))
+    Some(Enforcement::Keys((percent.value.0 * 100.0).round() as u16))
 }
 
-/// What a request takes: `cost`, `requested-tokens` and `max-cost`.
-fn cost(section: &Section<'_>, span: Span, diagnostics: &mut Diagnostics) -> Option<Cost> {
-    let tokens = section.number("requested-tokens", diagnostics).ok()?;
-    let most = section.number("max-cost", diagnostics).ok()?.unwrap_or(MOST);
-    let written = section.get("cost", diagnostics);
+/// The cost that `cost`, `requested-tokens` and `max-cost` describe.
+fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Cost> {
+    let tokens = args.requested_tokens.optional()?.map(|tokens| tokens.0);
+    let most = args.max_cost.optional()?.map_or(MAX_COUNT, |most| most.0);
     let mut cost = Cost { source: CostSource::Fixed, tokens: tokens.unwrap_or(1), most };
-    if let Some(arg) = written {
-        let text = arg.value.trim();
-        let (kind, rest) = text.split_once([':', '/']).unwrap_or((text, ""));
-        cost.source = match (kind.trim(), rest.trim()) {
-            ("header", name) if !name.is_empty() => {
-                CostSource::RequestHeader(header_name(name, arg.span, diagnostics)?)
+    match args.cost.checked().ok()? {
+        None => {}
+        Some(Spanned { value: CostArg::Source(source), .. }) => cost.source = source.clone(),
+        Some(Spanned { value: CostArg::Tokens(number), span }) => {
+            cost.tokens = *number;
+            if tokens.is_some() {
+                diagnostics
+                    .error(span.key(), "`cost` as a number and `requested-tokens` mean the same")
+                    .help("remove one");
             }
-            ("response-header", name) if !name.is_empty() => {
-                CostSource::ResponseHeader(header_name(name, arg.span, diagnostics)?)
-            }
-            ("body-bytes", unit) => CostSource::RequestBody { unit: bytes(unit, arg.span, diagnostics)? },
-            ("response-body-bytes", unit) => CostSource::ResponseBody { unit: bytes(unit, arg.span, diagnostics)? },
-            _ => {
-                cost.tokens = section.number("cost", &mut Diagnostics::default()).ok().flatten().or_else(|| {
-                    diagnostics
-                        .error(arg.span, format!("`cost` must be a number or say where one stands, found `{text}`"))
-                        .help("`header:NAME`, `response-header:NAME`, `body-bytes/1KB` or `response-body-bytes/1KB`");
-                    None
-                })?;
-                if tokens.is_some() {
-                    diagnostics
-                        .error(arg.span.key(), "`cost` as a number and `requested-tokens` mean the same")
-                        .help("remove one");
-                }
-                CostSource::Fixed
-            }
-        };
+        }
     }
-    let at = |name: &str| section.first(name).map_or(section.at(span), |arg| arg.span);
     if cost.tokens == 0 {
-        let field = if tokens.is_some() { "requested-tokens" } else { "cost" };
-        diagnostics.error(at(field), format!("`{field}` must be at least 1, got 0"));
+        let (field, place) = match tokens {
+            Some(_) => ("requested-tokens", args.requested_tokens.span()),
+            None => ("cost", args.cost.span()),
+        };
+        diagnostics.error(place.unwrap_or(at), format!("`{field}` must be at least 1, got 0"));
         return None;
     }
+    let max_at = args.max_cost.span().unwrap_or(at);
     if cost.tokens > most {
-        diagnostics
-            .error(at("max-cost"), format!("`max-cost` is below the {} tokens that a request takes", cost.tokens));
+        diagnostics.error(max_at, format!("`max-cost` is below the {} tokens that a request takes", cost.tokens));
         return None;
     }
-    if section.has("max-cost") && !cost.varies() {
+    if args.max_cost.is_given() && !cost.varies() {
         diagnostics
-            .warn(at("max-cost"), "`max-cost` does nothing: every request takes the same")
+            .warn(max_at, "`max-cost` has no effect: every request takes the same")
             .ineffective()
             .help("remove it");
     }
     Some(cost)
 }
 
-/// Bytes a token.
-fn bytes(unit: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<u64> {
-    match parse_size(if unit.is_empty() { "1" } else { unit }) {
-        Ok(0) => diagnostics.error(at, "a token must stand for at least 1 byte"),
-        Ok(unit) => return Some(unit),
-        Err(message) => diagnostics.error(at, message),
-    };
-    None
-}
-
-/// Warns of rules that nobody ever passes.
-fn impossible(section: &Section<'_>, span: Span, rule: &Rule, cost: &Cost, diagnostics: &mut Diagnostics) {
+/// Warns of rules under which every request is denied.
+fn warn_of_impossible(args: &RuleArgs, at: Span, rule: &Rule, cost: &Cost, diagnostics: &mut Diagnostics) {
     let is_bucket = matches!(rule, Rule::TokenBucket(_) | Rule::Gcra(_));
-    let field = if is_bucket { "burst-capacity" } else { "limit" };
-    let at = section.first(field).map_or(section.at(span), |arg| arg.span);
+    let (field, place) = match is_bucket {
+        true => ("burst-capacity", args.burst_capacity.span()),
+        false => ("limit", args.limit.span()),
+    };
+    let at = place.unwrap_or(at);
     let most = rule.capacity();
     if most == 0 {
         diagnostics.warn(at, format!("`{field}: 0` denies every request"));
     } else if cost.tokens > most {
-        let holds = if is_bucket { "the bucket holds" } else { "the limit is" };
+        let capacity = if is_bucket { "the bucket holds" } else { "the limit is" };
         diagnostics
-            .warn(at, format!("no request can ever pass: each takes {} tokens, {holds} {most}", cost.tokens))
+            .warn(at, format!("every request is denied: each takes {} tokens, {capacity} {most}", cost.tokens))
             .help(format!("raise `{field}` to at least `requested-tokens`"));
     }
 }

@@ -3,162 +3,180 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::de::units::parse_time;
+use crate::de::given::{Given, Named};
+use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::model::{PlanResolver, Plans, Rules};
-use crate::rate_limiter::args::{Entry, Section};
-use crate::rate_limiter::limit::{self, OF_EVERY_RULE, named};
-use crate::rate_limiter::limits::Limits;
-use crate::rate_limiter::rule::FIELDS;
-use crate::sections::key_resolvers::one_key_resolver;
+use crate::rate_limiter::args::{LimiterArgs, PlanArgs, PlanResolverArgs, PlanTableArgs, Table};
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::limit::{self, identifier};
+use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
+use crate::rate_limiter::rules::report_fields_beside_limits;
 use crate::yaml::Span;
 
-/// How long a plan read from Redis is remembered: long enough that Redis is asked seldom, short enough that a customer
-/// who pays for more gets it while they watch.
+/// Time for which a plan from Redis is cached: long enough to save calls, short enough that an upgrade is noticed.
 const CACHE: Duration = Duration::from_secs(5);
+/// Longest `cache`: a change of plan takes effect within it.
+const LONGEST_CACHE: Duration = Duration::from_secs(3600);
 
-/// The plans, if there are any: the outer `None` when `sink` knows what is wrong with them.
+/// Checks the plans. Returns `Some(None)` if there are none, `None` after an error.
+#[expect(clippy::option_option, reason = "the outer one tells an error from absent plans")]
 pub(super) fn plans(
-    section: &Section<'_>,
-    span: Span,
-    limits: &Limits<'_>,
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Option<Plans>> {
-    let written = section.map("plans");
-    if !section.has("plans") {
-        for name in ["plan-resolver", "default-plan"] {
-            if let Some(arg) = section.first(name) {
-                diagnostics.error(arg.span.key(), format!("`{name}` without `plans`"))
-                    .help("plans: {free: {replenish-rate: 1, burst-capacity: 5}, gold: {replenish-rate: 50, burst-capacity: 100}}");
-                return None;
-            }
-        }
-        return Some(None);
-    }
-    let names: Vec<String> = written.names().into_iter().map(str::to_owned).collect();
+    let Some(plans) = args.plans.checked().ok()? else {
+        let stray = [("plan-resolver", args.plan_resolver.span()), ("default-plan", args.default_plan.span())];
+        let Some((name, at)) = stray.into_iter().find_map(|(name, span)| Some((name, span?))) else {
+            return Some(None);
+        };
+        diagnostics.error(at.key(), format!("`{name}` without `plans`")).help(
+            "plans: {free: {replenish-rate: 1, burst-capacity: 5}, gold: {replenish-rate: 50, burst-capacity: 100}}",
+        );
+        return None;
+    };
+    let names: Vec<&str> = plans.value.0.iter().map(|(name, _)| name.as_str()).collect();
     let mut sets = Vec::with_capacity(names.len());
-    let mut is_whole = !names.is_empty();
-    if names.is_empty() {
-        let at = section.first("plans").map_or(span, |arg| arg.span);
-        diagnostics
-            .error(at, "`plans` must be a map from names to rules")
-            .help("plans: {free: {replenish-rate: 1, burst-capacity: 5}}");
-    }
-    for name in &names {
-        match set(&written, name, span, limits, diagnostics) {
-            Some(rules) => sets.push((name.clone(), rules)),
-            None => is_whole = false,
+    for (name, plan) in &plans.value.0 {
+        if let Some(rules) = set(name, plan, plans.span, context, diagnostics) {
+            sets.push((name.clone(), rules));
         }
     }
-    let resolver = resolver(section, &names, span, limits, diagnostics);
-    let default = match section.get("default-plan", diagnostics) {
+    let resolver = resolver(args, plans.span, &names, context, diagnostics);
+    let default = match args.default_plan.checked().ok()? {
         None => None,
-        Some(arg) => Some(known(&arg.value, &names, arg.span, diagnostics)?),
+        Some(plan) => Some(known(plan, &names, diagnostics)?),
     };
     let resolver = resolver?;
-    is_whole.then_some(Some(Plans { sets, resolver, default }))
+    (sets.len() == names.len()).then_some(Some(Plans { sets, resolver, default }))
 }
 
-/// One plan's rules.
+/// The rules of one plan.
 fn set(
-    plans: &Section<'_>,
     name: &str,
-    span: Span,
-    limits: &Limits<'_>,
+    plan: &Given<PlanArgs>,
+    at: Span,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Rules> {
-    let scalar = plans.texts(name);
-    if let [arg, ..] = scalar.as_slice() {
-        if arg.value.trim() == "unlimited" {
-            return Some(Rules::Several(Vec::new()));
+    let example = format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}");
+    let Some(plan) = plan.checked().ok()? else {
+        diagnostics.error(at, format!("plan `{name}` is empty")).help(format!("{example}, or `{name}: unlimited`"));
+        return None;
+    };
+    let args = match &plan.value {
+        PlanArgs::Scalar(text) if text.value.trim() == "unlimited" => return Some(Rules::Several(Vec::new())),
+        PlanArgs::Scalar(text) => {
+            diagnostics
+                .error(text.span, format!("plan `{name}` must be a map or `unlimited`, found `{}`", text.value))
+                .help(example);
+            return None;
         }
-        diagnostics
-            .error(arg.span, format!("plan `{name}` must be a map, or `unlimited`, found `{}`", arg.value))
-            .help(format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}"));
-        return None;
+        PlanArgs::Map(args) => args,
+    };
+    identifier(name, "a plan's name", plan.span.key(), diagnostics)?;
+    match args.limits.checked().ok()? {
+        Some(limits) => {
+            report_fields_beside_limits(&args.rule(), diagnostics)?;
+            limit::list(limits, context, diagnostics)
+        }
+        None => limit::single(&args.rule(), &args.bucket, plan.span, context, diagnostics)
+            .map(|limit| Rules::One(Box::new(limit))),
     }
-    if let Some(arg) = plans.nothing(name) {
-        diagnostics
-            .error(arg.span, format!("plan `{name}` says nothing"))
-            .help(format!("{name}: {{replenish-rate: 10, burst-capacity: 20}}, or `{name}: unlimited`"));
-        return None;
-    }
-    let section = plans.map(name);
-    let span = section.at(span);
-    named(name, "a plan's name", span.key(), diagnostics)?;
-    let known: Vec<&str> = ["limits", "bucket"].into_iter().chain(FIELDS).chain(OF_EVERY_RULE).collect();
-    section.check_names("a plan", &known, diagnostics);
-    if section.has("limits") {
-        crate::rate_limiter::beside_limits(&section, diagnostics)?;
-        return limit::list(&section, span, limits, diagnostics);
-    }
-    limit::single(&section, span, limits, diagnostics).map(|limit| Rules::One(Box::new(limit)))
 }
 
 fn resolver(
-    section: &Section<'_>,
-    names: &[String],
-    span: Span,
-    limits: &Limits<'_>,
+    args: &LimiterArgs,
+    plans_at: Span,
+    names: &[&str],
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<PlanResolver> {
-    let Some(first) = section.first("plan-resolver") else {
-        let at = section.first("plans").map_or(span, |arg| arg.span);
-        diagnostics.error(at, "`plans` without `plan-resolver`: nothing says who has which").help(
+    let Some(resolver) = args.plan_resolver.checked().ok()? else {
+        diagnostics.error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan").help(
             "plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis",
         );
         return None;
     };
-    if let [text] = section.texts("plan-resolver")[..] {
-        return one_key_resolver(text, &limits.resolvers, diagnostics).map(PlanResolver::Request);
+    let text = match &resolver.value {
+        PlanResolverArgs::Scalar(text) => Some(text),
+        PlanResolverArgs::Seq(texts) => texts.first().filter(|_| texts.len() == 1),
+        PlanResolverArgs::Map(map) => return by_key(map, resolver.span, names, context, diagnostics),
+    };
+    match text {
+        Some(text) => context.key_resolvers.resolve(&text.value, text.span, diagnostics).map(PlanResolver::Request),
+        None => report_no_resolver(resolver.span, diagnostics),
     }
-    let map = section.map("plan-resolver");
-    let table = map.table("table");
-    if !table.is_empty() {
-        map.check_names("`plan-resolver`", &["table"], diagnostics);
-        let entry = |(key, arg): (&str, &crate::de::arg::Arg)| {
-            known(&arg.value, names, arg.span, diagnostics).map(|plan| (key.to_owned(), plan))
-        };
-        let table: Vec<Option<(String, String)>> = table.into_iter().map(entry).collect();
-        return table.into_iter().collect::<Option<HashMap<_, _>>>().map(PlanResolver::Table);
-    }
-    if map.has("redis-hash") {
-        map.check_names("`plan-resolver`", &["redis-hash", "cache"], diagnostics);
-        let key = map.get("redis-hash", diagnostics)?;
-        if !limits.has_redis {
+}
+
+/// A table in the file, or a hash in Redis.
+fn by_key(
+    args: &PlanTableArgs,
+    at: Span,
+    names: &[&str],
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<PlanResolver> {
+    if let Some(table) = args.table.checked().ok()? {
+        if let Some(span) = args.redis_hash.span().or(args.cache.span()) {
             diagnostics
-                .error(key.span, "`redis-hash` without `redis:`")
-                .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
+                .mistake(span.key(), "`table` cannot be combined with `redis-hash` or `cache`")
+                .help("remove one");
         }
-        let cache = match map.get("cache", diagnostics) {
-            None => CACHE,
-            Some(arg) => match parse_time(&arg.value) {
-                Ok(time) if time <= Duration::from_secs(3600) => time,
-                Ok(_) => {
-                    diagnostics.error(arg.span, "`cache` must be an hour at most: changes wait for it").help("5s");
-                    return None;
-                }
-                Err(message) => {
-                    diagnostics.error(arg.span, message);
-                    return None;
-                }
-            },
-        };
-        return Some(PlanResolver::RedisHash { key: key.value.clone(), cache });
+        let mut entries = Vec::new();
+        flatten("", &Table::Map(table.value.clone()), &mut entries);
+        let plans: Vec<Option<(String, String)>> =
+            entries.into_iter().map(|(key, plan)| Some((key, known(&plan, names, diagnostics)?))).collect();
+        return plans.into_iter().collect::<Option<HashMap<_, _>>>().map(PlanResolver::Table);
     }
-    let names: Vec<&str> = map.entries().iter().map(|entry: &Entry<'_>| entry.name.as_str()).collect();
+    let Some(key) = args.redis_hash.checked().ok()? else { return report_no_resolver(at, diagnostics) };
+    if !context.has_redis {
+        diagnostics
+            .error(key.span, "`redis-hash` without `redis:`")
+            .help("add `redis: {url: \"redis://127.0.0.1:6379\"}`");
+    }
+    let cache = match args.cache.checked().ok()? {
+        None => CACHE,
+        Some(cache) if cache.value.0 <= LONGEST_CACHE => cache.value.0,
+        Some(cache) => {
+            diagnostics.error(cache.span, "`cache` must be at most 1h: a change of plan waits for it").help("5s");
+            return None;
+        }
+    };
+    Some(PlanResolver::RedisHash { key: key.value.clone(), cache })
+}
+
+fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Option<PlanResolver> {
     diagnostics
-        .error(first.span, format!("`plan-resolver` cannot be read: found {}", names.join(", ")))
+        .error(at, "`plan-resolver` is neither a key resolver nor a map with `table` or `redis-hash`")
         .help("\"header:X-Plan\", {table: {alice: gold}} or {redis-hash: plans}");
     None
 }
 
-fn known(name: &str, names: &[String], at: Span, diagnostics: &mut Diagnostics) -> Option<String> {
-    let name = name.trim();
-    let found = names.iter().find(|known| *known == name).cloned();
-    if found.is_none() {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        diagnostics.error(at, format!("there is no plan `{name}`")).help(suggest(name, &names));
+/// Appends the texts of `table` to `into`, with the names that they have in the file: keys may contain dots.
+fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)>) {
+    match table {
+        Table::Scalar(text) => into.push((prefix.to_owned(), text.clone())),
+        Table::Seq(items) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&format!("{prefix}[{index}]"), item, into);
+            }
+        }
+        Table::Map(Named(entries)) => {
+            for (key, value) in entries {
+                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten(&name, value, into);
+            }
+        }
     }
-    found
+}
+
+/// Returns the name of an existing plan, or reports that there is none.
+fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Option<String> {
+    let name = plan.value.trim();
+    if !names.contains(&name) {
+        diagnostics.error(plan.span, format!("unknown plan `{name}`")).help(suggest(name, names));
+        return None;
+    }
+    Some(name.to_owned())
 }

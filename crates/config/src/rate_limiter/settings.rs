@@ -1,4 +1,4 @@
-//! Of whom, what the client is told, and who is let through: what is said once for all rules of a limiter.
+//! Settings that apply to all rules of a limiter: key, access lists, and what the client is told.
 
 use std::sync::Arc;
 
@@ -8,45 +8,47 @@ use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template};
 
-use crate::de::arg::Arg;
+use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
-use crate::de::values::{flag, header_name, refusal_of};
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::Section;
+use crate::rate_limiter::args::{BodyArgs, ErrorBodyWord, LimiterArgs, OnLimitArg};
+use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::enforcement;
-use crate::rate_limiter::limits::Limits;
-use crate::rate_limiter::raw::RawEmptyKey;
 use crate::sections::forwarding::trusted_proxies::network;
-use crate::sections::key_resolvers::one_key_resolver;
+use crate::spec::types::Status;
+use crate::spec::values::refusal;
 use crate::yaml::Span;
 
-/// Everything that is said once.
-pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<Settings> {
-    let key_resolver = if section.has("key-resolver") {
-        key_resolver(section, limits, diagnostics)
-    } else {
-        Some(KeyResolver::principal())
+/// Checks the settings that apply to all rules.
+pub(super) fn settings(
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Settings> {
+    let key_resolver = match args.key_resolver.checked().ok() {
+        Some(Some(texts)) if !texts.value.items().is_empty() => {
+            context.key_resolvers.resolve_all(&texts.value, diagnostics)
+        }
+        found => found.map(|_| KeyResolver::principal()),
     };
-    let deny_empty_key = flag(section.get("deny-empty-key", diagnostics), limits.deny_empty_key, diagnostics);
-    let (throws, default_status) = thrown(section, limits, diagnostics)?;
-    let status = status(section, "status-code", default_status, diagnostics);
-    let empty_key_status = status_named(section, ["empty-key-status", "empty-key-status-code"], limits, diagnostics);
-    let block_status = self::status(section, "block-status", StatusCode::FORBIDDEN, diagnostics);
-    let error_body = error_body(section, diagnostics);
-    let headers = header_names(section, limits, diagnostics);
-    let enforcement = enforcement(section, diagnostics);
-    let tells_would_deny = flag(section.get("would-deny-header", diagnostics), false, diagnostics);
-    let on_limit = on_limit(section, throws, diagnostics);
-    let (exempt, block) = (access(section, "exempt", diagnostics), access(section, "block", diagnostics));
+    let (throws, default_status) = thrown(args, context, diagnostics)?;
+    let status = status(&args.status_code, default_status, diagnostics);
+    let empty_key_status = empty_key_status(args, context, diagnostics);
+    let block_status = self::status(&args.block_status, StatusCode::FORBIDDEN, diagnostics);
+    let error_body = error_body(args, diagnostics);
+    let headers = header_names(args, context, diagnostics);
+    let enforcement = enforcement(&args.mode, &args.enforce_percent, diagnostics);
+    let on_limit = on_limit(args, throws, diagnostics);
+    let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
     Some(Settings {
         key_resolver: key_resolver?,
         status: status?,
-        deny_empty_key: deny_empty_key?,
+        deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
         empty_key_status: empty_key_status?,
         headers: headers?,
         error_body: error_body?,
         enforcement: enforcement?,
-        tells_would_deny: tells_would_deny?,
+        tells_would_deny: args.would_deny_header.or(false)?,
         exempt,
         block,
         block_status: block_status?,
@@ -55,138 +57,130 @@ pub(super) fn settings(section: &Section<'_>, limits: &Limits<'_>, diagnostics: 
     })
 }
 
-/// The resolver, or the list of them, under `key-resolver`.
-pub(super) fn key_resolver(
-    section: &Section<'_>,
-    limits: &Limits<'_>,
+/// Returns `throw-on-limit` and the status of denials that follows from it. Spring answers an exception without a
+/// handler with 500.
+fn thrown(
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<KeyResolver> {
-    let listed = section.texts("key-resolver");
-    if listed.is_empty() {
-        section.get("key-resolver", diagnostics);
-        return None;
-    }
-    let parts: Vec<_> = listed.into_iter().map(|arg| one_key_resolver(arg, &limits.resolvers, diagnostics)).collect();
-    parts.into_iter().collect::<Option<Vec<_>>>().map(KeyResolver::composite)
-}
-
-/// Spring's `throw-on-limit`, and the status of denials that follows from it: an exception that no handler catches is
-/// rendered as 500.
-fn thrown(section: &Section<'_>, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<(bool, StatusCode)> {
-    let arg = section.get("throw-on-limit", diagnostics);
-    if !flag(arg, limits.throw_on_limit, diagnostics)? {
+) -> Option<(bool, StatusCode)> {
+    if !args.throw_on_limit.or(context.throw_on_limit)? {
         return Some((false, StatusCode::TOO_MANY_REQUESTS));
     }
-    if let Some(arg) = arg {
-        tell_of_throwing(arg.span, diagnostics);
+    if let Some(at) = args.throw_on_limit.span() {
+        note_missing_handler(at, diagnostics);
     }
     Some((true, StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-/// Spring's `filter.request-rate-limiter.throw-on-limit`, for all limiters.
-pub(crate) fn throw_on_limit(raw: &RawEmptyKey, diagnostics: &mut Diagnostics) -> bool {
-    let Some(Spanned { value: true, span }) = raw.throw_on_limit else { return false };
-    tell_of_throwing(span, diagnostics);
+/// Checks Spring's `filter.request-rate-limiter.throw-on-limit`, for all limiters.
+pub(crate) fn throw_on_limit(throws: Option<Spanned<bool>>, diagnostics: &mut Diagnostics) -> bool {
+    let Some(Spanned { value: true, span }) = throws else { return false };
+    note_missing_handler(span, diagnostics);
     true
 }
 
-/// Says that nobody here handles an exception.
-fn tell_of_throwing(at: Span, diagnostics: &mut Diagnostics) {
+/// Notes that the gateway has no exception handlers.
+fn note_missing_handler(at: Span, diagnostics: &mut Diagnostics) {
     diagnostics
         .info(
             at.key(),
             "`throw-on-limit` has no handler here: denied requests are answered 500, as in Spring without one",
         )
-        .help("`on-limit: forward:/path` sends them elsewhere, `status-code` answers another status");
+        .help("`on-limit: forward:/path` reroutes them, `status-code` sets another status");
 }
 
-fn status(section: &Section<'_>, name: &str, default: StatusCode, diagnostics: &mut Diagnostics) -> Option<StatusCode> {
-    match section.get(name, diagnostics) {
-        None => Some(default),
-        Some(arg) => refusal_of(arg, diagnostics),
-    }
+/// The status of refusals, or `default` if absent. Reports one that is not an error status.
+pub(crate) fn status(given: &Given<Status>, default: StatusCode, diagnostics: &mut Diagnostics) -> Option<StatusCode> {
+    let Some(status) = given.checked().ok()? else { return Some(default) };
+    refusal(status.value.0, status.span, diagnostics);
+    Some(status.value.0)
 }
 
-/// Spring has two names for it.
-fn status_named(
-    section: &Section<'_>,
-    names: [&str; 2],
-    limits: &Limits<'_>,
+/// `empty-key-status`, which has a second name in Spring.
+fn empty_key_status(
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<StatusCode> {
-    if let (true, Some(twice)) = (section.has(names[0]), section.first(names[1])) {
-        diagnostics.error(twice.span.key(), format!("`{}` is given twice", names[0]));
+    let (own, spring) = (&args.empty_key_status, &args.empty_key_status_code);
+    if let (true, Some(twice)) = (own.is_given(), spring.span()) {
+        diagnostics
+            .error(twice.key(), "`empty-key-status-code` is another name of `empty-key-status`")
+            .help("remove one");
     }
-    let name = if section.has(names[1]) { names[1] } else { names[0] };
-    status(section, name, limits.empty_key_status, diagnostics)
+    let given = if spring.is_given() { spring } else { own };
+    status(given, context.empty_key_status, diagnostics)
 }
 
-fn error_body(section: &Section<'_>, diagnostics: &mut Diagnostics) -> Option<ErrorBody> {
-    let word = section.word("error-body", &["problem", "empty"], diagnostics).ok()?;
-    let body = section.map("body");
-    let Some(first) = section.first("body") else {
+fn error_body(args: &LimiterArgs, diagnostics: &mut Diagnostics) -> Option<ErrorBody> {
+    let word = args.error_body.optional()?;
+    let Some(body) = args.body.checked().ok()? else {
         return Some(match word {
-            Some(1) => ErrorBody::Empty,
-            None if diagnostics.is_spring => ErrorBody::Empty,
-            _ => ErrorBody::Problem,
+            Some(ErrorBodyWord::Problem) => ErrorBody::Problem,
+            None if !diagnostics.is_spring => ErrorBody::Problem,
+            Some(ErrorBodyWord::Empty) | None => ErrorBody::Empty,
         });
     };
-    if let Some(twice) = section.first("error-body") {
-        diagnostics.error(twice.span.key(), "`body` and `error-body` exclude each other").help("remove one of the two");
+    if let Some(at) = args.error_body.span() {
+        diagnostics.error(at.key(), "`body` and `error-body` exclude each other").help("remove one of the two");
         return None;
     }
-    body.check_names("`body`", &["content-type", "text"], diagnostics);
-    let Some(text) = body.get("text", diagnostics) else {
+    template(body, diagnostics).map(|template| ErrorBody::Template(Arc::new(template)))
+}
+
+fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Option<Template> {
+    let content_type = body.value.content_type.checked().ok()?;
+    let Some(text) = body.value.text.checked().ok()? else {
         diagnostics
-            .error(first.span, "`body` needs `text`")
+            .error(body.span, "`body` needs `text`")
             .help("body: {content-type: application/json, text: '{\"error\": \"try again in {retry-after} s\"}'}");
         return None;
     };
-    let content_type = body.get("content-type", diagnostics);
-    let value = content_type.map_or("text/plain; charset=utf-8", |arg| arg.value.as_str());
+    let value = content_type.map_or("text/plain; charset=utf-8", |value| value.value.as_str());
     let template = Template::parse(value, &text.value);
     if template.is_none() {
-        let at = content_type.map_or(first.span, |arg| arg.span);
-        diagnostics.error(at, format!("`{value}` cannot be a `Content-Type`"));
+        let at = content_type.map_or(body.span, |value| value.span);
+        diagnostics.error(at, format!("`{value}` is not a valid `Content-Type`"));
     }
-    template.map(|template| ErrorBody::Template(Arc::new(template)))
+    template
 }
 
-fn header_names(section: &Section<'_>, limits: &Limits<'_>, diagnostics: &mut Diagnostics) -> Option<HeaderNames> {
-    let mut headers = limits.headers.clone();
-    headers.include = flag(section.get("include-headers", diagnostics), headers.include, diagnostics)?;
-    for (name, header) in [
-        ("remaining-header", &mut headers.remaining),
-        ("replenish-rate-header", &mut headers.replenish_rate),
-        ("burst-capacity-header", &mut headers.burst_capacity),
-        ("requested-tokens-header", &mut headers.requested_tokens),
+fn header_names(
+    args: &LimiterArgs,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<HeaderNames> {
+    let mut headers = context.headers.clone();
+    headers.include = args.include_headers.or(headers.include)?;
+    for (given, header) in [
+        (&args.remaining_header, &mut headers.remaining),
+        (&args.replenish_rate_header, &mut headers.replenish_rate),
+        (&args.burst_capacity_header, &mut headers.burst_capacity),
+        (&args.requested_tokens_header, &mut headers.requested_tokens),
     ] {
-        if let Some(arg) = section.get(name, diagnostics) {
-            *header = header_name(&arg.value, arg.span, diagnostics)?;
+        if let Some(name) = given.optional()? {
+            *header = name.0;
         }
     }
-    if section.has("headers") {
-        let texts = section.texts("headers");
-        headers.families = families(texts.iter().map(|arg| (arg.value.as_str(), arg.span)), diagnostics)?;
+    if let Some(names) = args.headers.checked().ok()?.filter(|names| !names.value.items().is_empty()) {
+        headers.families = families(names.value.items(), diagnostics)?;
     }
     Some(headers)
 }
 
-/// Families of header fields by name.
-pub(crate) fn families<'t>(
-    names: impl Iterator<Item = (&'t str, crate::yaml::Span)>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Families> {
+/// Reads names of families of header fields, which may be separated by commas.
+pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Option<Families> {
     let mut families = Families { spring: false, draft: false, legacy: false };
-    for (text, at) in names {
-        for name in text.split(',').map(str::trim) {
+    for text in names {
+        for name in text.value.split(',').map(str::trim) {
             match name {
                 "spring" => families.spring = true,
                 "draft" => families.draft = true,
                 "legacy" => families.legacy = true,
                 _ => {
                     diagnostics
-                        .error(at, format!("expected spring, draft or legacy, found `{name}`"))
+                        .error(text.span, format!("expected spring, draft or legacy, found `{name}`"))
                         .help("headers: [spring, draft]; `include-headers: false` for none");
                     return None;
                 }
@@ -196,20 +190,16 @@ pub(crate) fn families<'t>(
     Some(families)
 }
 
-/// Key ids and networks. What reads as an address is one; `key:` before it makes it a key id.
-fn access(section: &Section<'_>, name: &str, diagnostics: &mut Diagnostics) -> AccessList {
-    let texts: Vec<&Arg> = section.texts(name);
-    if texts.is_empty() && section.has(name) {
-        section.get(name, diagnostics);
-    }
+/// Reads key ids and networks. A text that looks like an address is a network unless it starts with `key:`.
+fn access(given: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
     let (mut keys, mut networks): (Vec<String>, Vec<IpNet>) = (Vec::new(), Vec::new());
-    for arg in texts {
-        let text = arg.value.trim();
+    for item in given.value().map_or(&[][..], Texts::items) {
+        let text = item.value.trim();
         if let Some(found) = network(text) {
             networks.push(found.trunc());
         } else if let Some((address, _)) = text.split_once('/').filter(|(address, _)| network(address).is_some()) {
             diagnostics
-                .error(arg.span, format!("`{text}` is no network: its prefix does not fit `{address}`"))
+                .error(item.span, format!("`{text}` is not a network: the prefix does not fit `{address}`"))
                 .help("`10.0.0.0/8`, `2001:db8::/32`; `key:…` for a key that looks like one");
         } else {
             keys.push(text.strip_prefix("key:").unwrap_or(text).to_owned());
@@ -218,22 +208,17 @@ fn access(section: &Section<'_>, name: &str, diagnostics: &mut Diagnostics) -> A
     AccessList::new(keys, networks)
 }
 
-fn on_limit(section: &Section<'_>, throws: bool, diagnostics: &mut Diagnostics) -> Option<OnLimit> {
-    let Some(arg) = section.get("on-limit", diagnostics) else { return Some(OnLimit::Refuse) };
-    let text = arg.value.trim();
-    if text == "deny" {
-        return Some(OnLimit::Refuse);
+fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> Option<OnLimit> {
+    match args.on_limit.checked().ok()? {
+        None | Some(Spanned { value: OnLimitArg::Deny, .. }) => Some(OnLimit::Refuse),
+        Some(Spanned { value: OnLimitArg::Forward(path), span }) => {
+            if throws && args.throw_on_limit.is_given() {
+                diagnostics
+                    .warn(span.key(), "`throw-on-limit` has no effect beside `on-limit`")
+                    .ineffective()
+                    .help("remove `throw-on-limit`");
+            }
+            Some(OnLimit::Forward(path.as_str().into()))
+        }
     }
-    let path = text.strip_prefix("forward:").map(str::trim).filter(|path| path.starts_with('/'));
-    let path = path.and_then(|path| tollgate_routing::normalize(path).ok());
-    let Some(path) = path.filter(|path| !path.contains(['?', '#'])) else {
-        diagnostics
-            .error(arg.span, format!("expected `forward:/path`, found `{text}`"))
-            .help("the path of a route of this file; the query stays");
-        return None;
-    };
-    if throws && section.has("throw-on-limit") {
-        diagnostics.warn(arg.span.key(), "`on-limit` leaves nothing for `throw-on-limit` to do").help("remove that");
-    }
-    Some(OnLimit::Forward(path.into()))
 }

@@ -1,8 +1,11 @@
-//! Routes: raw shape, target and check.
+//! Routes: their predicates, filters and targets, and settings that need all routes at once.
 
-mod check;
+pub(crate) mod check;
+pub(crate) mod cors;
+pub(crate) mod forward;
+pub(crate) mod metadata;
+pub(crate) mod model;
 pub(crate) mod raw;
 pub(crate) mod response_cache;
-mod target;
-
-pub(crate) use check::{Sections, check};
+pub(crate) mod route;
+pub(crate) mod target;

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::filters::FilterEntrySchema;
+use crate::predicates::table::PredicateEntrySchema;
 use crate::sections::cors::raw::RawCors;
 use crate::sections::http_client::{RawClientHttp2, RawClientTls};
 
@@ -21,7 +23,7 @@ pub(crate) struct RawRoute {
     #[schemars(with = "Vec<RawCondition>")]
     pub(crate) predicates: Option<Vec<NodeRef>>,
     /// What happens to a request and its response, in the order in which a request meets them. Default: none.
-    #[schemars(with = "Vec<RawDefinition>")]
+    #[schemars(with = "Vec<FilterEntrySchema>")]
     pub(crate) filters: Vec<NodeRef>,
     /// Who may ask from other origins on the paths of this route. Preflights are answered whether or not a route takes them.
     pub(crate) cors: Option<Spanned<RawCors>>,
@@ -56,7 +58,7 @@ pub(crate) enum RawRouteEntry {
 #[expect(dead_code, reason = "stands in the schema for what is read by hand")]
 pub(crate) enum RawCondition {
     /// A predicate.
-    One(RawDefinition),
+    One(PredicateEntrySchema),
     /// One of these holds.
     Any {
         /// Conditions of which one must hold.
@@ -71,22 +73,5 @@ pub(crate) enum RawCondition {
     Not {
         /// A condition that must not hold.
         not: Box<RawCondition>,
-    },
-}
-
-/// A predicate or a filter: `Name=arg,arg`, or with named arguments.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
-pub(crate) enum RawDefinition {
-    /// `Name=arg,arg`.
-    Shortcut(String),
-    /// With named arguments.
-    Named {
-        /// Its name, such as `Path` or `RequestRateLimiter`.
-        name: String,
-        /// Its arguments by name.
-        #[serde(default)]
-        args: BTreeMap<String, serde_json::Value>,
     },
 }

@@ -1,15 +1,17 @@
-//! The caches of routes, once all else is known of them.
+//! `LocalResponseCache` of routes, once all else is known of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
-use crate::filters::{Settings, cache_for_all};
-use crate::model::{Cors, Definition, Filter, Route};
-use crate::spring::switches::Kind;
+use crate::filters::local_response_cache::cache_for_all;
+use crate::filters::model::Filter;
+use crate::filters::raw::RawLocalResponseCache;
+use crate::routes::model::{Cors, Definition, Route};
+use crate::spring::switches::{Kind, Switches};
 use crate::yaml::Span;
 
-/// Leaves a route the last of its caches: one that answers before another would be all that is ever asked.
-pub(crate) fn leave_one<T>(
+/// Keeps only the last cache of a route: the first would answer for all others.
+pub(crate) fn keep_last<T>(
     list: &mut Vec<T>,
     filter: fn(&T) -> &Filter,
     id: &str,
@@ -19,7 +21,7 @@ pub(crate) fn leave_one<T>(
     let is_cache = |item: &T| matches!(filter(item), Filter::LocalResponseCache(_));
     let caches = list.iter().filter(|item| is_cache(item)).count();
     if caches > 1 {
-        diagnostics.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: the last one holds"));
+        diagnostics.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
     }
     let mut spare = caches.saturating_sub(1);
     list.retain(|item| {
@@ -29,11 +31,16 @@ pub(crate) fn leave_one<T>(
     });
 }
 
-/// Gives the shared cache to routes without one of their own where Spring's switches leave it on, and every cache its
-/// identity.
-pub(crate) fn check(settings: &Settings<'_>, routes: &mut [Route], cors: &Cors, diagnostics: &mut Diagnostics) {
-    let raw = &settings.raw.local_response_cache;
-    let is_on = raw.enabled == Some(true) && !settings.switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
+/// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of
+/// every cache.
+pub(crate) fn check(
+    raw: &RawLocalResponseCache,
+    switches: &Switches,
+    routes: &mut [Route],
+    cors: &Cors,
+    diagnostics: &mut Diagnostics,
+) {
+    let is_on = raw.enabled == Some(true) && !switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let cors = format!("{cors:?}");
     for route in routes {
@@ -42,9 +49,9 @@ pub(crate) fn check(settings: &Settings<'_>, routes: &mut [Route], cors: &Cors, 
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.filters.insert(0, "LocalResponseCache".to_owned());
         }
-        // It stands first.
+        // A cache is the first filter.
         let Some(Filter::LocalResponseCache(cache)) = route.filters.first_mut() else { continue };
-        // What is kept has passed the route's filters and has the headers of its policy.
+        // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
         let mut hasher = DefaultHasher::new();
         (uri, predicates, filters, &cors, format!("{:?}", cache.settings)).hash(&mut hasher);

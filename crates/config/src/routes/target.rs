@@ -5,9 +5,8 @@ use http::Uri;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::forward;
-use crate::model::Scheme;
-use crate::model::Target;
-use crate::sections::upstreams::{self, Named};
+use crate::routes::model::Target;
+use crate::sections::upstreams::{self, Named, Scheme};
 
 /// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
 pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
@@ -16,7 +15,10 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
-        Some("lb") => return upstreams::target(uri, upstreams, diagnostics),
+        Some("lb") => {
+            return upstreams::target(uri, upstreams, diagnostics)
+                .map(|(upstream, scheme)| Target::Balanced { upstream, scheme });
+        }
         Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),
         Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {

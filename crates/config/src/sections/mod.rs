@@ -1,16 +1,18 @@
-//! The sections of the configuration: raw shape and check of each.
+//! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
 
+pub(crate) mod access_log;
 pub(crate) mod cors;
 pub(crate) mod forwarding;
 pub(crate) mod http_client;
 pub(crate) mod jwt;
-pub(crate) mod key_resolvers;
-pub(crate) mod logging;
+pub(crate) mod log;
 pub(crate) mod management;
+pub(crate) mod memory;
 pub(crate) mod metering;
 pub(crate) mod pem;
 pub(crate) mod redis;
 pub(crate) mod resilience;
+pub(crate) mod scalars;
 pub(crate) mod server;
 pub(crate) mod tls;
 pub(crate) mod upstreams;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::de;
-use crate::de::arg::flatten;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
+use crate::spec::definition::flatten;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
 /// The files that one side of a TLS connection shows and trusts.

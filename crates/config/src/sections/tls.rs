@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::StringOrList;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::sections::scalars::StringOrList;
 
 /// TLS towards clients. Its files are read again on a reload.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -6,6 +6,5 @@ pub(crate) mod names;
 pub(crate) mod normalize;
 pub(crate) mod properties;
 mod service_discovery;
-pub(crate) mod spec;
 pub(crate) mod switches;
 mod tree;

@@ -41,11 +41,6 @@ impl KnownNames {
         Self { predicates, filters }
     }
 
-    /// Returns true for the name of a predicate or filter, here or in Spring.
-    pub(super) fn contains(&self, name: &str) -> bool {
-        self.predicates.contains(&name) || self.filters.contains(&name) || refusal(name).is_some()
-    }
-
     /// Returns the names of all predicates, here or in Spring.
     pub(super) fn all_predicates(&self) -> impl Iterator<Item = &'static str> {
         self.predicates.iter().copied().chain([REFUSED_PREDICATE])

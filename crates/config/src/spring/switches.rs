@@ -3,8 +3,8 @@
 //! They are taken out of the tree before the raw structs are read, so that nobody else has to know of them.
 
 use crate::diagnostics::{Diagnostics, closest};
+use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
-use crate::spring::spec::Written;
 use crate::yaml::key::canonical;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
@@ -84,15 +84,15 @@ impl Switches {
         self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
     }
 
-    /// Whether `written` is off: Spring does not know it then, and `sink` is told.
-    pub(crate) fn refuse(&self, kind: Kind, written: &Written, diagnostics: &mut Diagnostics) -> bool {
-        let is_off = self.is_off(kind, &written.name);
+    /// Whether `spec` is off: Spring does not know it then, and `sink` is told.
+    pub(crate) fn refuse(&self, kind: Kind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
+        let is_off = self.is_off(kind, &spec.name);
         if is_off {
             let (what, section) =
                 if kind == Kind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
-            let setting = format!("{section}.{}.enabled", kebab(&written.name));
+            let setting = format!("{section}.{}.enabled", kebab(&spec.name));
             diagnostics
-                .error(written.span, format!("the {what} `{}` is switched off by `{setting}: false`", written.name))
+                .error(spec.span, format!("the {what} `{}` is switched off by `{setting}: false`", spec.name))
                 .help("remove one of the two");
         }
         is_off

@@ -7,8 +7,6 @@
 mod advice;
 pub(crate) mod key;
 pub(crate) mod locate;
-#[cfg(test)]
-mod locate_old;
 mod node;
 mod parse;
 mod span;

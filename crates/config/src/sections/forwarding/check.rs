@@ -1,18 +1,12 @@
 //! What upstreams are told of the hops before them.
 
-use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::model::{ForwardedHeaders, Tell, TrustedProxies};
-use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
+use crate::raw::RawConfig;
+use crate::sections::forwarding::model::{ForwardedHeaders, Tell, TrustedProxies};
 
 /// What `x-forwarded` and `forwarded` ask for.
-pub(crate) fn headers(
-    x: &RawXForwarded,
-    forwarded: &RawForwarded,
-    proxies: Option<NodeRef>,
-    trusted: &TrustedProxies,
-    diagnostics: &mut Diagnostics,
-) -> ForwardedHeaders {
+pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
+    let x = &raw.x_forwarded;
     let is_on = x.enabled.unwrap_or(true);
     let tell = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
         (false, _) => Tell::Nothing,
@@ -31,8 +25,8 @@ pub(crate) fn headers(
         port: tell(x.port_enabled, x.port_append),
         proto: tell(x.proto_enabled, x.proto_append),
         prefix: tell(x.prefix_enabled, x.prefix_append),
-        forwarded: forwarded.enabled.unwrap_or(true),
-        by: forwarded.by.enabled.unwrap_or(false),
+        forwarded: raw.forwarded.enabled.unwrap_or(true),
+        by: raw.forwarded.by.enabled.unwrap_or(false),
         trusted_only: x.trusted_only.unwrap_or(diagnostics.is_spring),
     };
     let loses_clients = told.trusted_only && (told.for_ == Tell::Append || told.forwarded);
@@ -40,7 +34,7 @@ pub(crate) fn headers(
         && x.trusted_only.is_none()
         && loses_clients
         && !matches!(trusted, TrustedProxies::Nobody)
-        && let Some(proxies) = proxies
+        && let Some(proxies) = raw.trusted_proxies
     {
         diagnostics
             .info(
@@ -53,12 +47,8 @@ pub(crate) fn headers(
 }
 
 /// Whether a trusted peer's word on its client's address holds for predicates.
-pub(crate) fn believes_address(
-    strategy: Option<&Spanned<String>>,
-    httpserver: &RawHttpServer,
-    trusted: &TrustedProxies,
-    diagnostics: &mut Diagnostics,
-) -> bool {
+pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> bool {
+    let strategy = raw.server.forward_headers_strategy.as_ref();
     let asked = strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
     if let Some(strategy) = asked
         && matches!(trusted, TrustedProxies::Nobody)
@@ -71,5 +61,5 @@ pub(crate) fn believes_address(
             .ineffective()
             .help("anybody could forge their address: list your proxies, `trusted-proxies: [10.0.0.0/8]`");
     }
-    httpserver.customizer_enabled.unwrap_or(asked.is_some())
+    raw.httpserver.customizer_enabled.unwrap_or(asked.is_some())
 }

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
-use crate::model::Underscores;
 
 /// `X-Forwarded-*` fields, sent only where the peer is one of `trusted-proxies`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -63,12 +62,4 @@ pub(crate) struct RawForwardedBy {
 pub(crate) struct RawHttpServer {
     /// Whether a trusted proxy's `X-Forwarded-For` gives the address for predicates as well. Default false.
     pub(crate) customizer_enabled: Option<bool>,
-}
-
-/// Header names.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHeaders {
-    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
-    pub(crate) underscores: Option<Underscores>,
 }

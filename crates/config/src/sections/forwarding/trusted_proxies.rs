@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use regex::RegexBuilder;
 
 use crate::diagnostics::Diagnostics;
-use crate::model::TrustedProxies;
+use crate::sections::forwarding::model::TrustedProxies;
 use crate::yaml::{Kind, Node};
 
 /// Largest compiled expression in bytes.

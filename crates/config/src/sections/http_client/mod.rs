@@ -1,5 +1,6 @@
 //! `httpclient`: connections to upstreams.
 
+pub(crate) mod model;
 mod pool;
 mod proxy;
 mod raw;
@@ -15,9 +16,9 @@ pub(crate) use self::tls::own as tls;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::de::units::Size;
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Http2, HttpClient};
+use crate::sections::http_client::model::{Http2, HttpClient};
 use crate::yaml::Span;
 
 /// A head of 64 KB has room for every cookie there is.

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::{ConnectionPool, Leasing};
+use crate::sections::http_client::model::{ConnectionPool, Leasing};
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawLeasing, RawPool, RawPoolType};
 use crate::yaml::Span;

@@ -4,7 +4,7 @@ use regex::RegexBuilder;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Proxy, ProxyKind, ProxyLogin};
+use crate::sections::http_client::model::{Proxy, ProxyKind, ProxyLogin};
 use crate::sections::http_client::raw::{RawProxy, RawProxyType};
 
 /// Largest compiled expression in bytes.

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::Scalar;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Size, Time};
+use crate::sections::scalars::Scalar;
 
 /// Connections to upstreams.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -11,11 +11,11 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::values::header_name;
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, reasons, suggest};
-use crate::model::{Jwt, KeySource};
+use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;
+use crate::spec::values::header_name;
 use crate::yaml::{Kind, Node, Span};
 
 /// What an author may write under `algorithms`.

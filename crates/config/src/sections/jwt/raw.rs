@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::StringOrList;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
+use crate::sections::scalars::StringOrList;
 
 /// JSON Web Tokens: what `jwt:CLAIM` believes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

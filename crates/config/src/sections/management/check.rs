@@ -2,7 +2,7 @@
 
 use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
-use crate::model::Actuator;
+use crate::sections::management::model::Actuator;
 use crate::sections::management::raw::{RawAccess, RawEndpoint};
 use crate::sections::server::raw::RawManagement;
 

@@ -1,5 +1,6 @@
 //! `redis:`: one server, Sentinels or a cluster, who logs in, and TLS.
 
+pub(crate) mod model;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use self::servers::Found;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::model::Redis;
+use crate::sections::redis::model::Redis;
 use crate::sections::server::raw::{RawProtocol, RawRedis};
 
 /// A limiter must not be what a client waits for.

@@ -4,13 +4,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::de::arg::flatten;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Management, Server};
+use crate::sections::management::model::Management;
+use crate::sections::server::model::Server;
 use crate::sections::server::raw::{RawManagement, RawServer, RawShutdown};
+use crate::spec::definition::flatten;
 
 /// Heads smaller than this would refuse ordinary browsers.
 const MIN_HEADER_BYTES: u64 = 8 * 1024;

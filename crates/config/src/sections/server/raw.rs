@@ -6,11 +6,11 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::StringOrList;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time};
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::raw::{RawEndpointSettings, RawEndpoints};
+use crate::sections::scalars::StringOrList;
 use crate::sections::tls::RawServerSsl;
 
 /// The listener for traffic.

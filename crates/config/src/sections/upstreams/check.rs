@@ -5,18 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_filters::key_resolver::KeyResolver;
-
 use crate::de;
-use crate::de::arg::Arg;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::Scheme;
-use crate::model::{Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Upstream};
-use crate::sections::key_resolvers::{KeyResolvers, one_key_resolver};
+use crate::key_resolvers::KeyResolvers;
 use crate::sections::upstreams::liveness::{ejection, health_check};
+use crate::sections::upstreams::model::{
+    Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Scheme, Upstream,
+};
 use crate::sections::upstreams::raw::{
     RawBalance, RawDiscovery, RawDns, RawDnsQuery, RawEndpoint, RawLoadBalancer, RawRecords, RawScheme, RawUpstream,
 };
@@ -27,27 +25,27 @@ use crate::yaml::{Kind, Node, Span};
 /// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
 pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
-/// The sections that upstreams are read from.
+/// Sections that define upstreams.
 #[derive(Clone, Copy)]
-pub(crate) struct Sections<'s> {
-    pub(crate) upstreams: &'s BTreeMap<String, Spanned<RawUpstream>>,
-    pub(crate) discovery: &'s RawDiscovery,
-    pub(crate) loadbalancer: &'s RawLoadBalancer,
+pub(crate) struct UpstreamSections<'r> {
+    pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
+    pub(crate) discovery: &'r RawDiscovery,
+    pub(crate) loadbalancer: &'r RawLoadBalancer,
 }
 
 /// Every upstream of the file.
 pub(crate) fn check(
-    sections: Sections<'_>,
+    sections: UpstreamSections<'_>,
     nodes: &Nodes<'_>,
-    resolvers: KeyResolvers<'_>,
+    key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Named {
     let mut named = Named::new();
     for (name, raw) in sections.upstreams {
-        let upstream = Reading { name, raw, nodes, resolvers }.upstream(diagnostics);
+        let upstream = Reading { name, raw, nodes, key_resolvers }.upstream(diagnostics);
         named.insert(name.clone(), upstream.map(Arc::new));
     }
-    spring::add(&mut named, sections, diagnostics);
+    spring::add(&mut named, sections.discovery, sections.loadbalancer, diagnostics);
     named
 }
 
@@ -56,7 +54,7 @@ struct Reading<'r> {
     name: &'r str,
     raw: &'r Spanned<RawUpstream>,
     nodes: &'r Nodes<'r>,
-    resolvers: KeyResolvers<'r>,
+    key_resolvers: &'r KeyResolvers<'r>,
 }
 
 impl Reading<'_> {
@@ -106,7 +104,7 @@ impl Reading<'_> {
                         .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of such");
                     return None;
                 };
-                return resolver(node, self.resolvers, diagnostics).map(Balance::ConsistentHash);
+                return self.key_resolvers.resolve_node(node, diagnostics).map(Balance::ConsistentHash);
             }
         };
         if let Some(node) = hash_by {
@@ -116,25 +114,6 @@ impl Reading<'_> {
         }
         Some(balance)
     }
-}
-
-/// One key resolver, or several that count together.
-fn resolver(node: &Node, resolvers: KeyResolvers<'_>, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
-    let parts: &[Node] = match &node.kind {
-        Kind::Seq(items) => items,
-        _ => std::slice::from_ref(node),
-    };
-    let read = |part: &Node, diagnostics: &mut Diagnostics| {
-        let Some(value) = part.scalar().map(str::to_owned) else {
-            diagnostics
-                .error(part.span, format!("expected a key resolver, found {}", part.describe()))
-                .help("write `ip`, `\"header:X-User\"`, or a list of such");
-            return None;
-        };
-        one_key_resolver(&Arg { name: None, value, span: part.span }, &resolvers, diagnostics)
-    };
-    let resolvers: Option<Vec<_>> = parts.iter().map(|part| read(part, diagnostics)).collect();
-    resolvers.map(KeyResolver::composite)
 }
 
 fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<ListedEndpoint>> {

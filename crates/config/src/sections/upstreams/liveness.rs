@@ -7,9 +7,9 @@ use http::header::HeaderValue;
 
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::model::{Ejection, HealthCheck, Statuses};
+use crate::sections::upstreams::model::{Ejection, HealthCheck, Statuses};
 use crate::sections::upstreams::raw::{RawEjection, RawHealth};
 
 /// The checks, if there are any; `None` when they cannot be used, which `sink` then knows.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::de::shapes::{Scalar, StringOrList};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
+use crate::sections::scalars::{Scalar, StringOrList};
 
 /// Several servers that do the same: what `lb://NAME` leads to.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

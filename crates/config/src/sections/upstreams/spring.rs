@@ -7,18 +7,18 @@ use std::time::Duration;
 use crate::de::canonical;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
-use crate::de::values::positive;
+use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
-use crate::sections::upstreams::check::{Named, Sections};
+use crate::sections::upstreams::check::Named;
 use crate::sections::upstreams::liveness::default_ejection;
-use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawSpringHealth};
+use crate::sections::upstreams::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
+use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawLoadBalancer, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
 use crate::yaml::{Kind, Span};
 
 /// Refuses `discovery.locator`, unless it is off.
-pub(crate) fn locator(raw: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = raw.locator.and_then(|whole| nodes.get(whole)) else { return };
+pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
+    let Some(node) = discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
@@ -30,8 +30,12 @@ pub(crate) fn locator(raw: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut D
 }
 
 /// Adds an upstream for each service of `spring.cloud.discovery.client.simple.instances`.
-pub(super) fn add(named: &mut Named, sections: Sections<'_>, diagnostics: &mut Diagnostics) {
-    let discovery = sections.discovery;
+pub(super) fn add(
+    named: &mut Named,
+    discovery: &RawDiscovery,
+    loadbalancer: &RawLoadBalancer,
+    diagnostics: &mut Diagnostics,
+) {
     let instances = &discovery.client.simple.instances;
     if let Some(Spanned { value: false, span }) = discovery.enabled {
         if !instances.is_empty() {
@@ -41,7 +45,6 @@ pub(super) fn add(named: &mut Named, sections: Sections<'_>, diagnostics: &mut D
         }
         return;
     }
-    let loadbalancer = sections.loadbalancer;
     let general = Lists::read(loadbalancer.configurations.as_ref(), diagnostics);
     let of_client = |name: &str| loadbalancer.clients.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     unused_checks(loadbalancer.health_check.as_ref(), general.checked, diagnostics);

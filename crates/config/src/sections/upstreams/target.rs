@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use http::Uri;
+use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::model::EndpointAddress;
-use crate::model::{Scheme, Target};
 use crate::sections::upstreams::check::Named;
+use crate::sections::upstreams::model::{EndpointAddress, Scheme, Upstream};
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
 /// The target that `lb://orders` or `lb:https://orders` means; `None` when it cannot be used, which `sink` then knows.
-pub(crate) fn target(uri: &Spanned<String>, named: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
+pub(crate) fn target(
+    uri: &Spanned<String>,
+    named: &Named,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Arc<Upstream>, Option<Scheme>)> {
     let (text, at) = (uri.value.trim(), uri.span);
     let rest = text.get(3..).unwrap_or_default();
     let (scheme, rest) = match rest.split_once("//") {
@@ -58,12 +62,11 @@ pub(crate) fn target(uri: &Spanned<String>, named: &Named, diagnostics: &mut Dia
         ));
         return None;
     };
-    Some(Target::Balanced { upstream: Arc::clone(upstream.as_ref()?), scheme })
+    Some((Arc::clone(upstream.as_ref()?), scheme))
 }
 
 /// Complains about variables that `hash-by` reads and no pattern of the route gives a value to.
-pub(crate) fn variables(target: &Target, predicates: &[Predicate], at: Span, diagnostics: &mut Diagnostics) {
-    let Some(resolver) = target.key_resolver() else { return };
+pub(crate) fn variables(resolver: &KeyResolver, predicates: &[Predicate], at: Span, diagnostics: &mut Diagnostics) {
     for name in resolver.variables() {
         if !predicates.iter().flat_map(Predicate::variable_names).any(|known| known == name) {
             diagnostics.mistake(at, format!("`hash-by` of this upstream reads the variable `{{{name}}}`, which no `Path` or `Host` of this route has"))

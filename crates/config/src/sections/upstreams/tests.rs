@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Balance, DnsQuery, EndpointSource, Records, Statuses, Upstream};
+use crate::sections::upstreams::*;
 use crate::{Config, Scheme, Target, parse};
 
 fn config(text: &str) -> Config {

@@ -1,11 +1,11 @@
 //! `spring.ssl.bundle.pem`: certificates by name.
 
-use crate::de::arg::flatten;
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::pem;
 use crate::sections::server::tls::{Locations, spot};
+use crate::spec::definition::flatten;
 use crate::yaml::Node;
 
 /// Options of a bundle that say nothing which could be left undone.

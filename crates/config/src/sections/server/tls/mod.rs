@@ -19,8 +19,8 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
-use crate::model::ServerTls;
 use crate::sections::pem;
+use crate::sections::server::model::ServerTls;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};
 

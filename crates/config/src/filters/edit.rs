@@ -1,0 +1,51 @@
+//! Helpers for filters that edit requests and responses as data.
+
+use tollgate_filters::edit::{Edit, EditError};
+
+use crate::diagnostics::{Diagnostics, reasons};
+use crate::filters::entry::FilterInput;
+use crate::filters::model::Filter;
+use crate::spec::argument::{Argument, ArgumentType};
+
+pub(super) const NAME: Argument = Argument::new("name", "Header name.").of(ArgumentType::HeaderName);
+pub(super) const VALUE: Argument = Argument::new("value", "Its value; may contain `{variables}` of `Path` and `Host`.");
+
+/// The edit, or what is wrong with it at the argument that the message quotes.
+pub(super) fn finish(
+    input: &FilterInput<'_>,
+    edit: Result<Edit, EditError>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Filter> {
+    let complain = |error| {
+        let message = reasons(&error);
+        diagnostics.error(input.spec.quoted_in(&message), message);
+    };
+    let edit = edit.map_err(complain).ok()?;
+    if edit.differs_from_java() {
+        diagnostics
+            .warn(
+                input.spec.span,
+                "the expression repeats what may be empty: it may match another part than Java's would",
+            )
+            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+    }
+    Some(Filter::Edit(edit))
+}
+
+pub(super) fn with_text(
+    input: &FilterInput<'_>,
+    edit: fn(&str) -> Result<Edit, EditError>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Filter> {
+    let [text] = input.texts(diagnostics)?;
+    finish(input, edit(text), diagnostics)
+}
+
+pub(super) fn with_two(
+    input: &FilterInput<'_>,
+    edit: fn(&str, &str) -> Result<Edit, EditError>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Filter> {
+    let [first, second] = input.texts(diagnostics)?;
+    finish(input, edit(first, second), diagnostics)
+}

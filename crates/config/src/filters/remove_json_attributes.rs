@@ -1,0 +1,58 @@
+//! `RemoveJsonAttributesResponseBody`.
+
+use tollgate_filters::remove_json_attributes;
+
+use crate::de::canonical;
+use crate::diagnostics::Diagnostics;
+use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::model::Filter;
+use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::definition::Arg;
+use crate::spec::values::{above_zero, flag};
+
+/// Four times the limit of Spring's codecs.
+const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
+
+pub(super) const ENTRIES: &[Entry] = &[Entry {
+    name: "RemoveJsonAttributesResponseBody",
+    doc: "Takes attributes out of `application/json` answers; one that cannot be looked into is answered 500.",
+    args: Arguments::Listed(&[
+        Argument::new("fieldList", "The attributes' names.").of(ArgumentType::List),
+        Argument::new(
+            "deleteRecursively",
+            "Whether they go at any depth, or from the outermost object alone. Default false.",
+        )
+        .of(ArgumentType::Flag),
+    ]),
+    check: remove_json_attributes,
+}];
+
+fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let spec = input.spec;
+    let is_flag = |arg: &&Arg| arg.name.as_deref().is_some_and(|name| canonical(name) == "deleterecursively");
+    let (names, recursively) = match spec.args.iter().find(is_flag) {
+        None => spec.gather_with_flag(diagnostics)?,
+        Some(arg) => {
+            if diagnostics.is_spring && spec.args.last().is_some_and(|last| !is_flag(&last)) {
+                diagnostics
+                    .warn(arg.span.key(), "Spring takes the last argument for the flag, whatever its name")
+                    .help("write `deleteRecursively` behind `fieldList`");
+            }
+            let names: Vec<_> = spec.args.iter().filter(|arg| !is_flag(arg)).map(|arg| arg.value.clone()).collect();
+            if names.is_empty() {
+                diagnostics.error(spec.span, format!("`{}` needs the argument `fieldList`", spec.name));
+                return None;
+            }
+            (names, Some(flag(Some(arg), false, diagnostics)?))
+        }
+    };
+    if let Some(arg) = spec.args.iter().find(|arg| arg.value.contains(',')) {
+        diagnostics
+            .warn(arg.span, format!("`{}` is the name of one attribute here, as in Spring", arg.value))
+            .help("write several as a list: `fieldList: [a, b]`");
+    }
+    let size = &input.context.filter.remove_json_attributes_response_body.max_size;
+    let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
+    let settings = remove_json_attributes::Settings::new(names, recursively.unwrap_or(false), max_bytes);
+    Some(Filter::RemoveJsonAttributes(settings))
+}

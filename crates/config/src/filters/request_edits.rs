@@ -1,0 +1,130 @@
+//! Filters that edit the path and the headers of requests as data.
+
+use tollgate_filters::edit::{Edit, EditError};
+
+use crate::diagnostics::Diagnostics;
+use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
+use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::model::Filter;
+use crate::spec::argument::{Argument, ArgumentType};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "StripPrefix",
+        doc: "Drops the first segments of the path.",
+        args: Arguments::Listed(&[Argument::new("parts", "How many. Default 1.").of(ArgumentType::Number)]),
+        check: |input, diagnostics| {
+            let [parts] = input.arguments(diagnostics);
+            let parts = match parts {
+                None => 1,
+                Some(arg) => arg
+                    .value
+                    .parse()
+                    .map_err(|_| {
+                        diagnostics
+                            .error(arg.span, format!("expected a number of path segments, found `{}`", arg.value))
+                    })
+                    .ok()?,
+            };
+            finish(input, Edit::strip_prefix(parts), diagnostics)
+        },
+    },
+    Entry {
+        name: "PrefixPath",
+        doc: "Puts a prefix before the path, once a request: a second `PrefixPath` does nothing.",
+        args: Arguments::Listed(&[Argument::new("prefix", "The prefix, which may hold `{variables}`.")]),
+        check: |input, diagnostics| with_path(input, Edit::prefix_path, diagnostics),
+    },
+    Entry {
+        name: "SetPath",
+        doc: "Replaces the path and keeps the query.",
+        args: Arguments::Listed(&[Argument::new("template", "The new path, which may hold `{variables}`.")]),
+        check: |input, diagnostics| with_path(input, Edit::set_path, diagnostics),
+    },
+    Entry {
+        name: "RewritePath",
+        doc: "Replaces every match in the path, as Java's `String.replaceAll` does.",
+        args: Arguments::Listed(&[
+            Argument::new("regexp", "A regular expression, not anchored."),
+            Argument::new(
+                "replacement",
+                "What its matches become: `$1`, `$\\{name}` for groups; behind a `?`, parameters before the request's.",
+            ),
+        ]),
+        check: |input, diagnostics| with_two(input, Edit::rewrite_path, diagnostics),
+    },
+    Entry {
+        name: "AddRequestHeader",
+        doc: "Adds a value to a request header, behind those of the client.",
+        args: Arguments::Listed(&[NAME, VALUE]),
+        check: |input, diagnostics| with_two(input, Edit::add_request_header, diagnostics),
+    },
+    Entry {
+        name: "SetRequestHeader",
+        doc: "Replaces all values of a request header.",
+        args: Arguments::Listed(&[NAME, VALUE]),
+        check: |input, diagnostics| with_two(input, Edit::set_request_header, diagnostics),
+    },
+    Entry {
+        name: "RemoveRequestHeader",
+        doc: "Removes a request header.",
+        args: Arguments::Listed(&[NAME]),
+        check: |input, diagnostics| with_text(input, Edit::remove_request_header, diagnostics),
+    },
+    Entry {
+        name: "AddRequestHeadersIfNotPresent",
+        doc: "Adds request headers that the client sent none of, or blank ones.",
+        args: Arguments::Listed(&[Argument::new(
+            "keyValues",
+            "Any number of `name:value`; values may hold `{variables}`.",
+        )
+        .of(ArgumentType::List)]),
+        check: add_if_not_present,
+    },
+    Entry {
+        name: "MapRequestHeader",
+        doc: "Adds the values of one request header to those of another.",
+        args: Arguments::Listed(&[
+            Argument::new("fromHeader", "The header that is read and stays.").of(ArgumentType::HeaderName),
+            Argument::new("toHeader", "The header that gets the values.").of(ArgumentType::HeaderName),
+        ]),
+        check: |input, diagnostics| with_two(input, Edit::map_request_header, diagnostics),
+    },
+];
+
+/// `name:value` any number of times, whatever the arguments are called (Spring's GATHER_LIST).
+fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    input.spec.gather(diagnostics)?;
+    let mut pairs = Vec::with_capacity(input.spec.args.len());
+    for arg in &input.spec.args {
+        let Some((name, value)) = arg.value.split_once(':').filter(|(_, value)| !value.trim().is_empty()) else {
+            diagnostics
+                .error(arg.span, format!("expected `name:value`, found `{}`", arg.value))
+                .help("separate several by commas: `X-A:1,X-B:2`");
+            return None;
+        };
+        if value.contains(':') && diagnostics.is_spring {
+            diagnostics.warn(
+                arg.span,
+                format!("Spring does not start with a second `:` in `{}`; here it is the value's", arg.value),
+            );
+        }
+        pairs.push((name, value.trim()));
+    }
+    finish(input, Edit::add_request_headers_if_not_present(pairs), diagnostics)
+}
+
+/// As [`with_text`] with a path, of which Spring takes what stands before `?` or `#`.
+fn with_path(
+    input: &FilterInput<'_>,
+    edit: fn(&str) -> Result<Edit, EditError>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Filter> {
+    let [text] = input.texts(diagnostics)?;
+    let Some((path, rest)) = text.find(['?', '#']).filter(|_| diagnostics.is_spring).map(|at| text.split_at(at)) else {
+        return finish(input, edit(text), diagnostics);
+    };
+    let message = format!("`{}` takes a path alone: `{rest}` is left out, as in Spring", input.spec.name);
+    diagnostics.warn(input.spec.quoted_in(&format!("`{text}`")), message).help("AddRequestParameter adds parameters");
+    finish(input, edit(path), diagnostics)
+}

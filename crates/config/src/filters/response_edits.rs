@@ -1,0 +1,129 @@
+//! Filters that edit the headers of upstreams' answers as data. They work in reverse order, the last listed first.
+
+use http::header::LOCATION;
+use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
+
+use crate::de::canonical;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::filters::edit::{NAME, VALUE, finish, with_text, with_two};
+use crate::filters::entry::{Arguments, Entry, FilterInput};
+use crate::filters::model::Filter;
+use crate::spec::argument::{Argument, ArgumentType};
+use crate::spec::definition::Arg;
+use crate::spec::values::{flag, header_name};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "AddResponseHeader",
+        doc: "Adds a value to a response header, behind those of the upstream.",
+        args: Arguments::Listed(&[
+            NAME,
+            VALUE,
+            Argument::new("override", "False: only where there is none that is not blank. Default true.")
+                .of(ArgumentType::Flag),
+        ]),
+        check: |input, diagnostics| {
+            let spec = input.spec;
+            let [name, value, adds_anyway] = input.arguments(diagnostics);
+            let (name, value) =
+                (spec.required(name, "name", diagnostics)?, spec.required(value, "value", diagnostics)?);
+            let edit = Edit::add_response_header(&name.value, &value.value, flag(adds_anyway, true, diagnostics)?);
+            finish(input, edit, diagnostics)
+        },
+    },
+    Entry {
+        name: "SetResponseHeader",
+        doc: "Replaces all values of a response header.",
+        args: Arguments::Listed(&[NAME, VALUE]),
+        check: |input, diagnostics| with_two(input, Edit::set_response_header, diagnostics),
+    },
+    Entry {
+        name: "RemoveResponseHeader",
+        doc: "Removes a response header.",
+        args: Arguments::Listed(&[NAME]),
+        check: |input, diagnostics| with_text(input, Edit::remove_response_header, diagnostics),
+    },
+    Entry {
+        name: "DedupeResponseHeader",
+        doc: "Removes values that response headers have several times. List it before filters that add them.",
+        args: Arguments::Listed(&[
+            Argument::new("name", "Names of headers, separated by spaces."),
+            Argument::new(
+                "strategy",
+                "Which value stays: `RETAIN_FIRST`, `RETAIN_LAST` or `RETAIN_UNIQUE`, each once. Default `RETAIN_FIRST`.",
+            ),
+        ]),
+        check: dedupe,
+    },
+    Entry {
+        name: "RewriteResponseHeader",
+        doc: "Replaces every match in every value of a response header, as Java's `String.replaceAll` does.",
+        args: Arguments::Listed(&[
+            NAME,
+            Argument::new("regexp", "A regular expression, not anchored."),
+            Argument::new("replacement", "What its matches become: `$1`, `$\\{name}` for groups."),
+        ]),
+        check: |input, diagnostics| {
+            let [name, regexp, replacement] = input.texts(diagnostics)?;
+            finish(input, Edit::rewrite_response_header(name, regexp, replacement), diagnostics)
+        },
+    },
+    Entry {
+        name: "RewriteLocationResponseHeader",
+        doc: "Puts the gateway's host in place of the upstream's in `Location`, and takes versions such as `/v2` out.",
+        args: Arguments::Listed(&[
+            Argument::new(
+                "stripVersion",
+                "Whether the version goes: `NEVER_STRIP`, `AS_IN_REQUEST` (where the request's path has none) or `ALWAYS_STRIP`. Default `AS_IN_REQUEST`.",
+            ),
+            Argument::new("locationHeaderName", "The header. Default `Location`.").of(ArgumentType::HeaderName),
+            Argument::new("hostValue", "`host[:port]`. Default the request's `Host`."),
+            Argument::new("protocols", "A regular expression for schemes of locations. Default `https?|ftps?`."),
+        ]),
+        check: location,
+    },
+];
+
+const STRATEGIES: &[(&str, DedupeStrategy)] = &[
+    ("RETAIN_FIRST", DedupeStrategy::RetainFirst),
+    ("RETAIN_LAST", DedupeStrategy::RetainLast),
+    ("RETAIN_UNIQUE", DedupeStrategy::RetainUnique),
+];
+
+const STRIP_VERSION: &[(&str, StripVersion)] = &[
+    ("NEVER_STRIP", StripVersion::NeverStrip),
+    ("AS_IN_REQUEST", StripVersion::AsInRequest),
+    ("ALWAYS_STRIP", StripVersion::AlwaysStrip),
+];
+
+fn dedupe(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [names, strategy] = input.arguments(diagnostics);
+    let names = input.spec.required(names, "name", diagnostics)?;
+    let strategy = constant(strategy, STRATEGIES, diagnostics)?;
+    finish(input, Edit::dedupe_response_header(&names.value, strategy), diagnostics)
+}
+
+fn location(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
+    let [strip_version, header, host, protocols] = input.arguments(diagnostics);
+    let settings = LocationSettings {
+        strip_version: constant(strip_version, STRIP_VERSION, diagnostics)?,
+        header: match header {
+            Some(arg) => header_name(&arg.value, arg.span, diagnostics)?,
+            None => LOCATION,
+        },
+        host: host.map(|arg| arg.value.clone()),
+        protocols: protocols.map_or_else(|| LocationSettings::default().protocols, |arg| arg.value.clone()),
+    };
+    finish(input, Edit::rewrite_location_response_header(&settings), diagnostics)
+}
+
+/// One of Java's constants, by its name in any case, with hyphens or underscores.
+fn constant<T: Copy + Default>(arg: Option<&Arg>, known: &[(&str, T)], diagnostics: &mut Diagnostics) -> Option<T> {
+    let Some(arg) = arg else { return Some(T::default()) };
+    let found = known.iter().find(|(name, _)| canonical(name) == canonical(arg.value.trim()));
+    if found.is_none() {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        diagnostics.error(arg.span, format!("`{}` is none of its values", arg.value)).help(suggest(&arg.value, &names));
+    }
+    found.map(|(_, value)| *value)
+}

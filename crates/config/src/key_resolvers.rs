@@ -1,0 +1,123 @@
+//! Key resolvers: the named ones under `key-resolvers:`, and those that limiters refer to.
+
+use std::collections::BTreeMap;
+
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::de::canonical;
+use crate::de::given::Texts;
+use crate::de::nodes::Nodes;
+use crate::de::spanned::NodeRef;
+use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::sections::jwt::check::Tokens;
+use crate::yaml::{Kind, Node, Span};
+
+/// Key resolvers that the filters of a file can name.
+pub(crate) struct KeyResolvers<'t> {
+    named: BTreeMap<String, KeyResolver>,
+    tokens: &'t Tokens,
+}
+
+impl<'t> KeyResolvers<'t> {
+    /// Checks `key-resolvers:`.
+    pub(crate) fn check(
+        raw: &BTreeMap<String, NodeRef>,
+        nodes: &Nodes<'_>,
+        tokens: &'t Tokens,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let mut named = BTreeMap::new();
+        for (name, node) in raw {
+            let Some(node) = nodes.get(*node) else { continue };
+            let parts: Vec<_> = parts(node).iter().filter_map(|part| definition(part, tokens, diagnostics)).collect();
+            let resolver = match parts.is_empty() {
+                false => Some(KeyResolver::composite(parts)),
+                // The error is reported; references to the name are not unknown.
+                true => KeyResolver::parse("ip").ok(),
+            };
+            named.extend(resolver.map(|resolver| (name.clone(), resolver)));
+        }
+        Self { named, tokens }
+    }
+
+    /// Returns the resolver that `text` names: `"#{@name}"`, a name under `key-resolvers`, or `ip`, `header:X` and the
+    /// like. Reports an unknown one.
+    pub(crate) fn resolve(&self, text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        let text = text.trim();
+        if let Some(bean) = text.strip_prefix("#{").and_then(|rest| rest.strip_suffix('}')) {
+            return self.bean(bean.trim().trim_start_matches('@'), at, diagnostics);
+        }
+        if let Some(named) = self.named.get(text) {
+            return Some(named.clone());
+        }
+        match KeyResolver::parse(text) {
+            Ok(resolver) => Some(self.tokens.bind(resolver, at, diagnostics)),
+            Err(error) => {
+                diagnostics.error(at, reasons(&error));
+                None
+            }
+        }
+    }
+
+    /// Returns the resolver that `texts` name: one, or several that form one key. `None` if there are none.
+    pub(crate) fn resolve_all(&self, texts: &Texts, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        let parts: Vec<_> =
+            texts.items().iter().map(|text| self.resolve(&text.value, text.span, diagnostics)).collect();
+        let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
+        (!parts.is_empty()).then(|| KeyResolver::composite(parts))
+    }
+
+    /// Returns the resolver that the scalar or list `node` names.
+    pub(crate) fn resolve_node(&self, node: &Node, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        let resolvers: Option<Vec<_>> = parts(node)
+            .iter()
+            .map(|part| match part.scalar() {
+                Some(text) => self.resolve(text, part.span, diagnostics),
+                None => report_not_a_resolver(part, diagnostics),
+            })
+            .collect();
+        resolvers.map(KeyResolver::composite)
+    }
+
+    fn bean(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+        let found = self.named.iter().find(|(known, _)| *known == name || canonical(known) == canonical(name));
+        if found.is_none() {
+            let near = closest(name, self.named.keys().map(String::as_str));
+            diagnostics
+                .error(at, format!("key resolver `{name}` is a Java bean of your application, which Tollgate cannot run"))
+                .help(match near {
+                    Some(near) => format!("did you mean `#{{@{near}}}`?"),
+                    None => format!(
+                        "define it at the top level of this file: `key-resolvers: {{{name}: ip}}`, or `\"header:X-User\"` and the like"
+                    ),
+                });
+        }
+        found.map(|(_, resolver)| resolver.clone())
+    }
+}
+
+fn parts(node: &Node) -> &[Node] {
+    match &node.kind {
+        Kind::Seq(items) => items,
+        _ => std::slice::from_ref(node),
+    }
+}
+
+/// Reads one part of an entry of `key-resolvers:`.
+fn definition(part: &Node, tokens: &Tokens, diagnostics: &mut Diagnostics) -> Option<KeyResolver> {
+    match part.scalar().map(KeyResolver::parse) {
+        Some(Ok(resolver)) => Some(tokens.bind(resolver, part.span, diagnostics)),
+        Some(Err(error)) => {
+            diagnostics.error(part.span, reasons(&error));
+            None
+        }
+        None => report_not_a_resolver(part, diagnostics),
+    }
+}
+
+fn report_not_a_resolver<T>(part: &Node, diagnostics: &mut Diagnostics) -> Option<T> {
+    diagnostics
+        .error(part.span, format!("expected a key resolver, found {}", part.describe()))
+        .help("write `ip`, `\"header:X-User\"`, or a list of these");
+    None
+}

@@ -1,0 +1,129 @@
+//! What the predicates of one file have in common.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse};
+use crate::spec::PredicateSpec;
+use crate::spec::values::header_name;
+use crate::spring::switches::Switches;
+use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
+
+/// What the predicates of one file have in common.
+pub(crate) struct PredicateContext<'s> {
+    /// What is switched off.
+    pub(super) switches: &'s Switches,
+    /// `base-path`, with a `/` before it and none behind it; `None`: none.
+    pub(super) base_path: Option<String>,
+    /// `predicate.host.include-port`.
+    pub(super) include_port: bool,
+    /// `api-version`.
+    pub(super) versions: Arc<ApiVersions>,
+}
+
+impl<'s> PredicateContext<'s> {
+    /// Checks `base-path`, `predicate` and `api-version`.
+    pub(crate) fn check(
+        base_path: Option<&Spanned<String>>,
+        predicate: &RawPredicateSettings,
+        api_version: Option<&Spanned<RawApiVersion>>,
+        switches: &'s Switches,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
+        let base_path = base_path.and_then(|base| self::base_path(base, diagnostics));
+        let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
+        Self {
+            switches,
+            include_port: predicate.host.include_port.unwrap_or(true),
+            versions: Arc::new(match api_version {
+                Some(raw) => versions(raw, depth, diagnostics),
+                // Nobody can ask, as in Spring.
+                None => ApiVersions { required: true, ..ApiVersions::default() },
+            }),
+            base_path,
+        }
+    }
+
+    /// What a route without a `Path` takes where there is a base path.
+    pub(crate) fn below_base(&self) -> Option<Predicate> {
+        Predicate::path(&[format!("{}/**", self.base_path.as_ref()?)], false).ok()
+    }
+
+    /// Complains about a version that nobody can ask for.
+    pub(super) fn need_versions(&self, spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
+        if self.versions.sources.is_empty() {
+            let help = if diagnostics.is_spring {
+                "`spring.webflux.apiversion.use.header: X-Version` would"
+            } else {
+                "`api-version: {use: {header: X-Version}}` would"
+            };
+            diagnostics
+                .mistake(spec.span, "`Version` never matches: nothing says where requests name their version")
+                .help(help);
+        }
+    }
+}
+
+fn base_path(base: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
+    let text = base.value.trim().trim_end_matches('/');
+    if text.is_empty() {
+        return None;
+    }
+    let path = format!("/{}", text.trim_start_matches('/'));
+    if normalize(&path).is_ok_and(|normal| normal == path.as_str()) && !path.contains(['{', '}', '*', '?', ';', '%']) {
+        return Some(path);
+    }
+    diagnostics
+        .error(base.span, format!("`{text}` is no base path: it can be plain text alone"))
+        .help("write a path such as `/api`");
+    None
+}
+
+/// `depth`: the segments of the base path, which are not counted.
+fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagnostics) -> ApiVersions {
+    let RawApiVersion { r#use, default, required, supported, detect_supported } = &raw.value;
+    let mut read = |text: &Spanned<String>| {
+        let version = Version::parse(&text.value);
+        if version.is_none() {
+            diagnostics.error(text.span, format!("`{}` is no version: write one such as 1.3", text.value));
+        }
+        version
+    };
+    let default_version = default.as_ref().and_then(&mut read);
+    let supported = supported.iter().flatten().filter_map(read).collect();
+    if let (Some(default), Some(true)) = (default, required) {
+        diagnostics
+            .mistake(default.span, "`default` and `required: true` exclude each other")
+            .help("remove one of them");
+    }
+    let sources = sources(r#use, depth, diagnostics);
+    if sources.is_empty() {
+        diagnostics
+            .mistake(raw.span, "`api-version` does not say where requests name their version")
+            .help("`use: {header: X-Version}` does");
+    }
+    ApiVersions {
+        default: default_version,
+        required: required.unwrap_or(false) || sources.is_empty(),
+        sources,
+        supported,
+        detects: detect_supported.unwrap_or(true),
+    }
+}
+
+/// In the order in which Spring Boot asks them.
+fn sources(raw: &RawVersionUse, depth: usize, diagnostics: &mut Diagnostics) -> Vec<VersionSource> {
+    let RawVersionUse { header, query_parameter, path_segment, media_type_parameter } = raw;
+    let header = header.as_ref().and_then(|name| header_name(&name.value, name.span, diagnostics));
+    let query = query_parameter.clone().filter(|name| !name.is_empty());
+    let media_types: &BTreeMap<String, String> = media_type_parameter;
+    let media_types = media_types.iter().map(|(media_type, parameter)| VersionSource::MediaType {
+        media_type: media_type.clone(),
+        parameter: parameter.clone(),
+    });
+    let first = header.map(VersionSource::Header).into_iter().chain(query.map(VersionSource::Query));
+    let segment = path_segment.map(|index| VersionSource::PathSegment(index + depth));
+    first.chain(segment).chain(media_types).collect()
+}

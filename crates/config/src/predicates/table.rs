@@ -1,0 +1,83 @@
+//! Predicates by name.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::diagnostics::{Diagnostics, closest, reasons};
+use crate::predicates::context::PredicateContext;
+use crate::predicates::entries::ENTRIES;
+use crate::predicates::entry::{Entry, PredicateInput};
+use crate::spec::PredicateSpec;
+use crate::spec::argument;
+use crate::spec::schema::{Named, definition};
+use crate::spring::names::refusal;
+use crate::spring::switches;
+use tollgate_routing::Predicate;
+
+/// All predicates.
+pub fn predicates() -> &'static [Entry] {
+    ENTRIES
+}
+
+/// Names of all predicates.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    predicates().iter().map(|entry| entry.name)
+}
+
+/// The predicate that `spec` describes. Reports errors; `None` if it cannot be used.
+pub(super) fn check(
+    spec: &PredicateSpec,
+    context: &PredicateContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Predicate> {
+    let Some(entry) = predicates().iter().find(|entry| entry.name == spec.name) else {
+        report_unknown(spec, diagnostics);
+        return None;
+    };
+    if context.switches.refuse(switches::Kind::Predicate, spec, diagnostics) || spec.refuse_expressions(diagnostics) {
+        return None;
+    }
+    let result = (entry.check)(&PredicateInput { spec, args: entry.args, context }, diagnostics)?;
+    let report = |error| {
+        let message = reasons(&error);
+        diagnostics.error(spec.quoted_in(&message), message);
+    };
+    result.map_err(report).ok()
+}
+
+fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
+    let name = spec.name.as_str();
+    if let Some(refusal) = refusal(name) {
+        diagnostics
+            .error(spec.span, format!("predicate `{name}` is not supported: {}", refusal.reason))
+            .help(refusal.instead);
+        return;
+    }
+    diagnostics.error(spec.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+/// A predicate as the file specifies it, for the schema.
+pub(crate) struct PredicateEntrySchema;
+
+impl JsonSchema for PredicateEntrySchema {
+    fn schema_name() -> Cow<'static, str> {
+        "Predicate".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let named: Vec<Named> = predicates()
+            .iter()
+            .map(|entry| Named {
+                name: entry.name,
+                doc: entry.doc,
+                args: argument::schema(entry.args, generator),
+                has_shortcut: true,
+            })
+            .collect();
+        definition("predicate", &named)
+    }
+}

@@ -1,0 +1,157 @@
+//! A specification of `RequestRateLimiter` to a checked limiter.
+
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::store::redis::LockedStore;
+
+use crate::de::{canonical, same_name};
+use crate::diagnostics::Diagnostics;
+use crate::rate_limiter::args::LimiterArgs;
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
+use crate::rate_limiter::{lease, limit, plans, rules, settings, store};
+use crate::spec::FilterSpec;
+use crate::yaml::{Kind, Node, Span};
+
+/// Spring's section for the arguments of its Redis limiter.
+const SECTION: &str = "redis-rate-limiter";
+/// Arguments that Spring ignores outside of that section.
+const PREFIXED: [&str; 3] = ["replenish-rate", "burst-capacity", "requested-tokens"];
+
+/// The limiter that `spec` describes. Reports errors; `None` if it cannot be used.
+pub(crate) fn check(
+    spec: &FilterSpec,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<RateLimiter> {
+    check_form(spec, diagnostics)?;
+    let mut tree = spec.tree(&[], diagnostics);
+    lift_section(&mut tree);
+    let has_shapes = rules::check_shapes(&tree, diagnostics);
+    if let (false, Kind::Map(entries)) = (has_shapes, &mut tree.kind) {
+        entries.retain(|(key, _)| !["limits", "plans"].iter().any(|name| same_name(name, key)));
+    }
+    let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
+    check_bean(&args, diagnostics);
+    let rules = if has_shapes { rules::rules(&args, spec.span, context, diagnostics) } else { None };
+    let plans = if has_shapes { plans::plans(&args, context, diagnostics) } else { None };
+    let settings = settings::settings(&args, context, diagnostics);
+    let storage = store::storage(&args, spec.span, context, diagnostics);
+    let bucket = match args.bucket.checked().ok()? {
+        None => Some(None),
+        Some(name) => limit::identifier(&name.value, "`bucket`", name.span, diagnostics).map(Some),
+    };
+    let (rules, plans, settings, storage) = (rules?, plans?, settings?, storage?);
+    let mut limiter = RateLimiter {
+        rules,
+        plans,
+        bucket: None,
+        settings,
+        store: storage.kind,
+        on_store_failure: storage.on_failure,
+        gateways: storage.gateways,
+        atomicity: storage.atomicity,
+        lease: None,
+    };
+    let has_quota = limiter.limits().any(|limit| matches!(limit.rule, Rule::Quota(_)));
+    if has_quota && !args.on_store_failure.is_given() && !diagnostics.is_spring {
+        // A prepaid total must not be granted again by each gateway without Redis.
+        limiter.on_store_failure = OnStoreFailure::Deny;
+    }
+    check_lock(&args, spec.span, &limiter, context, diagnostics);
+    let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
+    limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
+    limiter.bucket = bucket?;
+    warn_of_principal(&limiter, &args, spec.span, diagnostics);
+    Some(limiter)
+}
+
+/// Reports the shortcut form, Bucket4j's arguments, and arguments that Spring would ignore.
+fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
+    for arg in &spec.args {
+        let Some(name) = &arg.name else {
+            diagnostics
+                .error(arg.span, "`RequestRateLimiter` has no shortcut form: Spring ignores its arguments")
+                .help("write `name: RequestRateLimiter` and `args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}`");
+            return None;
+        };
+        if name.starts_with("bucket4j-rate-limiter.") {
+            diagnostics
+                .error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run")
+                .help("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)");
+            return None;
+        }
+        if let Some(known) = PREFIXED.iter().find(|known| diagnostics.is_spring && canonical(known) == canonical(name))
+        {
+            diagnostics
+                .warn(
+                    arg.span.key(),
+                    format!("Spring ignores `{name}` without the prefix `{SECTION}.`; here it applies"),
+                )
+                .help(format!("write `{SECTION}.{known}` for the same meaning in both"));
+        }
+    }
+    Some(())
+}
+
+/// Moves the arguments in Spring's section to the others.
+fn lift_section(tree: &mut Node) {
+    let Kind::Map(entries) = &mut tree.kind else { return };
+    while let Some(at) = entries.iter().position(|(key, _)| key == SECTION) {
+        let Kind::Map(inner) = &entries[at].1.kind else { return };
+        let inner = inner.clone();
+        entries.splice(at..=at, inner);
+    }
+}
+
+/// Reports a `rate-limiter` bean other than Spring's own.
+fn check_bean(args: &LimiterArgs, diagnostics: &mut Diagnostics) {
+    if let Some(bean) = args.rate_limiter.spanned()
+        && !matches!(bean.value.trim(), "#{@redisRateLimiter}" | "#{redisRateLimiter}")
+    {
+        diagnostics
+            .error(bean.span, format!("rate limiter `{}` is a Java bean, which Tollgate cannot run", bean.value))
+            .help("remove `rate-limiter` and write `replenish-rate`, `burst-capacity` and `requested-tokens`");
+    }
+}
+
+/// Reports algorithms and servers that `atomicity: lock` does not support.
+fn check_lock(
+    args: &LimiterArgs,
+    at: Span,
+    limiter: &RateLimiter,
+    context: &LimiterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) {
+    if limiter.atomicity == Atomicity::Script {
+        return;
+    }
+    let at = args.atomicity.span().unwrap_or(at);
+    let unsupported = |limit: &&Limit| !LockedStore::supports(&limit.rule);
+    if let Some(limit) = limiter.limits().find(unsupported) {
+        diagnostics
+            .error(at, format!("`{}` is not supported by `atomicity: lock`", limit.rule.algorithm().as_str()))
+            .help("`atomicity: lock` supports `fixed-window` and `sliding-window-counter`");
+    }
+    if context.has_cluster && limiter.store != Some(StoreKind::Memory) {
+        diagnostics
+            .error(at, "`atomicity: lock` needs one server: a cluster has no lock over all its nodes")
+            .help("remove it: in a cluster each decision is one script on one node");
+    }
+}
+
+/// Warns that Spring's default resolver never finds a user: no filter here authenticates.
+fn warn_of_principal(limiter: &RateLimiter, args: &LimiterArgs, at: Span, diagnostics: &mut Diagnostics) {
+    let has_only_own = limiter.plans.is_none() && limiter.limits().all(|limit| limit.key_resolver.is_some());
+    let resolver = args.key_resolver.spanned().and_then(|texts| texts.value.items().first());
+    let (at, wanted) = match resolver {
+        None if has_only_own => return,
+        None => (at, "without `key-resolver` the key is `principal`, the authenticated user"),
+        Some(text) if text.value.trim() == "principal" => (text.span, "`principal` is the authenticated user"),
+        Some(_) => return,
+    };
+    let outcome = if limiter.settings.deny_empty_key { "is refused without a key" } else { "passes unlimited" };
+    diagnostics
+        .warn(at, format!("{wanted}, and no filter authenticates: every request {outcome}"))
+        .help("`key-resolver: ip` limits each address, `\"header:X-Api-Key\"` each key");
+}

@@ -1,0 +1,32 @@
+//! Settings and registries that all limiters of one file share.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use tollgate_filters::headers::HeaderNames;
+use tollgate_limiter::metering::{Dimensions, Period};
+use tollgate_limiter::rule::Rule;
+
+use crate::key_resolvers::KeyResolvers;
+
+/// Settings and registries that all limiters of one file share.
+pub(crate) struct LimiterContext<'c> {
+    pub(crate) key_resolvers: &'c KeyResolvers<'c>,
+    /// `filter.request-rate-limiter.deny-empty-key`.
+    pub(crate) deny_empty_key: bool,
+    /// `filter.request-rate-limiter.empty-key-status-code`.
+    pub(crate) empty_key_status: StatusCode,
+    /// `filter.request-rate-limiter.throw-on-limit`.
+    pub(crate) throw_on_limit: bool,
+    /// `redis-rate-limiter`.
+    pub(crate) headers: HeaderNames,
+    /// True if the file has `redis:`, valid or not.
+    pub(crate) has_redis: bool,
+    /// True if `redis:` is a cluster.
+    pub(crate) has_cluster: bool,
+    /// Settings on which `RequestCounter`s with the same `bucket` must agree, by its name.
+    pub(crate) counter_buckets: RefCell<BTreeMap<String, (Dimensions, Period)>>,
+    /// Rules of shared buckets, by their name.
+    pub(crate) limiter_buckets: RefCell<BTreeMap<String, Rule>>,
+}

@@ -1,0 +1,174 @@
+//! Checked limiters.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::request_rate_limiter::{Cost, Enforcement, OnLimit, Settings};
+use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::OnStoreFailure;
+
+/// One limiter of a route.
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    /// Rules of requests without a plan.
+    pub rules: Rules,
+    /// Rules by plan.
+    pub plans: Option<Plans>,
+    /// Name of the buckets that it shares with all limiters of this name, on any route.
+    pub bucket: Option<String>,
+    /// Key, access lists, and what the client is told.
+    pub settings: Settings,
+    /// Store of its buckets; `None`: Redis if configured.
+    pub store: Option<StoreKind>,
+    /// Decision while Redis is unreachable.
+    pub on_store_failure: OnStoreFailure,
+    /// Gateways that share the limit; each admits its part while Redis is unreachable.
+    pub gateways: GatewayNumber,
+    /// Isolation of concurrent decisions in Redis.
+    pub atomicity: Atomicity,
+    /// Longest time for which requests are paid for in advance; `None`: never.
+    pub lease: Option<Duration>,
+}
+
+/// Number of gateways that share a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GatewayNumber {
+    /// A fixed number.
+    Fixed(NonZeroU32),
+    /// The gateways that reported to Redis lately.
+    Auto,
+}
+
+/// Rules that decide a request.
+#[derive(Clone, Debug)]
+pub enum Rules {
+    /// One, without a name of its own.
+    One(Box<Limit>),
+    /// Several by name, decided together; empty: unlimited.
+    Several(Vec<(String, Limit)>),
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// Algorithm and numbers.
+    pub rule: Rule,
+    /// Key; `None`: the filter's.
+    pub key_resolver: Option<KeyResolver>,
+    /// Tokens per request.
+    pub cost: Cost,
+    /// Share of keys for which it denies.
+    pub enforcement: Enforcement,
+    /// Name of the bucket that it shares with all rules of this name.
+    pub bucket: Option<String>,
+}
+
+/// Named sets of rules.
+#[derive(Clone, Debug)]
+pub struct Plans {
+    /// Rules by plan.
+    pub sets: Vec<(String, Rules)>,
+    /// Source of a request's plan.
+    pub resolver: PlanResolver,
+    /// Plan of other requests; `None`: the filter's own rules.
+    pub default: Option<String>,
+}
+
+/// Source of a request's plan.
+#[derive(Clone, Debug)]
+pub enum PlanResolver {
+    /// The request itself.
+    Request(KeyResolver),
+    /// By key id.
+    Table(HashMap<String, String>),
+    /// By key id, in a hash in Redis.
+    RedisHash {
+        /// Name of the hash.
+        key: String,
+        /// Time for which a plan is cached.
+        cache: Duration,
+    },
+}
+
+/// Isolation of concurrent decisions in Redis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Atomicity {
+    /// Each decision is one script.
+    #[default]
+    Script,
+    /// Each decision holds a lock, for servers without scripts.
+    Lock(LockRetry),
+}
+
+/// Retries of a decision that finds the lock taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRetry {
+    /// Doubles each pause.
+    pub exponential: bool,
+    /// The first pause.
+    pub base: Duration,
+    /// The longest pause.
+    pub max: Duration,
+    /// Upper bound of the random time added to a pause.
+    pub jitter: Duration,
+    /// Attempts in total.
+    pub tries: NonZeroU32,
+}
+
+/// Store of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// In this process.
+    Memory,
+    /// In Redis.
+    Redis,
+}
+
+impl RateLimiter {
+    /// All rules, including those of plans.
+    pub fn limits(&self) -> impl Iterator<Item = &Limit> {
+        let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, rules)| rules);
+        std::iter::once(&self.rules).chain(plans).flat_map(Rules::limits)
+    }
+
+    /// All key resolvers that it reads.
+    pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
+        let plan = self.plans.iter().filter_map(|plans| match &plans.resolver {
+            PlanResolver::Request(resolver) => Some(resolver),
+            _ => None,
+        });
+        let own = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
+        std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
+    }
+
+    /// True if it reads the request's context.
+    #[must_use]
+    pub fn needs_context(&self) -> bool {
+        self.settings.exempt.has_networks()
+            || self.settings.block.has_networks()
+            || self.forwards()
+            || self.key_resolvers().any(KeyResolver::needs_context)
+    }
+
+    /// True if denied requests are forwarded to another route.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        matches!(self.settings.on_limit, OnLimit::Forward(_))
+    }
+}
+
+impl Rules {
+    /// Each rule.
+    pub fn limits(&self) -> impl Iterator<Item = &Limit> {
+        let (one, several) = match self {
+            Self::One(limit) => (Some(&**limit), &[][..]),
+            Self::Several(limits) => (None, limits.as_slice()),
+        };
+        one.into_iter().chain(several.iter().map(|(_, limit)| limit))
+    }
+}

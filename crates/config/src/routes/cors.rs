@@ -1,0 +1,197 @@
+//! CORS policies by path, once all routes are known.
+
+use std::sync::Arc;
+
+use tollgate_filters::cors::Policy;
+
+use crate::de;
+use crate::de::nodes::Nodes;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, reasons};
+use crate::routes::model::{Cors, Route};
+use crate::sections::cors::raw::{RawCors, RawGlobalCors};
+use crate::sections::cors::{RouteCors, policy};
+use crate::yaml::{Kind, Node, Span};
+use tollgate_routing::Predicate;
+
+/// What holds on which path: routes before `globalcors`, as in Spring, and the top-level `cors` behind both.
+pub(crate) fn all(
+    globalcors: &RawGlobalCors,
+    own: Option<&Spanned<RawCors>>,
+    nodes: &Nodes<'_>,
+    routes: &[Route],
+    diagnostics: &mut Diagnostics,
+) -> Cors {
+    let mut table = Table::default();
+    for (route, cors) in routes.iter().filter_map(|route| Some((route, route.cors.as_ref()?))) {
+        if let Some(Spanned { value: false, .. }) = globalcors.enabled
+            && !cors.is_own
+        {
+            diagnostics
+                .warn(cors.span, "`metadata.cors` has no effect with `globalcors.enabled: false`")
+                .ineffective()
+                .help("remove one");
+            continue;
+        }
+        of_one(route, cors, &mut table, diagnostics);
+    }
+    let answers_all = globalcors.add_to_simple_url_handler_mapping == Some(true);
+    let node = globalcors.cors_configurations.and_then(|node| nodes.get(node));
+    if let Some(node) = node {
+        for (pattern, policy) in by_pattern(node, diagnostics) {
+            if answers_all {
+                put(&mut table.unrouted, &pattern, &policy);
+            }
+            if !table.by_path.iter().any(|(known, _)| *known == pattern) {
+                put(&mut table.by_path, &pattern, &policy);
+            }
+        }
+        if !answers_all {
+            unreached(routes, node.span.key(), diagnostics);
+        }
+    }
+    if let Some(own) = own
+        && let Some(policy) = policy(&own.value, own.span, diagnostics)
+    {
+        put(&mut table.by_path, "/**", &policy);
+        put(&mut table.unrouted, "/**", &policy);
+    }
+    let node = node.map_or(Span::ROOT, |node| node.span);
+    Cors {
+        by_path: predicates(table.by_path, node, diagnostics),
+        unrouted: predicates(table.unrouted, node, diagnostics),
+    }
+}
+
+type ByPattern = Vec<(String, Arc<Policy>)>;
+
+#[derive(Default)]
+struct Table {
+    by_path: ByPattern,
+    unrouted: ByPattern,
+}
+
+/// Whether another stood there, which is replaced in its place.
+fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
+    match into.iter_mut().find(|(known, _)| known == pattern) {
+        Some((_, known)) => {
+            *known = Arc::clone(policy);
+            true
+        }
+        None => {
+            into.push((pattern.to_owned(), Arc::clone(policy)));
+            false
+        }
+    }
+}
+
+/// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
+fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
+    let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
+    let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
+    if patterns.is_empty() {
+        diagnostics
+            .warn(cors.span, "the route has no `Path`, so this holds for every path, whichever route takes it")
+            .help("a policy is found by the path alone: write `Path`, or `globalcors` to say so");
+        patterns.push("/**".to_owned());
+    }
+    if !cors.is_own && patterns.len() > 1 {
+        patterns.truncate(1);
+        let first = &patterns[0];
+        diagnostics
+            .warn(cors.span, format!("`metadata.cors` holds for `{first}` alone, the first pattern of the route"))
+            .help("give each pattern a route of its own, or write `globalcors`");
+    }
+    for pattern in &patterns {
+        if put(&mut table.by_path, pattern, &cors.policy) {
+            diagnostics
+                .mistake(cors.span, format!("another route has a policy for `{pattern}` too: this one replaces it"))
+                .help("a policy is found by the path alone: write it once");
+        }
+        if cors.is_own {
+            put(&mut table.unrouted, pattern, &cors.policy);
+        }
+    }
+    if !cors.is_own && refuses_options(route) {
+        diagnostics
+            .warn(
+                cors.span,
+                format!("preflights do not match route `{}`, because of its `Method`: they are answered 404", route.id),
+            )
+            .help("add OPTIONS to its `Method`");
+    }
+}
+
+fn refuses_options(route: &Route) -> bool {
+    let texts = &route.definition.predicates;
+    texts.iter().any(|text| text.starts_with("Method") && !text.to_ascii_uppercase().contains("OPTIONS"))
+}
+
+/// Complains about routes that preflights do not match, where nobody else answers them.
+fn unreached(routes: &[Route], at: Span, diagnostics: &mut Diagnostics) {
+    let ids: Vec<_> = routes.iter().filter(|route| refuses_options(route)).map(|route| &*route.id).collect();
+    if !ids.is_empty() {
+        let more = if ids.len() > 5 { ", …" } else { "" };
+        let ids = ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+        diagnostics
+            .warn(at, format!("preflights do not match routes with a `Method`: {ids}{more}; they are answered 404"))
+            .help("`add-to-simple-url-handler-mapping: true` beside this answers them");
+    }
+}
+
+/// The policies of `globalcors.cors-configurations`.
+fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
+    let Kind::Map(entries) = &node.kind else {
+        diagnostics
+            .error(node.span, format!("expected a map by path pattern, found {}", node.describe()))
+            .help("`\"[/**]\": {allowed-origins: …}`");
+        return Vec::new();
+    };
+    let mut policies = Vec::with_capacity(entries.len());
+    for (at, (pattern, value)) in entries.iter().enumerate() {
+        if entries[..at].iter().any(|(before, _)| before == "/**") {
+            diagnostics
+                .warn(value.span.key(), format!("the policy for `{pattern}` never holds: `/**` stands before it"))
+                .help("the first pattern that matches counts: move `/**` behind the others");
+        }
+        let (raw, unknown) = de::read::<RawCors>(value, diagnostics);
+        unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+        if let Some(policy) = policy(&raw, value.span, diagnostics) {
+            policies.push((pattern.clone(), policy));
+        }
+    }
+    policies
+}
+
+fn predicates(policies: ByPattern, at: Span, diagnostics: &mut Diagnostics) -> Vec<(Predicate, Arc<Policy>)> {
+    let mut found = Vec::with_capacity(policies.len());
+    for (pattern, policy) in policies {
+        match Predicate::path(std::slice::from_ref(&pattern), false) {
+            Ok(predicate) => found.push((predicate, policy)),
+            Err(error) => {
+                diagnostics.error(at, reasons(&error)).help("write path patterns: `\"[/api/**]\"`");
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::parse;
+
+    #[test]
+    fn a_policy_behind_that_for_all_paths_is_pointed_out() {
+        for (patterns, is_pointed_out) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
+            let policies = patterns.map(|pattern| format!("'[{pattern}]': {{allowed-origins: '*'}}")).join(", ");
+            let text = format!(
+                "globalcors: {{cors-configurations: {{{policies}}}}}\n\
+                 routes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n"
+            );
+            let loaded = parse("test.yaml", &text, &|_| None).map_err(|problems| problems.to_string()).unwrap();
+            let notes = loaded.notes.to_string();
+            assert_eq!(notes.contains("`/a/**` never holds"), is_pointed_out, "{patterns:?}: {notes}");
+        }
+    }
+}

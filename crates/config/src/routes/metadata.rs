@@ -1,0 +1,74 @@
+//! `metadata` of a route.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::de::canonical;
+use crate::de::units::parse_time;
+use crate::diagnostics::Diagnostics;
+use crate::routes::model::Route;
+use crate::sections::http_client::model::Http2;
+use crate::spec::definition::{Arg, flatten};
+use crate::yaml::{Kind, Node};
+
+/// Reads the keys of `metadata` that have a meaning. Spring looks them up literally; times are in milliseconds.
+pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Diagnostics) {
+    if !matches!(node.kind, Kind::Map(_)) {
+        diagnostics.error(node.span, format!("expected a map, found {}", node.describe()));
+        return;
+    }
+    if let Some(tls) = node.get("tls") {
+        route.tls = crate::sections::http_client::tls(tls, diagnostics).map(Arc::new);
+    }
+    let mut entries = Vec::new();
+    flatten("", node, &mut entries);
+    for entry in entries {
+        read_entry(&entry, route, diagnostics);
+        route.definition.metadata.insert(entry.name.unwrap_or_default(), entry.value);
+    }
+}
+
+fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
+    let name = entry.name.as_deref().unwrap_or_default();
+    match name {
+        "connect-timeout" => {
+            if let Some(time) = timeout(entry, "a time above 0 in milliseconds", diagnostics) {
+                route.connect_timeout = Some(time);
+            }
+        }
+        "response-timeout" if entry.value.trim().parse::<i64>().is_ok_and(|millis| millis < 0) => {
+            route.response_timeout = Some(None);
+        }
+        "response-timeout" => {
+            if let Some(time) = timeout(entry, "a time in milliseconds, negative for none", diagnostics) {
+                route.response_timeout = Some(Some(time));
+            }
+        }
+        "http2" => match entry.value.trim() {
+            "auto" => route.http2 = Some(Http2::Auto),
+            "off" | "false" => route.http2 = Some(Http2::Off),
+            "prior-knowledge" => route.http2 = Some(Http2::PriorKnowledge),
+            other => diagnostics
+                .mistake(entry.span, format!("`http2` must be auto, off or prior-knowledge, found `{other}`"))
+                .help("`prior-knowledge` uses HTTP/2 without TLS, too"),
+        },
+        _ if ["connecttimeout", "responsetimeout"].contains(&canonical(name).as_str()) => diagnostics
+            .mistake(entry.span.key(), format!("`{name}` in metadata has no effect"))
+            .help("metadata is looked up literally: write it in lower case with `-`"),
+        _ => {}
+    }
+}
+
+fn timeout(entry: &Arg, wanted: &str, diagnostics: &mut Diagnostics) -> Option<Duration> {
+    if let Ok(time) = parse_time(&entry.value)
+        && time > Duration::ZERO
+    {
+        return Some(time);
+    }
+    let name = entry.name.as_deref().unwrap_or_default();
+    diagnostics
+        .mistake(entry.span, format!("`{name}` must be {wanted}, found `{}`", entry.value))
+        .ineffective()
+        .help("write milliseconds, or a time such as `5s`");
+    None
+}

@@ -1,0 +1,277 @@
+//! One route.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::de;
+use crate::de::nodes::Nodes;
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::filters::configure_breaker;
+use crate::filters::context::FilterContext;
+use crate::filters::edit_checks;
+use crate::filters::model::Filter;
+use crate::predicates::condition::Condition;
+use crate::predicates::context::PredicateContext;
+use crate::routes::check::{ListedFilter, PREDICATE, filter_list};
+use crate::routes::forward::changes_path;
+use crate::routes::metadata::read_metadata;
+use crate::routes::model::{Definition, Route, Target};
+use crate::routes::raw::RawRoute;
+use crate::routes::response_cache::keep_last;
+use crate::sections::upstreams::{self, Named};
+use crate::spring::switches::Switches;
+use crate::yaml::{Kind, Node, Span};
+use tollgate_routing::Predicate;
+
+/// Settings that all routes of a file share.
+pub(super) struct RouteContext<'r> {
+    pub(super) nodes: &'r Nodes<'r>,
+    pub(super) switches: &'r Switches,
+    pub(super) upstreams: &'r Named,
+    pub(super) filters: &'r FilterContext<'r>,
+    pub(super) predicates: &'r PredicateContext<'r>,
+    pub(super) default_filters: &'r [ListedFilter],
+}
+
+/// Reads the route in `node`.
+pub(super) struct RouteReader<'r> {
+    pub(super) node: &'r Node,
+    /// 0-based position in the file.
+    pub(super) position: usize,
+    pub(super) context: &'r RouteContext<'r>,
+}
+
+/// A route and the place of its id; `None` after an error.
+type Read = Option<(Route, Span)>;
+
+/// Parts of a route that both of its forms have.
+struct Parts<'p> {
+    id: Option<&'p Spanned<String>>,
+    uri: Option<&'p Spanned<String>>,
+    predicates: &'p [Condition],
+    filters: Vec<ListedFilter>,
+}
+
+impl RouteReader<'_> {
+    /// Reads the route, and whether it is enabled. Reports errors.
+    pub(super) fn read(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
+        match &self.node.kind {
+            Kind::Scalar(line) => (self.one_line(line, diagnostics), true),
+            _ => self.full(diagnostics),
+        }
+    }
+
+    fn full(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
+        let (raw, unknown) = de::read::<RawRoute>(self.node, diagnostics);
+        unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
+        let RouteContext { nodes, switches, filters, .. } = self.context;
+        let predicates = self.conditions(&raw, diagnostics);
+        let filters = filter_list(&raw.filters, nodes, filters, switches, diagnostics);
+        let parts = Parts { id: raw.id.as_ref(), uri: raw.uri.as_ref(), predicates: &predicates, filters };
+        let route = self.route(parts, diagnostics);
+        let read = route.map(|(mut route, at)| {
+            route.order = raw.order;
+            let tls = raw.tls.and_then(|node| nodes.get(node));
+            route.tls = tls.and_then(|node| crate::sections::http_client::tls(node, diagnostics)).map(Arc::new);
+            route.http2 = raw.http2.map(Into::into);
+            let metadata = raw.metadata.and_then(|node| nodes.get(node));
+            if let Some(metadata) = metadata {
+                read_metadata(metadata, &mut route, diagnostics);
+            }
+            let cors = metadata.and_then(|node| node.get("cors"));
+            route.cors = crate::sections::cors::of_route(raw.cors.as_ref(), cors, diagnostics);
+            (route, at)
+        });
+        (read, raw.enabled.unwrap_or(true))
+    }
+
+    /// The conditions under `predicates`. Reports a route without any.
+    fn conditions(&self, raw: &RawRoute, diagnostics: &mut Diagnostics) -> Vec<Condition> {
+        let list = raw.predicates.as_deref().unwrap_or_default();
+        if list.is_empty() {
+            diagnostics
+                .error(self.node.span, "route without predicates")
+                .help("`predicates: [Path=/**]` matches every request");
+        }
+        let nodes = list.iter().filter_map(|node| self.context.nodes.get(*node));
+        nodes.filter_map(|node| Condition::parse(node, &PREDICATE, diagnostics)).collect()
+    }
+
+    /// Reads `id=uri,Predicate=arg,Predicate=arg`, Spring's route on one line.
+    fn one_line(&self, line: &str, diagnostics: &mut Diagnostics) -> Read {
+        let at = self.node.span;
+        let Some((id, rest)) = line.split_once('=') else {
+            diagnostics
+                .error(at, format!("expected a route, found `{line}`"))
+                .help("write `id`, `uri` and `predicates`, or on one line `id=uri,Path=/**`");
+            return None;
+        };
+        let mut tokens = rest.split(',').map(str::trim).filter(|token| !token.is_empty());
+        let uri = tokens.next().map(|uri| Spanned { value: uri.to_owned(), span: at });
+        let mut specs: Vec<_> = tokens.filter_map(|token| PREDICATE.shortcut(token, at, diagnostics)).collect();
+        // Positions of arguments count from the start of the text, which here is the whole route.
+        specs.iter_mut().flat_map(|spec| &mut spec.args).for_each(|arg| arg.span = at);
+        if specs.is_empty() {
+            diagnostics.error(at, "route without predicates").help("`id=uri,Path=/**` matches every request");
+            return None;
+        }
+        let id = Spanned { value: id.trim().to_owned(), span: at };
+        let predicates: Vec<Condition> = specs.into_iter().map(Condition::One).collect();
+        let parts = Parts { id: Some(&id), uri: uri.as_ref(), predicates: &predicates, filters: Vec::new() };
+        self.route(parts, diagnostics)
+    }
+
+    fn route(&self, parts: Parts<'_>, diagnostics: &mut Diagnostics) -> Read {
+        let Parts { id, uri, predicates, filters } = parts;
+        let context = self.context;
+        let id_at = id.map_or(self.node.span, |id| id.span);
+        let target = self.target(uri, diagnostics);
+        check_id(id, diagnostics);
+        let mut checked: Vec<_> =
+            predicates.iter().filter_map(|condition| condition.check(context.predicates, diagnostics)).collect();
+        let is_complete = checked.len() == predicates.len();
+        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
+            checked.extend(context.predicates.below_base());
+        }
+        let mut merged = interleave(context.default_filters, filters);
+        let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
+            Some(id) => id.into(),
+            None => self.derived_id(&merged, diagnostics).into(),
+        };
+        note_several_limiters(&merged, &id, id_at, diagnostics);
+        for listed in &mut merged {
+            configure_breaker(&mut listed.filter, listed.spec.span, &id, context.filters, diagnostics);
+        }
+        let moves = merged.iter().any(|listed| changes_path(&listed.spec.name));
+        if let Some((Target::Forward(path), uri)) = target.as_ref().zip(uri).filter(|_| !moves) {
+            context.filters.forwards.borrow_mut().push((uri.span, path.to_string()));
+        }
+        if is_complete {
+            merged.iter().for_each(|listed| check_variables(listed, &checked, &id, diagnostics));
+            if let (Some(resolver), Some(uri)) = (target.as_ref().and_then(Target::key_resolver), uri) {
+                upstreams::variables(resolver, &checked, uri.span, diagnostics);
+            }
+        }
+        keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
+        check_edits(&merged, diagnostics);
+        let (filters, texts): (Vec<_>, Vec<_>) =
+            merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
+        let definition = Definition {
+            uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
+            predicates: predicates.iter().map(Condition::text).collect(),
+            filters: texts,
+            metadata: BTreeMap::new(),
+        };
+        let route = Route {
+            id,
+            uri: target?,
+            predicates: checked,
+            filters,
+            order: 0,
+            connect_timeout: None,
+            response_timeout: None,
+            tls: None,
+            http2: None,
+            cors: None,
+            definition,
+        };
+        Some((route, id_at))
+    }
+
+    fn target(&self, uri: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<Target> {
+        let Some(uri) = uri else {
+            diagnostics.error(self.node.span, "route without `uri`").help("write its target: `uri: http://host:port`");
+            return None;
+        };
+        if self.context.switches.refuse_target(&uri.value, uri.span, diagnostics) {
+            return None;
+        }
+        crate::routes::target::check(uri, self.context.upstreams, diagnostics)
+    }
+
+    /// Id of a route without one. Warns if limits or counts depend on it.
+    fn derived_id(&self, filters: &[ListedFilter], diagnostics: &mut Diagnostics) -> String {
+        let derived = format!("route-{}", self.position);
+        let limits = |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
+        let counts = |filter: &Filter| matches!(filter, Filter::RequestCounter(counter) if counter.bucket.is_none());
+        let is_limited = filters.iter().any(|listed| limits(&listed.filter));
+        if is_limited || filters.iter().any(|listed| counts(&listed.filter)) {
+            let (kind, state) = if is_limited { ("limited", "limits") } else { ("metered", "counts") };
+            diagnostics
+                .warn(
+                    self.node.span,
+                    format!("a {kind} route without `id` is counted as `{derived}`, by its position in the file"),
+                )
+                .help(format!("give it an id: otherwise moving it swaps its {state} with another route's"));
+        }
+        derived
+    }
+}
+
+/// Reports an id with a `#`, which separates the route from the limiter in the names of buckets.
+fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
+    if let Some(id) = id.filter(|id| id.value.contains('#')) {
+        diagnostics
+            .error(
+                id.span,
+                format!("route id `{}` contains `#`, which separates ids from limiters in bucket names", id.value),
+            )
+            .help(format!("write `{}`", id.value.replace('#', "-")));
+    }
+}
+
+/// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
+/// Filters with an order of their own keep it.
+fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFilter> {
+    let mut merged = Vec::with_capacity(defaults.len() + own.len());
+    let mut defaults = defaults.iter().cloned();
+    for filter in own {
+        merged.extend(defaults.next());
+        merged.push(filter);
+    }
+    merged.extend(defaults);
+    merged.sort_by_key(|listed| listed.filter.place());
+    merged
+}
+
+fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
+    let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
+    if limiters > 1 && diagnostics.is_spring {
+        diagnostics.info(
+            at,
+            format!(
+                "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \
+                 apply to all"
+            ),
+        );
+    }
+}
+
+/// Reports edits of the route that have no effect or an unexpected one.
+fn check_edits(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
+    let edits = filters.iter().filter_map(|listed| match &listed.filter {
+        Filter::Edit(edit) => Some((edit, &listed.spec)),
+        _ => None,
+    });
+    edit_checks::check(&edits.collect::<Vec<_>>(), diagnostics);
+}
+
+/// Reports variables of a filter that no pattern of its route sets.
+fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str, diagnostics: &mut Diagnostics) {
+    let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
+    let spec = &listed.spec;
+    for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
+        let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
+        let at = arg.map_or(spec.span, |arg| arg.span);
+        let outcome = match &listed.filter {
+            Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
+            Filter::Edit(_) => "every request is answered 500",
+            Filter::CircuitBreaker(_) => "the fallback is answered 500",
+            _ => "no request has a key",
+        };
+        diagnostics
+            .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
+            .help(if known.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &known) });
+    }
+}

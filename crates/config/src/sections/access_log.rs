@@ -1,0 +1,71 @@
+//! `access-log:`: one line per request.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+use crate::sections::scalars::Scalar;
+
+/// Access log: one line per request.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawAccessLog {
+    /// Destination: `stdout`, `off` or a file's path. Default `stdout`.
+    #[schemars(with = "Option<Scalar>")]
+    output: Option<Spanned<String>>,
+    /// Format of a line: `combined` or `json`. Default `combined`, which all log tools read.
+    format: Option<AccessLogFormat>,
+}
+
+/// Access log: one line per request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Destination.
+    pub output: LogOutput,
+    /// Format of a line.
+    pub format: AccessLogFormat,
+}
+
+/// Destination of the access log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Standard output.
+    Stdout,
+    /// Disabled.
+    Off,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// Format of a line of the access log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessLogFormat {
+    /// Apache's combined log format.
+    #[default]
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
+/// Checks `access-log:`.
+pub(crate) fn check(raw: &RawAccessLog, diagnostics: &mut Diagnostics) -> AccessLog {
+    AccessLog { output: output(raw.output.as_ref(), diagnostics), format: raw.format.unwrap_or_default() }
+}
+
+fn output(output: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> LogOutput {
+    let Some(output) = output else { return LogOutput::Stdout };
+    match output.value.trim() {
+        "" => {
+            diagnostics.error(output.span, "`output` must be stdout, off or a file's path, found nothing");
+            LogOutput::Off
+        }
+        "stdout" => LogOutput::Stdout,
+        // YAML 1.1 reads `off` as false.
+        "off" | "false" => LogOutput::Off,
+        path => LogOutput::File(path.into()),
+    }
+}

@@ -1,0 +1,26 @@
+//! `memory:`: limits kept in the memory of the gateway.
+
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Limits kept in memory.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawMemory {
+    /// Upper bound of keys; further keys share one bucket. Default 1000000, some tens of megabytes.
+    max_keys: Option<NonZeroUsize>,
+}
+
+/// Limits kept in memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Upper bound of keys; further keys share one bucket.
+    pub max_keys: NonZeroUsize,
+}
+
+/// Checks `memory:`.
+pub(crate) fn check(raw: &RawMemory) -> Memory {
+    Memory { max_keys: raw.max_keys.unwrap_or(NonZeroUsize::MIN.saturating_add(999_999)) }
+}

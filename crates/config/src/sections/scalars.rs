@@ -1,0 +1,27 @@
+//! Shapes of the schema for values that are read as text.
+
+use schemars::JsonSchema;
+
+/// One text or a list of them.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+pub(crate) enum StringOrList {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// A text, or a number or flag that is read as text.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "stands in the schema for what is read as text")]
+pub(crate) enum Scalar {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(u64),
+    /// A flag.
+    Flag(bool),
+}

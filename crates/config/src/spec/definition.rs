@@ -1,0 +1,214 @@
+//! One predicate or filter as specified.
+
+use crate::de::{canonical, same_name};
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::yaml::{Kind, Node, Span};
+
+/// Prefix of the names that Spring gives to positional arguments in its own listings.
+const GENERATED: &str = "_genkey_";
+
+/// One predicate or filter, its arguments as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    /// Place of the name.
+    pub(crate) span: Span,
+    /// Arguments with a value, nested ones by dotted names.
+    pub(crate) args: Vec<Arg>,
+    /// Arguments without a value: null, an empty list or an empty map. They count as absent.
+    pub(crate) empty: Vec<Arg>,
+    /// The map of named arguments; null for a shortcut.
+    pub(crate) node: Node,
+    /// Source text on one line.
+    pub(crate) text: String,
+}
+
+/// One argument. The shortcut form has positions instead of names.
+#[derive(Clone, Debug)]
+pub(crate) struct Arg {
+    pub(crate) name: Option<String>,
+    pub(crate) value: String,
+    pub(crate) span: Span,
+}
+
+/// Appends the scalars below `node` to `into`, named `a.b` and `a[0]` as Spring names them.
+pub(crate) fn flatten(prefix: &str, node: &Node, into: &mut Vec<Arg>) {
+    flatten_into(prefix, node, into, &mut Vec::new());
+}
+
+fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<Arg>) {
+    let arg = |value: String| Arg { name: Some(prefix.to_owned()), value, span: node.span };
+    match &node.kind {
+        Kind::Scalar(text) => into.push(arg(text.clone())),
+        Kind::Seq(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                flatten_into(&format!("{prefix}[{index}]"), item, into, empty);
+            }
+        }
+        Kind::Map(entries) if !entries.is_empty() => {
+            for (key, value) in entries {
+                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten_into(&name, value, into, empty);
+            }
+        }
+        Kind::Null | Kind::Seq(_) | Kind::Map(_) => empty.push(arg(node.describe())),
+    }
+}
+
+impl Spec {
+    /// The specification `name` with the map `args`.
+    pub(crate) fn with_named_args(name: String, span: Span, args: Option<&Node>) -> Self {
+        let (mut flat, mut empty) = (Vec::new(), Vec::new());
+        if let Some(node) = args {
+            flatten_into("", node, &mut flat, &mut empty);
+        }
+        let listed: Vec<String> =
+            flat.iter().map(|arg| format!("{}={}", arg.name.as_deref().unwrap_or_default(), arg.value)).collect();
+        let text = format!("{name}{{{}}}", listed.join(", "));
+        empty.retain(|arg: &Arg| arg.name.as_deref() != Some(""));
+        let node = match args {
+            Some(Node { kind: Kind::Map(entries), span }) => Node { span: *span, kind: Kind::Map(entries.clone()) },
+            _ => Node { span, kind: Kind::Map(Vec::new()) },
+        };
+        Self { name, span, args: flat, empty, node, text }
+    }
+
+    /// Returns the argument of each field, positional ones by the order of `fields`. Reports all other arguments.
+    pub(crate) fn arguments<'w, const N: usize>(
+        &'w self,
+        fields: [&str; N],
+        diagnostics: &mut Diagnostics,
+    ) -> [Option<&'w Arg>; N] {
+        let mut found = [None; N];
+        self.check_empty(&fields, diagnostics);
+        for (position, arg) in self.args.iter().enumerate() {
+            let field = match &arg.name {
+                None => (position < N).then_some(position),
+                Some(name) => {
+                    let generated = (name.starts_with(GENERATED) && position < N).then_some(position);
+                    fields.iter().position(|field| same_name(field, name)).or(generated)
+                }
+            };
+            match (field, &arg.name) {
+                (Some(field), _) => found[field] = Some(arg),
+                (None, Some(name)) => {
+                    self.report_unknown_arg(arg, name, &fields, diagnostics);
+                }
+                (None, None) => {
+                    let takes = match N {
+                        0 => "no argument".to_owned(),
+                        1 => "1 argument".to_owned(),
+                        _ => format!("{N} arguments"),
+                    };
+                    let message = format!("`{}` takes {takes}; `{}` is one too many", self.name, arg.value);
+                    diagnostics.mistake(arg.span, message).ineffective().help(if N == 0 {
+                        format!("write `{}` without arguments", self.name)
+                    } else {
+                        "a value with a comma needs the long form: `name:` and `args:`".to_owned()
+                    });
+                    return found;
+                }
+            }
+        }
+        found
+    }
+
+    /// Reports values `#{…}`, which Spring evaluates as expressions. Returns true if there are any.
+    pub(crate) fn refuse_expressions(&self, diagnostics: &mut Diagnostics) -> bool {
+        let is_one = |arg: &&Arg| {
+            let text = arg.value.trim();
+            text.starts_with("#{") && text.ends_with('}')
+        };
+        let before = diagnostics.mark();
+        for arg in self.args.iter().filter(is_one) {
+            diagnostics
+                .error(
+                    arg.span,
+                    format!("`{}` is a Java expression of Spring's, which Tollgate cannot evaluate", arg.value.trim()),
+                )
+                .help("write the value itself, or `${NAME}` for an environment variable");
+        }
+        diagnostics.has_errors_since(before)
+    }
+
+    /// Reports arguments that are unknown and have no value.
+    pub(crate) fn check_empty(&self, known: &[&str], diagnostics: &mut Diagnostics) {
+        for arg in &self.empty {
+            let name = arg.name.as_deref().unwrap_or_default();
+            let name = name.split('[').next().unwrap_or(name);
+            if !known.iter().any(|field| canonical(field) == canonical(name)) {
+                self.report_unknown_arg(arg, name, known, diagnostics);
+            }
+        }
+    }
+
+    fn report_unknown_arg(&self, arg: &Arg, name: &str, known: &[&str], diagnostics: &mut Diagnostics) {
+        let known: Vec<&str> = known.iter().copied().filter(|field| !field.is_empty()).collect();
+        diagnostics
+            .mistake(arg.span.key(), format!("`{}` has no argument `{name}`", self.name))
+            .help(if known.is_empty() { "it takes no arguments".to_owned() } else { suggest(name, &known) });
+    }
+
+    /// Returns a copy in which each list is one argument: `x[0]` and `x[1]` become `x`, the items joined by commas.
+    pub(crate) fn with_joined_lists(&self) -> Self {
+        let mut args: Vec<Arg> = Vec::with_capacity(self.args.len());
+        for arg in &self.args {
+            let name = arg.name.as_deref().map(|name| name.split('[').next().unwrap_or(name));
+            let is_item = name.is_some_and(|name| Some(name.len()) != arg.name.as_deref().map(str::len));
+            match args.iter_mut().find(|known| is_item && known.name.as_deref() == name) {
+                Some(known) => {
+                    known.value.push(',');
+                    known.value.push_str(&arg.value);
+                }
+                None => args.push(Arg { name: name.map(str::to_owned), ..arg.clone() }),
+            }
+        }
+        Self { args, ..self.clone() }
+    }
+
+    /// Returns all values, in order, without regard to names: Spring's `GATHER_LIST`. Reports an error if there are none.
+    pub(crate) fn gather(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
+        if self.args.is_empty() {
+            diagnostics.error(self.span, format!("`{}` needs at least one argument", self.name));
+            return None;
+        }
+        Some(self.args.iter().map(|arg| arg.value.clone()).collect())
+    }
+
+    /// As [`Spec::gather`], a last `true` or `false` as a flag: Spring's `GATHER_LIST_TAIL_FLAG`.
+    pub(crate) fn gather_with_flag(&self, diagnostics: &mut Diagnostics) -> Option<(Vec<String>, Option<bool>)> {
+        let mut values = self.gather(diagnostics)?;
+        let flag = values.last().and_then(|last| last.parse::<bool>().ok());
+        if flag.is_some() {
+            values.pop();
+        }
+        if values.is_empty() {
+            diagnostics.error(self.span, format!("`{}` needs at least one argument besides the flag", self.name));
+            return None;
+        }
+        Some((values, flag))
+    }
+
+    /// Place of the argument that `message` quotes, else of the specification.
+    pub(crate) fn quoted_in(&self, message: &str) -> Span {
+        let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
+        match (quoted, self.args.as_slice()) {
+            (Some(arg), _) => arg.span,
+            (None, [only]) => only.span,
+            _ => self.span,
+        }
+    }
+
+    /// Returns the argument, or reports that it is missing.
+    pub(crate) fn required<'w>(
+        &self,
+        arg: Option<&'w Arg>,
+        field: &str,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<&'w Arg> {
+        if arg.is_none() {
+            diagnostics.error(self.span, format!("`{}` needs the argument `{field}`", self.name));
+        }
+        arg
+    }
+}

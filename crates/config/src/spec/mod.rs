@@ -1,0 +1,19 @@
+//! Predicates and filters as the file specifies them: `Name=a,b`, or a name and named arguments.
+//!
+//! [`parse`] reads the text or map into a [`Spec`]; [`tree`] turns its arguments into nodes for the positioned
+//! deserializer; [`values`] reads single arguments.
+
+pub(crate) mod argument;
+pub(crate) mod definition;
+pub(crate) mod parse;
+pub(crate) mod schema;
+pub(crate) mod tree;
+pub(crate) mod types;
+pub(crate) mod values;
+
+use crate::spec::definition::Spec;
+
+/// A filter as the file specifies it.
+pub(crate) type FilterSpec = Spec;
+/// A predicate as the file specifies it.
+pub(crate) type PredicateSpec = Spec;

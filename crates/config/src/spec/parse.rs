@@ -1,0 +1,128 @@
+//! Text or map to [`Spec`].
+
+use crate::de::canonical;
+use crate::diagnostics::{Diagnostics, closest};
+use crate::spec::definition::{Arg, Spec};
+use crate::yaml::{Kind, Node, Span};
+
+/// Syntax of one kind of specification: predicates or filters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Syntax {
+    /// `predicate` or `filter`.
+    pub(crate) noun: &'static str,
+    /// A valid shortcut, for messages.
+    pub(crate) example: &'static str,
+    /// Accepts a shortcut without `=`.
+    pub(crate) takes_bare_names: bool,
+    /// True for the name of any predicate or filter of Tollgate or Spring.
+    pub(crate) is_known: fn(&str) -> bool,
+}
+
+impl Syntax {
+    /// Reads one specification. Returns `None` and reports an error if the node cannot be read.
+    pub(crate) fn parse(&self, node: &Node, diagnostics: &mut Diagnostics) -> Option<Spec> {
+        match &node.kind {
+            Kind::Scalar(text) => self.shortcut(text, node.span, diagnostics),
+            Kind::Map(entries) => self.named(node, entries, diagnostics),
+            _ => {
+                let (noun, example) = (self.noun, self.example);
+                diagnostics
+                    .error(node.span, format!("expected a {noun} such as `{example}`, found {}", node.describe()));
+                None
+            }
+        }
+    }
+
+    /// Reads `Name=a,b`: splits at the first `=`, then at commas; trims the arguments and drops empty ones.
+    pub(crate) fn shortcut(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<Spec> {
+        let (name, args) = match text.split_once('=') {
+            Some((name, args)) => (name.trim(), args),
+            None if self.takes_bare_names => (text.trim(), ""),
+            None => {
+                diagnostics.error(span, format!("expected `Name=args`, found `{text}`")).help(format!(
+                    "write a {} like `{}`; within `[…]` quote it if it contains a comma",
+                    self.noun, self.example
+                ));
+                return None;
+            }
+        };
+        let args = args
+            .split(',')
+            .map(str::trim)
+            .enumerate()
+            .filter(|(_, arg)| !arg.is_empty())
+            .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), span: span.argument(position) })
+            .collect();
+        self.check_indentation(text, span, diagnostics);
+        let node = Node { span, kind: Kind::Null };
+        Some(Spec { name: name.to_owned(), span, args, empty: Vec::new(), node, text: text.trim().to_owned() })
+    }
+
+    /// Reports an over-indented list item, which YAML appends to the item above it.
+    fn check_indentation(&self, text: &str, span: Span, diagnostics: &mut Diagnostics) {
+        let next = text.split(" - ").skip(1).find(|item| {
+            let name = item.split(['=', ':']).next().unwrap_or_default().trim();
+            name == "name" || (self.is_known)(name)
+        });
+        if let Some(next) = next {
+            diagnostics
+                .error(
+                    span,
+                    format!("`- {}` is indented too far: YAML reads it as part of the item above", next.trim()),
+                )
+                .help("indent both items equally");
+        }
+    }
+
+    fn named(&self, node: &Node, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> Option<Spec> {
+        if !entries.iter().any(|(key, _)| canonical(key) == "name") && self.report_name_as_key(entries, diagnostics) {
+            return None;
+        }
+        let (mut name, mut args) = (None, None);
+        for (key, value) in entries {
+            match canonical(key).as_str() {
+                "name" => name = value.scalar().map(|text| (text.trim().to_owned(), value.span)),
+                "args" => match &value.kind {
+                    Kind::Map(_) | Kind::Null => args = Some(value),
+                    _ => report_not_a_map(value, diagnostics),
+                },
+                _ => diagnostics.mistake(value.span.key(), format!("unknown key `{key}`")).help(
+                    match closest(key, ["name", "args"]) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "put arguments under `args:`".to_owned(),
+                    },
+                ),
+            }
+        }
+        let Some((name, span)) = name else {
+            diagnostics
+                .error(node.span, format!("{} without a name", self.noun))
+                .help(format!("write `{}`, or `name:` and `args:`", self.example));
+            return None;
+        };
+        Some(Spec::with_named_args(name, span, args))
+    }
+
+    /// Reports `Name: …` written for `Name=…` or `name: Name`. Returns false if the map is something else.
+    fn report_name_as_key(&self, entries: &[(String, Node)], diagnostics: &mut Diagnostics) -> bool {
+        let Some((key, value)) = entries.iter().find(|(key, _)| (self.is_known)(key)) else { return false };
+        diagnostics
+            .error(
+                value.span.key(),
+                format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun),
+            )
+            .help(match &value.kind {
+                Kind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
+                _ => format!("write `- name: {key}` and its arguments under `args:`"),
+            });
+        true
+    }
+}
+
+fn report_not_a_map(value: &Node, diagnostics: &mut Diagnostics) {
+    let found = value.describe();
+    let error = diagnostics.error(value.span, format!("expected a map of arguments, found {found}"));
+    if found.contains(':') {
+        error.help("put a space after the colon: `name: value`");
+    }
+}

@@ -1,0 +1,105 @@
+//! JSON Schema of predicates and filters: shortcuts, and maps with the arguments of each name.
+
+use schemars::Schema;
+use serde_json::{Map, Value, json};
+
+/// Turns the schema of a struct of arguments into one that refuses unknown names, accepts each name in every spelling
+/// (`burst-capacity`, `burstCapacity`, `burst_capacity`), and has the defaults that the descriptions name.
+pub(crate) fn arguments(schema: &mut Schema) {
+    if let Some(object) = schema.as_object_mut() {
+        relax(object);
+    }
+}
+
+/// [`arguments`] of a plain object.
+pub(crate) fn relax(object: &mut Map<String, Value>) {
+    let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
+    let mut patterns = Map::new();
+    for (name, property) in properties.iter_mut() {
+        set_default(property);
+        let mut bare = property.clone();
+        if let Value::Object(bare) = &mut bare {
+            // Editors show the documented name only.
+            bare.remove("description");
+            bare.remove("default");
+        }
+        patterns.insert(spellings(name), bare);
+    }
+    object.insert("patternProperties".to_owned(), Value::Object(patterns));
+    object.insert("additionalProperties".to_owned(), Value::Bool(false));
+}
+
+/// Pattern of the spellings of `name`.
+fn spellings(name: &str) -> String {
+    let mut pattern = "^".to_owned();
+    for (at, letter) in name.chars().enumerate() {
+        match letter {
+            '-' => pattern.push_str("[-_]?"),
+            '.' => pattern.push_str(r"\."),
+            _ => {
+                if letter.is_ascii_uppercase() && at > 0 {
+                    pattern.push_str("[-_]?");
+                }
+                pattern.push_str(&format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase()));
+            }
+        }
+    }
+    pattern.push('$');
+    pattern
+}
+
+/// Sets `default` to the literal in the description's sentence `Default …`.
+fn set_default(property: &mut Value) {
+    let Some(object) = property.as_object_mut() else { return };
+    let Some(description) = object.get("description").and_then(Value::as_str) else { return };
+    let Some(literal) = default_of(description) else { return };
+    object.insert("default".to_owned(), literal);
+}
+
+/// ``Default `x`.``, `Default 5s.` and `Default 20, …` have a literal; `Default: none` has not.
+fn default_of(description: &str) -> Option<Value> {
+    let (_, rest) = description.rsplit_once("Default ")?;
+    if let Some(quoted) = rest.strip_prefix('`') {
+        return quoted.split_once('`').map(|(literal, _)| json!(literal));
+    }
+    let word = rest.split([' ', ',', ';']).next()?.trim_end_matches('.');
+    let is_literal = ["true", "false"].contains(&word) || word.starts_with(|c: char| c.is_ascii_digit());
+    is_literal.then(|| serde_json::from_str(word).unwrap_or_else(|_| json!(word)))
+}
+
+/// One predicate or filter for [`definition`].
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    /// Schema of `args`.
+    pub(crate) args: Value,
+    /// True if a shortcut `Name=…` is accepted.
+    pub(crate) has_shortcut: bool,
+}
+
+/// Schema of one entry of a list of `noun`s: a shortcut, or a map whose `name` decides the arguments.
+pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
+    let shortcuts: Vec<&str> = entries.iter().filter(|entry| entry.has_shortcut).map(|entry| entry.name).collect();
+    let shortcut = json!({
+        "type": "string",
+        "description": format!("Shortcut of a {noun}: `Name=argument,argument`."),
+        "pattern": format!(r"^\s*({})\s*(=|$)|\$\{{", shortcuts.join("|")),
+    });
+    let named = entries.iter().map(|entry| {
+        json!({
+            "type": "object",
+            "description": entry.doc,
+            "properties": {
+                "name": {"const": entry.name, "description": entry.doc},
+                "args": {"anyOf": [entry.args, {"type": "null"}], "description": format!("Arguments of `{}`.", entry.name)},
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        })
+    });
+    let alternatives: Vec<Value> = std::iter::once(shortcut).chain(named).collect();
+    let mut schema = Schema::default();
+    schema.insert("description".to_owned(), json!(format!("A {noun}: a shortcut, or a name with arguments.")));
+    schema.insert("oneOf".to_owned(), Value::Array(alternatives));
+    schema
+}

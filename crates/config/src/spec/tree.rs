@@ -1,0 +1,157 @@
+//! Arguments of a [`Spec`] as nodes, for the positioned deserializer.
+
+use crate::de;
+use crate::de::Unknown;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::spec::definition::Spec;
+use crate::yaml::{Kind, Node, Span};
+
+impl Spec {
+    /// Reads the arguments as a `T`, positional ones by the order of `positions`. Reports values of the wrong type,
+    /// unknown arguments, and positional arguments beyond `positions`.
+    ///
+    /// Dotted names mean nested ones: `backoff.factor` is `factor` in `backoff`.
+    pub(crate) fn read<T>(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> T
+    where
+        T: serde::de::DeserializeOwned + Default,
+    {
+        let tree = self.tree(positions, diagnostics);
+        self.read_tree(&tree, diagnostics)
+    }
+
+    /// Reads `tree`, the arguments of this specification, as a `T`. Reports what [`Spec::read`] does.
+    pub(crate) fn read_tree<T>(&self, tree: &Node, diagnostics: &mut Diagnostics) -> T
+    where
+        T: serde::de::DeserializeOwned + Default,
+    {
+        let (value, unknown) = de::read::<T>(tree, diagnostics);
+        unknown.iter().for_each(|unknown| self.report_unknown(unknown, diagnostics));
+        value
+    }
+
+    /// The arguments as one map, positional ones by the order of `positions`.
+    pub(crate) fn tree(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> Node {
+        let mut root = Node { span: self.span, kind: Kind::Map(Vec::new()) };
+        if let Kind::Map(entries) = &self.node.kind {
+            nest(entries, &mut root);
+            return root;
+        }
+        for (position, arg) in self.args.iter().enumerate() {
+            let Some(name) = positions.get(position) else {
+                let message = format!("the shortcut form of `{}` has no argument for `{}`", self.name, arg.value);
+                diagnostics
+                    .mistake(arg.span, message)
+                    .help(format!("use the long form for all arguments: `name: {}` and `args:`", self.name));
+                continue;
+            };
+            insert(&mut root, &steps(name), Node { span: arg.span, kind: Kind::Scalar(arg.value.clone()) });
+        }
+        root
+    }
+
+    fn report_unknown(&self, unknown: &Unknown, diagnostics: &mut Diagnostics) {
+        let path = unknown.path.join(".");
+        let name = unknown.path.last().map_or("", String::as_str);
+        diagnostics
+            .mistake(unknown.span.key(), format!("`{}` has no argument `{path}`", self.name))
+            .help(suggest(name, unknown.fields));
+    }
+}
+
+/// Copies `entries` into the map `root`, keys such as `a.b` and `a[0]` as nested nodes.
+fn nest(entries: &[(String, Node)], root: &mut Node) {
+    for (key, value) in entries {
+        let mut node = Node { span: value.span, kind: value.kind.clone() };
+        match &value.kind {
+            Kind::Map(inner) => {
+                node.kind = Kind::Map(Vec::new());
+                nest(inner, &mut node);
+            }
+            Kind::Seq(items) => node.kind = Kind::Seq(items.iter().map(nested).collect()),
+            Kind::Null | Kind::Scalar(_) => {}
+        }
+        insert(root, &steps(key), node);
+    }
+}
+
+fn nested(item: &Node) -> Node {
+    let Kind::Map(entries) = &item.kind else { return item.clone() };
+    let mut node = Node { span: item.span, kind: Kind::Map(Vec::new()) };
+    nest(entries, &mut node);
+    node
+}
+
+/// Highest index that makes a list longer than its items; items beyond it are appended.
+const MAX_GAP: usize = 1_000;
+
+/// One step of a dotted name.
+enum Step<'k> {
+    Key(&'k str),
+    /// `[n]`
+    Item(usize),
+}
+
+/// Splits `a.b[0].c`. A key that is not made of names and numbers is one step.
+fn steps(key: &str) -> Vec<Step<'_>> {
+    let mut steps = Vec::new();
+    for part in key.split('.') {
+        let (name, items) = part.split_at(part.find('[').unwrap_or(part.len()));
+        let index = |item: &str| item.strip_suffix(']')?.parse().ok().map(Step::Item);
+        let items: Option<Vec<Step<'_>>> = items.split('[').skip(1).map(index).collect();
+        match items {
+            Some(items) if !name.is_empty() && !name.contains(':') => {
+                steps.push(Step::Key(name));
+                steps.extend(items);
+            }
+            _ => return vec![Step::Key(key)],
+        }
+    }
+    steps
+}
+
+/// Puts `node` below `root` at the end of `steps`, merging it with the nodes that earlier keys made.
+fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
+    let [step, rest @ ..] = steps else {
+        match (&mut root.kind, node.kind) {
+            (Kind::Map(into), Kind::Map(entries)) => into.extend(entries),
+            (Kind::Seq(into), Kind::Seq(items)) => into.extend(items),
+            (kind, new) => *kind = new,
+        }
+        return;
+    };
+    match step {
+        Step::Key(name) => {
+            if !matches!(root.kind, Kind::Map(_)) {
+                root.kind = Kind::Map(Vec::new());
+            }
+            let Kind::Map(entries) = &mut root.kind else { return };
+            // A plain key that is there already stays twice, for the deserializer to report.
+            let known =
+                entries.iter().position(|(key, _)| key == name).filter(|_| !rest.is_empty() || is_branch(&node));
+            let at = known.unwrap_or_else(|| {
+                entries.push(((*name).to_owned(), blank(node.span)));
+                entries.len() - 1
+            });
+            insert(&mut entries[at].1, rest, node);
+        }
+        Step::Item(index) => {
+            if !matches!(root.kind, Kind::Seq(_)) {
+                root.kind = Kind::Seq(Vec::new());
+            }
+            let Kind::Seq(items) = &mut root.kind else { return };
+            let at = if *index < MAX_GAP { *index } else { items.len() };
+            while items.len() <= at {
+                items.push(blank(node.span));
+            }
+            insert(&mut items[at], rest, node);
+        }
+    }
+}
+
+fn is_branch(node: &Node) -> bool {
+    matches!(node.kind, Kind::Map(_) | Kind::Seq(_))
+}
+
+fn blank(span: Span) -> Node {
+    Node { span, kind: Kind::Null }
+}

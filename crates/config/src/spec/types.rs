@@ -1,0 +1,196 @@
+//! Types of arguments, each with its check and its schema.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use http::header::HeaderName;
+use http::{Method, StatusCode};
+use serde::de::{Deserialize, Deserializer, Error};
+
+use crate::de::status::parse_status;
+use crate::de::units::{parse_size, parse_time};
+
+/// Largest whole number that Lua and Redis keep exactly: 2^53 - 1.
+pub(crate) const MAX_COUNT: u64 = tollgate_limiter::rule::MOST;
+
+/// A whole number that Redis keeps exactly: up to 2^53 - 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Count(pub(crate) u64);
+
+/// A [`Count`] per period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate(pub(crate) u64);
+
+/// A time above 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PositiveTime {
+    pub(crate) time: Duration,
+    /// The number, if it is written without a unit.
+    pub(crate) bare_millis: Option<u64>,
+}
+
+/// A percentage from 0 to 100; a `%` may follow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Percent(pub(crate) f64);
+
+/// A number from 0 to 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fraction(pub(crate) f64);
+
+/// A status by number or name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Status(pub(crate) StatusCode);
+
+/// A valid header name.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldName(pub(crate) HeaderName);
+
+/// A request method.
+#[derive(Clone, Debug)]
+pub(crate) struct MethodName(pub(crate) Method);
+
+/// Bytes of each request that the gateway may hold in memory: at most 64 MB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferSize(pub(crate) usize);
+
+/// A number that is parsed as a `T`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number<T>(pub(crate) T);
+
+/// Reads a scalar with `parse`.
+pub(crate) fn read<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    parse(String::deserialize(deserializer)?.trim()).map_err(D::Error::custom)
+}
+
+/// Implements `Deserialize` by a function of the trimmed text.
+macro_rules! read_by {
+    ($($type:ty: $parse:expr;)*) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::spec::types::read(deserializer, $parse)
+            }
+        }
+    )*};
+}
+
+/// Implements `JsonSchema` by a literal.
+macro_rules! described_by {
+    ($($type:ty: $name:literal $schema:tt;)*) => {$(
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+pub(crate) use {described_by, read_by};
+
+read_by! {
+    Count: count;
+    Rate: rate;
+    PositiveTime: positive_time;
+    Percent: percent;
+    Fraction: |text| match text.parse() {
+        Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(Fraction(fraction)),
+        _ => Err(format!("expected a number from 0 to 1, found `{text}`")),
+    };
+    Status: |text| parse_status(text).map(Status);
+    FieldName: |text| header_name(text).map(FieldName);
+    MethodName: |text| {
+        let method = Method::from_bytes(text.to_ascii_uppercase().as_bytes());
+        method.map(MethodName).map_err(|_| format!("`{text}` is not a valid method"))
+    };
+    BufferSize: buffer_size;
+    Number<f32>: |text| number(text, "a number");
+    Number<u32>: |text| number(text, "a whole number");
+    Number<NonZeroU32>: |text| number(text, "a whole number from 1");
+}
+
+described_by! {
+    Count: "Count" {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64};
+    Rate: "Rate" {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64};
+    PositiveTime: "PositiveDuration" {
+        "type": ["string", "integer"],
+        "description": "`500ms`, `5s`, `1h`, `PT1S`; a bare number is milliseconds; more than 0",
+        "pattern": r"^\s*[0-9Pp]|\$\{",
+        "minimum": 1,
+        "examples": ["1s", "1m"]
+    };
+    Percent: "Percent" {"type": ["number", "string"], "minimum": 0, "maximum": 100, "pattern": r"^\s*[0-9.]+\s*%?\s*$|\$\{"};
+    Fraction: "Fraction" {"type": ["number", "string"], "minimum": 0, "maximum": 1, "pattern": r"^\s*[0-9.]+\s*$|\$\{"};
+    Status: "Status" {
+        "type": ["integer", "string"],
+        "description": "a number, or a name such as `TOO_MANY_REQUESTS`",
+        "minimum": 200,
+        "maximum": 999,
+        "examples": [429, 503]
+    };
+    FieldName: "HeaderName" {"type": "string", "pattern": r"^\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+\s*$|\$\{"};
+    MethodName: "Method" {"type": "string", "examples": ["GET", "POST"]};
+    BufferSize: "BufferSize" {
+        "type": ["string", "integer"],
+        "description": "bytes: `5000`, `64KB`, `5MB`, in powers of 1024; at most 64MB",
+        "pattern": r"^\s*[0-9]|\$\{",
+        "examples": ["64KB", "5MB"]
+    };
+    Number<f32>: "Number" {"type": ["number", "string"], "pattern": r"^\s*[0-9.]+\s*$|\$\{"};
+    Number<u32>: "WholeNumber" {"type": "integer", "minimum": 0};
+    Number<NonZeroU32>: "PositiveNumber" {"type": "integer", "minimum": 1};
+}
+
+fn whole(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number <= MAX_COUNT)
+}
+
+fn count(text: &str) -> Result<Count, String> {
+    whole(text).map(Count).ok_or_else(|| format!("expected a whole number up to {MAX_COUNT}, found `{text}`"))
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    whole(text).map(Rate).ok_or_else(|| {
+        let hint = match text.contains('.') {
+            true => "; for less than one a second use a longer `period`: rate 1 and period 1m is one a minute",
+            false => "",
+        };
+        format!("expected a whole number up to {MAX_COUNT}, found `{text}`{hint}")
+    })
+}
+
+pub(crate) fn positive_time(text: &str) -> Result<PositiveTime, String> {
+    match parse_time(text)? {
+        Duration::ZERO => Err("must be longer than 0".to_owned()),
+        time => Ok(PositiveTime { time, bare_millis: text.parse().ok() }),
+    }
+}
+
+fn percent(text: &str) -> Result<Percent, String> {
+    match text.trim_end_matches('%').trim().parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Percent(percent)),
+        _ => Err(format!("expected a percentage from 0 to 100, found `{text}`")),
+    }
+}
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    HeaderName::from_bytes(text.as_bytes()).map_err(|_| format!("`{text}` is not a valid header name"))
+}
+
+fn buffer_size(text: &str) -> Result<BufferSize, String> {
+    const MAX: u64 = 64 * 1024 * 1024;
+    let bytes = parse_size(text)?;
+    match usize::try_from(bytes) {
+        Ok(size) if bytes <= MAX => Ok(BufferSize(size)),
+        _ => Err(format!("at most 64MB of each request may be held in memory, found `{text}`")),
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &str, wanted: &str) -> Result<Number<T>, String> {
+    text.parse().map(Number).map_err(|_| format!("expected {wanted}, found `{text}`"))
+}
