@@ -25,6 +25,7 @@ mod predicates;
 mod rate_limiter;
 mod raw;
 mod request_counter;
+mod restart;
 mod routes;
 mod schema;
 mod sections;
@@ -41,6 +42,7 @@ pub use crate::load::{Loaded, load, load_for, parse};
 pub use crate::migrate::{Migrated, migrate, migrate_file};
 pub use crate::model::*;
 pub use crate::predicates::{Entry as PredicateEntry, ShortcutType, predicates};
+pub use crate::restart::needs_restart;
 pub use crate::schema::schema;
 #[cfg(feature = "jwt")]
 pub use crate::sections::jwt::model::{Jwt, KeySource};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::raw::RawConfig;
 
-/// The JSON Schema of the YAML, in our own form.
+/// Returns the JSON Schema of the YAML in our own form.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(RawConfig).to_value();
@@ -12,7 +12,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Numbers and flags may also be a text with a `${NAME}` in it.
+/// Allows a text with a `${NAME}` in it for numbers and booleans.
 fn allow_placeholders(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

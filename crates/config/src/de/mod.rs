@@ -1,8 +1,8 @@
-//! A serde `Deserializer` over [`Node`]s that finds every problem in one go.
+//! A serde `Deserializer` over [`Node`]s that reports every error in one run.
 //!
-//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as whatever type is wanted. A key nobody knows is
-//! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
-//! again, so that the next problem comes to light too.
+//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as the type of its field. An unknown key is
+//! collected, not fatal. If a value does not fit, its error is reported, the node counts as absent and reading starts
+//! again, so that one run reports all errors.
 
 pub(crate) mod access;
 pub(crate) mod given;
@@ -22,28 +22,28 @@ use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
 
-/// Name of the newtype that asks for a value together with its origin: see [`crate::de::spanned::Spot`].
+/// Name of the newtype for a value with its span: [`Spanned`](crate::de::spanned::Spanned).
 pub(crate) const SPOT: &str = "$tollgate::Spot";
-/// Name of the newtype that asks for a node's origin alone: see [`crate::de::spanned::Whole`].
+/// Name of the newtype for a node's span: [`NodeRef`](crate::de::spanned::NodeRef).
 pub(crate) const WHOLE: &str = "$tollgate::Whole";
 
 /// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
-/// Name of enums whose variants are shapes of YAML: `scalar`, `seq` and `map`.
+/// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
-/// Values that do not fit are looked for this often before reading is given up.
+/// Errors of values at most; reading stops after them.
 const MAX_PROBLEMS: usize = 100;
 
-/// A key that the wanted struct does not have.
+/// A key that the struct does not have.
 pub(crate) struct Unknown {
     pub(crate) span: Span,
-    /// Path of keys that leads to it, itself last.
+    /// Keys that lead to it, the key itself last.
     pub(crate) path: Vec<String>,
     pub(crate) fields: &'static [&'static str],
 }
 
-/// Reads `node` as a `T`, its problems into `sink`, the keys that nobody knows beside it.
+/// Reads `node` as a `T`, reports its errors and returns its unknown keys.
 pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<Unknown>) {
     let mut blank = HashSet::new();
     for _ in 0..MAX_PROBLEMS {
@@ -81,7 +81,7 @@ pub(super) struct Context<'c> {
     pub(super) path: RefCell<Vec<String>>,
 }
 
-/// A value that does not fit, and where it stands.
+/// A value that does not fit, with its span.
 #[derive(Debug)]
 pub(crate) struct DeError {
     message: String,
@@ -103,7 +103,7 @@ impl serde::de::Error for DeError {
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         match found {
-            // What a `NonZero` says of it reads like Rust.
+            // The message of `NonZero` names Rust types.
             Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
             _ => Self::custom(format_args!("expected {wanted}, found {found}")),
         }
@@ -134,7 +134,7 @@ impl De<'_, '_> {
         }
     }
 
-    /// Marks an error that does not know its place yet as this node's.
+    /// Adds the span of this node to an error without one.
     pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
         result.map_err(|e| DeError { span: e.span.or(Some(self.node.span)), ..e })
     }
@@ -155,7 +155,7 @@ macro_rules! whole_numbers {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
             match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
                 Some(number) => self.here(visitor.$visit(number)),
-                // Nobody needs to be told twenty digits.
+                // A bound of twenty digits is no help.
                 None if <$type>::BITS == 64 => self.misfit(&format!("a whole number from {}", <$type>::MIN)),
                 None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
             }
@@ -219,7 +219,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
             Kind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
-            // Spring reads `a, b` as a list of two.
+            // Spring reads `a, b` as a list of two items.
             Kind::Scalar(text) => {
                 let parts: Vec<Node> = text
                     .split(',')
@@ -271,11 +271,11 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
             _ => {
                 let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
                 if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
-                    // What follows may be a password.
+                    // The rest may be a password.
                     let message = format!("`{key}:` lacks a space behind its colon");
                     return Err(DeError { message, span: Some(self.node.span) });
                 }
-                // `ssl` is Spring's.
+                // `ssl` is Spring's form of `tls`.
                 let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
                 self.misfit(&format!("a map with {}", keys.join(", ")))
             }

@@ -38,10 +38,10 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// As good as for ever, and still a moment from now that clocks can tell: a thousand years.
+/// A thousand years: the upper bound of durations, so that clocks can add them.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
-/// Reads a duration, at most [`LONGEST`]; the error says what was expected.
+/// Parses a duration, at most [`LONGEST`]. The error says what was expected.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if let Ok(millis) = text.parse::<u64>() {
@@ -70,7 +70,7 @@ pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnosti
     }
 }
 
-/// Reads a number of bytes; the error says what was expected.
+/// Parses a number of bytes. The error says what was expected.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -13,7 +13,7 @@ pub(crate) struct Diagnostics {
     /// True for a Spring `application.yml`: settings that Spring silently ignores are then warnings.
     pub(crate) is_spring: bool,
     found: Vec<Found>,
-    /// Places whose value is unknown; further diagnostics about them would only repeat the first.
+    /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
 }
 

@@ -5,35 +5,35 @@ use std::fmt::{self, Write as _};
 
 use crate::diagnostics::text::SourceText;
 
-/// How bad a [`Diagnostic`] is.
+/// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// It can be used, but likely does not do what its author meant.
+    /// The configuration can be used, but probably does not do what its author meant.
     Warning,
-    /// Worth knowing.
+    /// A fact worth knowing.
     Info,
 }
 
-/// One finding about a configuration.
+/// One error, warning or note about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Which of the files that were read: 0 is the one that was asked for, the others are those of its profiles.
+    /// Index of the file: 0 is the given one, the others are those of its profiles.
     pub file: usize,
-    /// Line in the file, from 1; 0 when it belongs to no place in it (an environment variable).
+    /// 1-based line in the file; 0 if it has no position in the file (an environment variable).
     pub line: usize,
-    /// Column in that line in characters, from 1; 0 like `line`.
+    /// 1-based column in characters; 0 as for `line`.
     pub column: usize,
-    /// What is wrong: lowercase, without a full stop.
+    /// Message: lowercase, without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
 }
 
-/// Every finding about one configuration, sorted by place.
+/// All diagnostics of one configuration, sorted by position.
 #[derive(Clone, Debug)]
 pub struct Report {
     text: SourceText,
@@ -45,25 +45,25 @@ impl Report {
         Self { text, list }
     }
 
-    /// The findings, sorted by place.
+    /// Returns the diagnostics, sorted by position.
     #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no diagnostics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether one of them makes the configuration unusable.
+    /// Returns true if one of the diagnostics is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|p| p.severity == Severity::Error)
     }
 
-    /// Writes each to the log, in one line, by its severity.
+    /// Writes each diagnostic to the log, one line each, at the level of its severity.
     pub fn log(&self) {
         for Diagnostic { severity, file, line, column, message, help } in &self.list {
             let name = self.text.files.get(*file).map_or("", |(_, file)| &file.name);
@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// Every finding as `file:line:column: error: message`, the line it is about with a caret below, and its help.
+    /// Renders each diagnostic as `file:line:column: error: message`, with its line, a caret below and its help.
     /// `color` adds ANSI colours.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
@@ -113,7 +113,7 @@ impl Report {
         if let Some(line) = problem.line.checked_sub(1).and_then(|above| lines.get(above)) {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
-            // Tabs stay tabs, so that the caret stands below what it means.
+            // Tabs stay tabs, so that the caret is in the right column.
             let indent: String = line
                 .chars()
                 .take(problem.column.saturating_sub(1))

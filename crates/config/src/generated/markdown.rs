@@ -1,4 +1,4 @@
-//! Tables of Markdown.
+//! Markdown tables.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::filters::{Argument, ArgumentDoc, filters as entries};
 use crate::generated::keys::{Key, Shape};
 use crate::predicates::predicates as predicate_entries;
 
-/// The table of all keys by their paths, sections left out.
+/// Returns the table of all keys by their paths, without sections.
 pub(super) fn keys(keys: &[Key]) -> String {
     let mut out = "| Key | Default | Meaning |\n|---|---|---|\n".to_owned();
     rows("", keys, &mut out);
@@ -30,7 +30,7 @@ fn rows(prefix: &str, keys: &[Key], out: &mut String) {
     }
 }
 
-/// The table of filters by name. Of those whose arguments stand under a heading of their own in `document`, it links there.
+/// Returns the table of filters by name. Filters with a heading of their own in `document` link to it.
 pub(super) fn filters(document: &str) -> String {
     let mut out = "| Filter | Arguments | Does |\n|---|---|---|\n".to_owned();
     let mut entries: Vec<_> = entries().collect();
@@ -47,7 +47,7 @@ pub(super) fn filters(document: &str) -> String {
     out
 }
 
-/// The table of predicates by name.
+/// Returns the table of predicates by name.
 pub(super) fn predicates() -> String {
     let mut out = "| Predicate | Arguments | Holds when |\n|---|---|---|\n".to_owned();
     for entry in predicate_entries() {
@@ -62,7 +62,7 @@ fn listed(arguments: &[Argument]) -> Vec<ArgumentDoc> {
     arguments.iter().map(doc).collect()
 }
 
-/// Arguments in the order of the shortcut, as one cell.
+/// Returns one cell with the arguments in the order of the shortcut.
 fn arguments(arguments: &[ArgumentDoc]) -> String {
     let each = arguments.iter().map(|argument| {
         let doc = argument.doc.trim_end_matches('.');
@@ -72,7 +72,7 @@ fn arguments(arguments: &[ArgumentDoc]) -> String {
     cell(&each.collect::<Vec<_>>().join("<br>"))
 }
 
-/// A sentence as it goes on behind a colon: its first letter small, unless its first word is a name such as `HTTP`.
+/// Returns a sentence with a lowercase first letter, unless its first word is a name such as `HTTP`.
 fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     match (letters.next(), letters.clone().next()) {
@@ -81,7 +81,7 @@ fn lower(sentence: &str) -> String {
     }
 }
 
-/// A text that is one cell of a table.
+/// Escapes a text for a cell of a table.
 pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

@@ -70,14 +70,14 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Only scheme, host and port of it count.
+    /// Rewrites `uri` without its path, which is ignored.
     fn uri(&self, node: Node) -> Item {
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value
             && let Some(end) = ignored_path(text)
         {
             let path = text.split_off(end);
-            item.left_out(&path, "nobody reads it");
+            item.left_out(&path, "it is ignored");
         }
         item
     }
@@ -224,7 +224,7 @@ fn one_line(line: &str) -> Vec<(String, Item)> {
     ]
 }
 
-/// Where in `uri` the path begins that nobody reads.
+/// Returns the index at which the ignored path of `uri` begins.
 fn ignored_path(uri: &str) -> Option<usize> {
     let (scheme, rest) = uri.split_once("://")?;
     if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {

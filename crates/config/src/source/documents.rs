@@ -5,7 +5,7 @@ use crate::source::dotted;
 use crate::source::profiles::Profiles;
 use crate::yaml::{Kind, Node, Places, Span};
 
-/// The documents of a file with keys without dots; what is no map of sections goes to `sink`.
+/// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
 pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
     let mut expanded = Vec::with_capacity(documents.len());
     for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
@@ -21,7 +21,7 @@ pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mu
     expanded
 }
 
-/// Joins the documents that `profiles` make count, later ones over earlier ones.
+/// Merges the documents that `profiles` select, later ones over earlier ones.
 pub(crate) fn join(
     documents: Vec<Node>,
     profiles: &Profiles,
@@ -51,7 +51,7 @@ pub(crate) fn join(
     whole.unwrap_or(Node { span: Span::ROOT, kind: Kind::Map(Vec::new()) })
 }
 
-/// `spring.config.import`: nothing is read from elsewhere.
+/// Reports `spring.config.import`, which is not supported.
 fn imports(document: &Node, diagnostics: &mut Diagnostics) {
     let Some(import) = document.at(&["spring", "config", "import"]) else { return };
     let listed: Vec<&Node> = match &import.kind {

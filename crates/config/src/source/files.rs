@@ -37,8 +37,8 @@ impl LoadError {
     }
 }
 
-/// Reads the file at `path`, and those beside it for profiles that are active: `application-prod.yml` beside
-/// `application.yml`. Their documents come last, so what they say wins.
+/// Reads the file at `path` and the files of active profiles beside it: `application-prod.yml` beside
+/// `application.yml`. Their documents come last, so their values win.
 pub(crate) fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Vec<SourceFile>, LoadError> {
     let main = read_one(path)?;
     if !has_neighbours(path) {
@@ -60,7 +60,7 @@ fn read_one(path: &Path) -> Result<SourceFile, LoadError> {
     Ok(SourceFile::new(&path.display().to_string(), &text))
 }
 
-/// Whether any file beside `path` could be a profile's: otherwise the text need not be read twice.
+/// Returns true if a file beside `path` may belong to a profile. Otherwise the text is parsed only once.
 fn has_neighbours(path: &Path) -> bool {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
     let start = format!("{stem}-");
@@ -69,7 +69,7 @@ fn has_neighbours(path: &Path) -> bool {
         .is_ok_and(|files| files.flatten().any(|file| file.file_name().to_string_lossy().starts_with(&start)))
 }
 
-/// The file of a profile beside `path`, where there is one. Its name cannot lead anywhere else.
+/// Returns the file of a profile beside `path`, if it exists. A profile's name cannot lead to another folder.
 fn beside(path: &Path, profile: &str) -> Option<PathBuf> {
     if profile.contains(['/', '\\']) {
         return None;

@@ -1,6 +1,6 @@
-//! Spring's shapes to ours: the only place that knows where an application.yml keeps what Tollgate reads.
+//! Normalizes an `application.yml` to our own form: one map with our sections at the top level.
 //!
-//! In: the documents of a file. Out: one map with our sections at the top level, every node with its origin.
+//! Only this module knows the paths of an `application.yml`. Every node keeps its span.
 
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
@@ -9,24 +9,24 @@ use crate::spring::tree::{find, is_empty, section, take};
 use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places, Span};
 
-/// Where Spring Cloud Gateway before 4.3 keeps its settings.
+/// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
-/// Where it keeps them since.
+/// Root of the settings since Spring Cloud Gateway 4.3.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
-/// What stands elsewhere in Spring, and what it is here.
+/// Settings outside the root, and their names here.
 const MOVED: [(&[&str], &str); 2] =
     [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
 
-/// What may name bundles of `spring.ssl.bundle`, and by which keys.
+/// Sections that may name bundles of `spring.ssl.bundle`, and the keys that do so.
 const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["redis", "ssl"], &["bundle"]),
     (&["httpclient", "ssl"], &["ssl-bundle"]),
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
 
-/// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
-/// own form takes them too.
+/// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
+/// count, since our own form has them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
     documents.iter().any(|document| {
@@ -38,7 +38,7 @@ pub(crate) fn is_spring(documents: &[Node]) -> bool {
     })
 }
 
-/// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
+/// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
 pub(crate) fn normalize(
     mut whole: Node,
     sections: &[&str],
@@ -46,7 +46,7 @@ pub(crate) fn normalize(
     diagnostics: &mut Diagnostics,
 ) -> Node {
     if !diagnostics.is_spring {
-        // Profiles have done their work.
+        // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
         return whole;
     }
@@ -105,7 +105,7 @@ pub(crate) fn normalize(
     lend_bundles(&mut whole, &mut result);
     service_discovery::take_over(&mut whole, &mut result, diagnostics);
     if let Some(security) = find(&mut whole, &["spring", "security"]) {
-        diagnostics.warn(security.span.key(), "`spring.security` is not read: whom Spring Security turns away is let in here")
+        diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
         take(&mut whole, &["spring", "security"]);
     }
@@ -118,7 +118,7 @@ pub(crate) fn normalize(
     result
 }
 
-/// Whether the gateway's own `redis.enabled` keeps limits out of Redis.
+/// Returns true if the gateway's own `redis.enabled` is false, which keeps limits in memory.
 fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
     if is_off {
@@ -127,7 +127,7 @@ fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     is_off
 }
 
-/// Puts `spring.ssl.bundle` where a setting names one of them.
+/// Copies `spring.ssl.bundle` into the sections that name a bundle.
 fn lend_bundles(whole: &mut Node, result: &mut Node) {
     let mut lent = false;
     for (path, names) in BUNDLES {
@@ -145,7 +145,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
     }
 }
 
-/// One line about everything that is not ours.
+/// Reports all settings that are not ours, in one note.
 pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagnostics) {
     if let Some((_, first)) = skipped.first() {
         let mut names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
@@ -154,12 +154,12 @@ pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagn
     }
 }
 
-/// Names what is left of a section: `spring.application`, `logging`, …
+/// Collects the names of the remaining sections: `spring.application`, `logging`, …
 fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     match &value.kind {
         Kind::Map(entries) if key == "spring" => {
             for (name, value) in entries {
-                // What was taken out leaves an empty map behind.
+                // A moved section leaves an empty map.
                 if !is_empty(value) && name != "config" && name != "profiles" {
                     into.push((format!("spring.{name}"), value.span));
                 }
@@ -169,7 +169,8 @@ fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     }
 }
 
-/// The old root without its `server`, which holds other flavours of the gateway, not a listener. `None` when nothing else stands there.
+/// Returns the old root without `server`, which there holds other kinds of the gateway, not a listener. `None` if
+/// nothing else is below it.
 fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node> {
     for (path, name) in [(["server", "webmvc"].as_slice(), "server.webmvc"), (["mvc"].as_slice(), "mvc")] {
         if let Some(other) = take(&mut root, path) {

@@ -6,8 +6,8 @@ use crate::spring::tree::{find, take};
 use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node};
 
-/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` beside the gateway's own sections of those names, and
-/// tells of registries that are not asked.
+/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the top level. Reports registries, which are not
+/// supported.
 pub(super) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
@@ -28,7 +28,7 @@ pub(super) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut D
     }
 }
 
-/// Sections of registries.
+/// Sections of service registries.
 const REGISTRIES: &[&[&str]] = &[
     &["eureka"],
     &["spring", "cloud", "consul"],
@@ -37,7 +37,7 @@ const REGISTRIES: &[&[&str]] = &[
     &["spring", "cloud", "nacos"],
 ];
 
-/// Whether a section switches itself off.
+/// Returns true if a section disables itself.
 fn is_off(node: &Node) -> bool {
     let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
     match &node.kind {

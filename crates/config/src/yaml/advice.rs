@@ -1,6 +1,6 @@
-//! What to do about text that is no YAML.
+//! Help texts for syntax errors.
 
-/// What is usually behind a syntax error. The parser's own words follow libyaml's.
+/// Returns the usual cause of a syntax error, by the message of libyaml that the parser repeats.
 pub(super) fn advice(message: &str) -> Option<String> {
     let usual = [
         ("did not find expected ',' or ']'", "within `[…]` quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`"),

@@ -18,14 +18,11 @@ use crate::sections::tls::RawServerSsl;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`: a gateway is there to be reached.
-    #[schemars(extend("x-needs-restart" = true))]
     #[schemars(with = "Option<IpAddr>")]
     pub(crate) address: Option<Address>,
     /// Port to listen on; 0 lets the system choose. Default 8080, as Spring Boot's; the environment variable `SERVER_PORT` overrides it.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<u16>,
     /// Threads that serve. Default: one for each core.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
     pub(crate) http2: RawHttp2,
@@ -37,7 +34,6 @@ pub(crate) struct RawServer {
     /// Bytes that a request's body may have; `RequestSize` sets it for a route. Default: no limit, bodies stream.
     pub(crate) max_body_size: Option<Size>,
     /// Connections held at once, shared out evenly among the workers. Default 20000.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// Spring Boot's `graceful` or `immediate`: whether requests in flight may end.
     #[schemars(skip)]
@@ -94,7 +90,6 @@ pub(crate) struct RawHttp2 {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagement {
     /// Whether there is one. Default true.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) enabled: Option<bool>,
     /// Where it listens.
     pub(crate) server: RawManagementServer,
@@ -115,11 +110,9 @@ pub(crate) struct RawManagement {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
     /// Address to listen on. Default `127.0.0.1`: it has no password.
-    #[schemars(extend("x-needs-restart" = true))]
     #[schemars(with = "Option<IpAddr>")]
     pub(crate) address: Option<Spanned<Address>>,
     /// Port to listen on; -1 turns the listener off, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<Spanned<i32>>,
     /// What Spring Boot puts before the path of every endpoint.
     #[schemars(skip)]
