@@ -126,12 +126,12 @@ fn every_notation_of_springs_becomes_the_plain_one() {
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/spring/everything-once.yml"));
     let yaml = both("everything-once.yml", &text.unwrap()).unwrap().0.yaml;
     for expected in [
-        "# - line 29: warning: `StripPrefix` takes 1 argument, `2` is one too many\n",
+        "# - line 29: warning: `StripPrefix` takes 1 argument; `2` is one too many\n",
         "\n# Time to connect.\nhttpclient:\n  connect-timeout: 1500\n",
         "  - AddRequestHeader=X-Gateway, ${spring.application.name:gateway}\n",
         "  # The shop.\n  # everybody's\n  - id: shop\n    uri: ${SHOP_URL:http://shop:8080}\n",
         "      # Nobody writes but\n      - Method=GET,POST\n",
-        "      # Changed: `StripPrefix` takes 1 argument, `2` is one too many.\n      - StripPrefix=1\n",
+        "      # Changed: `StripPrefix` takes 1 argument; `2` is one too many.\n      - StripPrefix=1\n",
         "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",
         "    # Left out: `/ignored/path`: it is ignored.\n    uri: http://limits\n",
         "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",

@@ -66,7 +66,7 @@ fn endpoints_stand_where_the_file_puts_them() {
     }
     let mut admin = Connection::open(gateway.admin);
     assert_eq!(admin.request("DELETE", "/manage/gateway/routes/orders", &[], b"").status, 405);
-    assert!(gateway.log().contains("the route `broken` has errors and is left out"));
+    assert!(gateway.log().contains("the route `broken` has errors and is ignored"));
 }
 
 #[test]

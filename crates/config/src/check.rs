@@ -2,27 +2,20 @@
 
 use std::cell::RefCell;
 
-use http::StatusCode;
-use http::header::HeaderValue;
-use tollgate_filters::headers::HeaderNames;
-
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
-use crate::de::status::parse_status;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{Config, Filter, Forwarding, RequestSeries, Route, Underscores};
-use crate::rate_limiter::context::LimiterContext;
-use crate::rate_limiter::settings::{families, throw_on_limit};
-use crate::raw::{RawConfig, RawUnderscores};
+use crate::model::{Config, Filter, Route};
+use crate::raw::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::routes::forward;
-use crate::sections::forwarding::trusted_proxies::trusted_proxies;
+use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, UpstreamSections};
-use crate::spec::values::{header_name, refusal};
+use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::Span;
 
@@ -44,7 +37,13 @@ pub(crate) fn check(
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
     let context = FilterContext {
         filter: &raw.filter,
-        limiters: limiters(raw, &key_resolvers, diagnostics),
+        limiters: crate::rate_limiter::raw::context(
+            &raw.filter.request_rate_limiter,
+            &raw.redis_rate_limiter,
+            raw.redis.as_ref(),
+            &key_resolvers,
+            diagnostics,
+        ),
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
         original_status_header: raw
             .set_status
@@ -97,7 +96,13 @@ pub(crate) fn check(
     }
     let server = crate::sections::server::check::server(&raw.server, nodes, env, diagnostics);
     Config {
-        management: crate::sections::server::check::management(&raw.management, nodes, server.port, env, diagnostics),
+        management: crate::sections::management::check::management(
+            &raw.management,
+            nodes,
+            server.port,
+            env,
+            diagnostics,
+        ),
         server,
         redis,
         #[cfg(feature = "jwt")]
@@ -106,8 +111,22 @@ pub(crate) fn check(
         metering: crate::sections::metering::check(&raw.metering, diagnostics),
         access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
         logging: crate::sections::log::check(&raw.log),
-        request_series: request_series(raw, nodes, diagnostics),
-        forwarding: forwarding(raw, nodes, switches, diagnostics),
+        request_series: crate::sections::management::check::request_series(&raw.metrics, nodes, diagnostics),
+        forwarding: crate::sections::forwarding::check::check(
+            ForwardingSections {
+                x_forwarded: &raw.x_forwarded,
+                forwarded: &raw.forwarded,
+                httpserver: &raw.httpserver,
+                trusted_proxies: raw.trusted_proxies,
+                strategy: raw.server.forward_headers_strategy.as_ref(),
+                headers: &raw.headers,
+                via: raw.via.as_ref(),
+                hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
+            },
+            nodes,
+            !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
+            diagnostics,
+        ),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
         dns: crate::sections::upstreams::dns(&raw.dns, nodes, diagnostics),
         upstreams,
@@ -116,122 +135,4 @@ pub(crate) fn check(
         routes,
         is_spring: diagnostics.is_spring,
     }
-}
-
-fn request_series(raw: &RawConfig, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> RequestSeries {
-    let raw = &raw.metrics;
-    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
-    let name: String =
-        format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if let Some(prefix) = &raw.prefix
-        && !name.starts_with(|c: char| c.is_ascii_alphabetic())
-    {
-        diagnostics
-            .error(prefix.span, format!("`{}` cannot begin a metric's name", prefix.value))
-            .help("begin it with a letter");
-    }
-    let mut tags = crate::sections::server::check::labels(raw.tags, nodes, diagnostics);
-    // `metrics.tags.path.enabled` is what `path-tags.enabled` was called before.
-    let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
-    RequestSeries {
-        enabled: raw.enabled.unwrap_or(true),
-        name,
-        tags,
-        path: raw.path_tags.enabled.or(older).unwrap_or(false),
-    }
-}
-
-fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
-    let name = match &raw.via {
-        Some(via) if matches!(via.value.as_str(), "false" | "off" | "no" | "") => None,
-        Some(via) if via.value != "true" => Some(via.value.as_str()),
-        _ => Some("tollgate"),
-    };
-    let via = name.and_then(|name| {
-        // RFC 9110 §7.6.3: a pseudonym is a token, or host and port.
-        let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]~".contains(&b));
-        let value = if fits { HeaderValue::from_str(&format!("1.1 {name}")).ok() } else { None };
-        if value.is_none() {
-            let at = raw.via.as_ref().map_or(Span::ROOT, |via| via.span);
-            diagnostics.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
-        }
-        value
-    });
-    let remove_hop_by_hop = raw
-        .filter
-        .remove_hop_by_hop
-        .headers
-        .as_ref()
-        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
-    let trusted_proxies = trusted_proxies(raw.trusted_proxies.and_then(|whole| nodes.get(whole)), diagnostics);
-    Forwarding {
-        believes_address: crate::sections::forwarding::check::believes_address(raw, &trusted_proxies, diagnostics),
-        headers: crate::sections::forwarding::check::headers(raw, &trusted_proxies, diagnostics),
-        trusted_proxies,
-        underscores: match raw.headers.underscores {
-            None | Some(RawUnderscores::Drop) => Underscores::Drop,
-            Some(RawUnderscores::Allow) => Underscores::Allow,
-            Some(RawUnderscores::Reject) => Underscores::Reject,
-        },
-        via,
-        remove_hop_by_hop,
-        tunnels: !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
-    }
-}
-
-/// Settings of limiters that stand outside of routes.
-fn limiters<'c>(
-    raw: &RawConfig,
-    key_resolvers: &'c KeyResolvers<'c>,
-    diagnostics: &mut Diagnostics,
-) -> LimiterContext<'c> {
-    let settings = &raw.filter.request_rate_limiter;
-    LimiterContext {
-        key_resolvers,
-        deny_empty_key: settings.deny_empty_key.unwrap_or(true),
-        empty_key_status: status(settings.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, diagnostics),
-        throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
-        headers: limiter_headers(raw, diagnostics),
-        // Errors in the section are reported there.
-        has_redis: raw.redis.is_some(),
-        has_cluster: raw.redis.as_ref().is_some_and(|redis| redis.value.cluster.is_some()),
-        counter_buckets: RefCell::default(),
-        limiter_buckets: RefCell::default(),
-    }
-}
-
-fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
-    let Some(text) = text else { return default };
-    match parse_status(&text.value) {
-        Ok(status) => {
-            refusal(status, text.span, diagnostics);
-            status
-        }
-        Err(message) => {
-            diagnostics.error(text.span, message);
-            default
-        }
-    }
-}
-
-fn limiter_headers(raw: &RawConfig, diagnostics: &mut Diagnostics) -> HeaderNames {
-    let raw = &raw.redis_rate_limiter;
-    let mut headers = HeaderNames::default();
-    headers.include = raw.include_headers.unwrap_or(headers.include);
-    for (text, header) in [
-        (&raw.remaining_header, &mut headers.remaining),
-        (&raw.replenish_rate_header, &mut headers.replenish_rate),
-        (&raw.burst_capacity_header, &mut headers.burst_capacity),
-        (&raw.requested_tokens_header, &mut headers.requested_tokens),
-    ] {
-        if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.span, diagnostics)) {
-            *header = name;
-        }
-    }
-    if let Some(names) = &raw.headers
-        && let Some(found) = families(names, diagnostics)
-    {
-        headers.families = found;
-    }
-    headers
 }

@@ -11,11 +11,11 @@ use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::given::{Given, Texts};
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::{ErrorBodyWord, OnStoreFailureWord};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::settings::status;
 use crate::rate_limiter::store::store_kind;
+use crate::rate_limiter::words::{ErrorBodyWord, OnStoreFailureWord};
 use crate::spec::FilterSpec;
 use crate::spec::schema::arguments;
 use crate::spec::types::{Count, FieldName, PositiveTime, Status};

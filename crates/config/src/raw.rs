@@ -10,19 +10,22 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::FilterEntrySchema;
 use crate::filters::raw::{RawFilterSettings, RawSetStatus};
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
+use crate::rate_limiter::raw::RawLimiterHeaders;
 use crate::routes::raw::RawRouteEntry;
 use crate::sections::access_log::RawAccessLog;
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
-use crate::sections::forwarding::raw::{RawForwarded, RawHttpServer, RawXForwarded};
+use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::RawHttpClient;
 use crate::sections::jwt::raw::RawJwt;
 use crate::sections::log::RawLog;
 use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::management::raw::RawManagement;
 use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
+use crate::sections::redis::raw::RawRedis;
 use crate::sections::resilience::RawResilience;
 use crate::sections::scalars::{Scalar, StringOrList};
-use crate::sections::server::raw::{RawManagement, RawRedis, RawServer};
+use crate::sections::server::raw::RawServer;
 use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
 
 /// Tollgate's configuration.
@@ -104,44 +107,6 @@ pub(crate) struct RawConfig {
     pub(crate) fail_on_route_definition_error: Option<bool>,
     /// Enables the gateway; `false` is refused. Default true.
     pub(crate) enabled: Option<Spanned<bool>>,
-}
-
-/// Checks of header names.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawHeaders {
-    /// Handling of header names with `_`: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot tell `_` from `-`.
-    pub(crate) underscores: Option<RawUnderscores>,
-}
-
-/// Handling of header names with `_`.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawUnderscores {
-    /// Removes the header.
-    Drop,
-    /// Forwards the header.
-    Allow,
-    /// Rejects the request with 400.
-    Reject,
-}
-
-/// Response headers of `RequestRateLimiter`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawLimiterHeaders {
-    /// Enables response headers of limiters. Default true.
-    pub(crate) include_headers: Option<bool>,
-    /// Name of the header with the remaining tokens. Default `X-RateLimit-Remaining`.
-    pub(crate) remaining_header: Option<Spanned<String>>,
-    /// Name of the header with the tokens added per period. Default `X-RateLimit-Replenish-Rate`.
-    pub(crate) replenish_rate_header: Option<Spanned<String>>,
-    /// Name of the header with the capacity of the bucket. Default `X-RateLimit-Burst-Capacity`.
-    pub(crate) burst_capacity_header: Option<Spanned<String>>,
-    /// Name of the header with the tokens that a request takes. Default `X-RateLimit-Requested-Tokens`.
-    pub(crate) requested_tokens_header: Option<Spanned<String>>,
-    /// Families of header fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
-    pub(crate) headers: Option<Vec<Spanned<String>>>,
 }
 
 /// Returns the names of our sections.

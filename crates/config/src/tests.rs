@@ -273,7 +273,7 @@ fn sections_of_an_application_yml_that_are_not_ours_are_skipped_with_one_line() 
 #[test]
 fn what_spring_ignores_is_an_error_in_our_form_and_a_warning_in_a_spring_file() {
     let own = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: ['StripPrefix=1,2']}]";
-    assert!(refused(own).contains("error: `StripPrefix` takes 1 argument, `2` is one too many"));
+    assert!(refused(own).contains("error: `StripPrefix` takes 1 argument; `2` is one too many"));
     let spring = format!("spring: {{cloud: {{gateway: {{{own}}}}}}}");
     assert!(loaded(&spring).notes.to_string().contains("warning: `StripPrefix` takes 1 argument"));
 }

@@ -83,12 +83,12 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 }
 
 /// A value and its span, as a sequence of two.
-pub(super) struct SpotAccess<'n, 'c> {
+pub(super) struct SpannedAccess<'n, 'c> {
     pub(super) de: De<'n, 'c>,
     pub(super) step: u8,
 }
 
-impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
+impl<'de> SeqAccess<'de> for SpannedAccess<'_, '_> {
     type Error = DeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {

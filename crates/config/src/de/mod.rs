@@ -17,15 +17,15 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
 
-use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpotAccess, Variant};
+use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpannedAccess, Variant};
 use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
 
 /// Name of the newtype for a value with its span: [`Spanned`](crate::de::spanned::Spanned).
-pub(crate) const SPOT: &str = "$tollgate::Spot";
+pub(crate) const SPANNED: &str = "$tollgate::Spanned";
 /// Name of the newtype for a node's span: [`NodeRef`](crate::de::spanned::NodeRef).
-pub(crate) const WHOLE: &str = "$tollgate::Whole";
+pub(crate) const NODE_REF: &str = "$tollgate::NodeRef";
 
 /// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
@@ -117,7 +117,7 @@ pub(super) struct De<'n, 'c> {
 }
 
 impl De<'_, '_> {
-    fn misfit<T>(self, wanted: &str) -> Result<T, DeError> {
+    fn mismatch<T>(self, wanted: &str) -> Result<T, DeError> {
         Err(DeError {
             message: format!("expected {wanted}, found {}", self.node.describe()),
             span: Some(self.node.span),
@@ -156,8 +156,8 @@ macro_rules! whole_numbers {
             match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
                 Some(number) => self.here(visitor.$visit(number)),
                 // A bound of twenty digits is no help.
-                None if <$type>::BITS == 64 => self.misfit(&format!("a whole number from {}", <$type>::MIN)),
-                None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
+                None if <$type>::BITS == 64 => self.mismatch(&format!("a whole number from {}", <$type>::MIN)),
+                None => self.mismatch(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
             }
         }
     )*};
@@ -184,14 +184,14 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
             Some("true" | "yes" | "on") => self.here(visitor.visit_bool(true)),
             Some("false" | "no" | "off") => self.here(visitor.visit_bool(false)),
-            _ => self.misfit("true or false"),
+            _ => self.mismatch("true or false"),
         }
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.node.scalar() {
             Some(text) => self.here(visitor.visit_str(text)),
-            None => self.misfit("a text"),
+            None => self.mismatch("a text"),
         }
     }
 
@@ -208,8 +208,8 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
         match name {
-            SPOT => visitor.visit_seq(SpotAccess { de: self, step: 0 }),
-            WHOLE => visitor.visit_u32(self.node.span.place),
+            SPANNED => visitor.visit_seq(SpannedAccess { de: self, step: 0 }),
+            NODE_REF => visitor.visit_u32(self.node.span.place),
             GIVEN if matches!(self.node.kind, Kind::Null) => visitor.visit_unit(),
             GIVEN => visitor.visit_seq(GivenAccess { de: self, step: 0 }),
             _ => visitor.visit_newtype_struct(self),
@@ -230,7 +230,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 visitor.visit_seq(Items { items: parts.iter(), context: self.context })
             }
             Kind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
-            Kind::Map(_) => self.misfit("a list"),
+            Kind::Map(_) => self.mismatch("a list"),
         }
     }
 
@@ -243,7 +243,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 seen: HashSet::new(),
                 context: self.context,
             }),
-            _ => self.misfit("a map"),
+            _ => self.mismatch("a map"),
         }
     }
 
@@ -277,7 +277,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 }
                 // `ssl` is Spring's form of `tls`.
                 let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
-                self.misfit(&format!("a map with {}", keys.join(", ")))
+                self.mismatch(&format!("a map with {}", keys.join(", ")))
             }
         }
     }
@@ -293,13 +293,13 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 Some(shape) if variants.contains(&shape) => {
                     self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
                 }
-                _ => self.misfit(&wanted_shapes(variants)),
+                _ => self.mismatch(&wanted_shapes(variants)),
             };
         }
-        let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
+        let Some(text) = self.node.scalar() else { return self.mismatch(&format!("one of {}", variants.join(", "))) };
         match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
             Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
-            None => self.misfit(&format!("one of {}", variants.join(", "))),
+            None => self.mismatch(&format!("one of {}", variants.join(", "))),
         }
     }
 

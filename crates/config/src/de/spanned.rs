@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::de::{SPOT, WHOLE};
+use crate::de::{NODE_REF, SPANNED};
 use crate::yaml::Span;
 
 /// A value and its span. Deserializes from the same YAML as the value.
@@ -46,7 +46,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
             }
         }
 
-        deserializer.deserialize_newtype_struct(SPOT, Both(PhantomData))
+        deserializer.deserialize_newtype_struct(SPANNED, Both(PhantomData))
     }
 }
 
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for NodeRef {
             }
         }
 
-        deserializer.deserialize_newtype_struct(WHOLE, Place)
+        deserializer.deserialize_newtype_struct(NODE_REF, Place)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::spec::argument::{Argument, ArgumentType};
 pub(super) const NAME: Argument = Argument::new("name", "Header name.").of(ArgumentType::HeaderName);
 pub(super) const VALUE: Argument = Argument::new("value", "Its value; may contain `{variables}` of `Path` and `Host`.");
 
-/// The edit, or what is wrong with it at the argument that the message quotes.
+/// Returns the edit as a filter, or reports its error at the argument that the message quotes.
 pub(super) fn finish(
     input: &FilterInput<'_>,
     edit: Result<Edit, EditError>,
@@ -23,11 +23,8 @@ pub(super) fn finish(
     let edit = edit.map_err(complain).ok()?;
     if edit.differs_from_java() {
         diagnostics
-            .warn(
-                input.spec.span,
-                "the expression repeats what may be empty: it may match another part than Java's would",
-            )
-            .help("repeat what takes a character at least: `(a+)*` for `(a*)*`");
+            .warn(input.spec.span, "the expression repeats a part that can be empty: Java may match differently")
+            .help("repeat a part that cannot be empty: `(a+)*` for `(a*)*`");
     }
     Some(Filter::Edit(edit))
 }

@@ -1,18 +1,18 @@
-//! What edits of one route make of each other where its author may not expect it.
+//! Warnings of edits of one route that influence each other.
 
 use tollgate_filters::edit::Edit;
 
 use crate::diagnostics::Diagnostics;
 use crate::spec::FilterSpec;
 
-/// Warns of edits, in the order in which requests meet them, that another one leaves without effect.
+/// Warns of edits that another one makes ineffective. `edits` are in the order in which requests pass them.
 pub(crate) fn check(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     hosts(edits, diagnostics);
     prefixes(edits, diagnostics);
     duplicates(edits, diagnostics);
 }
 
-/// A `Host` that is set goes upstream only where the request's own does.
+/// Warns of edits of `Host` without `PreserveHostHeader`: upstreams get the `Host` of their URI.
 fn hosts(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     if edits.iter().any(|(edit, _)| edit.preserves_host()) {
         return;
@@ -21,21 +21,21 @@ fn hosts(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
         diagnostics
             .mistake(spec.span, format!("`{}` has no effect: upstreams get the `Host` of their `uri`", spec.text))
             .ineffective()
-            .help("SetRequestHostHeader sends another one, PreserveHostHeader that of the request");
+            .help("use SetRequestHostHeader for another one, PreserveHostHeader for that of the request");
     }
 }
 
-/// A request gets one prefix.
+/// Warns of a second prefix: Spring adds only the first.
 fn prefixes(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     for (_, spec) in edits.iter().filter(|(edit, _)| edit.is_prefix_path()).skip(1) {
         diagnostics
-            .mistake(spec.span, format!("`{}` has no effect: another PrefixPath comes before it", spec.text))
+            .mistake(spec.span, format!("`{}` has no effect: another PrefixPath is before it", spec.text))
             .ineffective()
-            .help("of default-filters and a route's filters, the first PrefixPath alone applies");
+            .help("only the first PrefixPath of default-filters and a route's filters applies");
     }
 }
 
-/// Responses meet edits in reverse: what is added after duplicates were removed may be one.
+/// Warns of headers that are added after their duplicates are removed: responses pass edits in reverse order.
 fn duplicates(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     for (at, (dedupe, spec)) in edits.iter().enumerate() {
         let added_later = edits[..at]
@@ -46,7 +46,9 @@ fn duplicates(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
             diagnostics
                 .warn(
                     spec.span,
-                    format!("`{name}` is added after its duplicates were removed: answers meet filters in reverse"),
+                    format!(
+                        "`{name}` is added after its duplicates are removed: responses pass filters in reverse order"
+                    ),
                 )
                 .help("list DedupeResponseHeader before AddResponseHeader");
         }

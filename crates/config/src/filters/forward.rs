@@ -9,23 +9,21 @@ use crate::filters::model::Forward;
 use crate::yaml::Span;
 use tollgate_routing::normalize;
 
-/// The target of a route that forwards within the gateway; `text` begins with `forward:`.
+/// The path of a route's target `forward:/path`. Reports errors.
 pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
     let (path, query) = parse(text, at, diagnostics)?;
     if query.is_some() {
-        diagnostics
-            .warn(at, "the query of `uri` is ignored: the request keeps its own, as in Spring")
-            .help("remove it");
+        diagnostics.warn(at, "the query of `uri` is ignored: requests keep their own, as in Spring").help("remove it");
     }
     literal(path, at, diagnostics).map(Into::into)
 }
 
-/// Where a circuit breaker sends what it does not answer.
+/// The fallback of a circuit breaker. Reports errors.
 pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Forward> {
     if !text.starts_with("forward:") {
         diagnostics
-            .error(at, format!("a fallback is within the gateway, `{text}` is not"))
-            .help("write `fallbackUri: forward:/path`, and a route for that path which leads to the server");
+            .error(at, format!("a fallback must be a path of the gateway, found `{text}`"))
+            .help("write `fallbackUri: forward:/path`, and add a route from that path to the server");
         return None;
     }
     let (path, query) = parse(text, at, diagnostics)?;
@@ -37,13 +35,13 @@ pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> O
     Some(Forward { path, query: query.map(Into::into), known })
 }
 
-/// Path and query.
+/// Splits path and query.
 fn parse<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(&'t str, Option<&'t str>)> {
     let rest = text.strip_prefix("forward:").unwrap_or(text);
-    // `forward:///path` has an authority that is empty.
+    // `forward:///path` has an empty authority.
     let rest = rest.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(rest);
     if !rest.starts_with('/') || rest.starts_with("//") || rest.contains('#') {
-        diagnostics.error(at, format!("`{text}` names no path")).help("write it like `forward:/path`");
+        diagnostics.error(at, format!("`{text}` has no path")).help("write it like `forward:/path`");
         return None;
     }
     Some(rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query))))
@@ -54,13 +52,11 @@ fn literal(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<String
     match parsed.as_ref().map(|path| normalize(path.path())) {
         Some(Ok(path)) => Some(path.into_owned()),
         Some(Err(problem)) => {
-            diagnostics.error(at, format!("`{path}` is no path: {problem}"));
+            diagnostics.error(at, format!("`{path}` is not a valid path: {problem}"));
             None
         }
         None => {
-            diagnostics
-                .error(at, format!("`{path}` is no path"))
-                .help("percent-encode what is neither letter nor digit");
+            diagnostics.error(at, format!("`{path}` is not a valid path")).help("percent-encode special characters");
             None
         }
     }
@@ -73,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forward_is_a_path_within_the_gateway() {
+    fn a_forward_is_a_path_of_the_gateway() {
         for (text, path) in [
             ("forward:/a", Some("/a")),
             ("forward:/a/../b", Some("/b")),
@@ -94,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_may_hold_variables_and_a_query() {
+    fn a_fallback_can_have_variables_and_a_query() {
         let mut diagnostics = Diagnostics::default();
         let plain = fallback("forward:/f?a=b", Span::ROOT, &mut diagnostics).unwrap();
         assert_eq!((plain.known.as_deref(), plain.query.as_deref()), (Some("/f"), Some("a=b")));

@@ -20,15 +20,14 @@ const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "LocalResponseCache",
-    doc: "Keeps answers to GET in memory, before all other filters.",
+    doc: "Caches responses to GET in memory, before all other filters.",
     args: Arguments::Listed(&[
         Argument::new(
             "timeToLive",
-            "How long an answer is fresh at most. Default `filter.local-response-cache.time-to-live`.",
+            "Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.",
         )
         .of(ArgumentType::Duration),
-        Argument::new("size", "Bytes that are kept. Default `filter.local-response-cache.size`.")
-            .of(ArgumentType::Size),
+        Argument::new("size", "Capacity in bytes. Default: `filter.local-response-cache.size`.").of(ArgumentType::Size),
     ]),
     check: response_cache,
 }];
@@ -39,9 +38,9 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     if diagnostics.is_spring && raw.enabled != Some(true) {
         diagnostics.warn(
             input.spec.span,
-            "Spring knows `LocalResponseCache` only with `filter.local-response-cache.enabled: true`; here it works",
+            "Spring has `LocalResponseCache` only with `filter.local-response-cache.enabled: true`; here it applies",
         )
-        .help("with that, routes without a cache of their own share one");
+        .help("with it, routes without their own cache share one");
     }
     let mut cache = cache_for_all(raw, diagnostics);
     cache.is_shared = false;
@@ -54,12 +53,12 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
         let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
         cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
     } else if diagnostics.is_spring && raw.size.is_none() {
-        diagnostics.info(input.spec.span, "the cache holds up to 64 MB; Spring's has no bound unless it has a `size`");
+        diagnostics.info(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
     }
     Some(Filter::LocalResponseCache(cache))
 }
 
-/// The cache that routes share which have none of their own.
+/// The cache that routes without their own share.
 pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagnostics) -> ResponseCache {
     ResponseCache {
         settings: settings(raw, raw.time_to_live, diagnostics),
@@ -76,8 +75,8 @@ fn settings(
 ) -> local_response_cache::Settings {
     if let Some(time) = time.filter(|time| time.value.0 < Duration::from_secs(1)) {
         diagnostics
-            .error(time.span, "must be at least a second: `max-age` counts in seconds")
-            .help("remove the filter to keep nothing");
+            .error(time.span, "must be at least 1s, the unit of `max-age`")
+            .help("remove the filter to cache nothing");
     }
     let renews = matches!(raw.request.no_cache_strategy, Some(RawNoCacheStrategy::UpdateCacheEntry));
     let time_to_live = time.map_or(DEFAULT_TIME_TO_LIVE, |time| time.value.0);

@@ -1,4 +1,4 @@
-//! The filters of a route, and what the gateway must know of each.
+//! Checked filters, and their properties for the gateway.
 
 use std::sync::Arc;
 
@@ -13,89 +13,89 @@ use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::rate_limiter::model::RateLimiter;
 use crate::request_counter::RequestCounter;
 
-/// One filter of a route.
+/// Filter of a route.
 #[derive(Clone, Debug)]
 pub enum Filter {
-    /// A change of path or headers.
+    /// Edits path or headers.
     Edit(Edit),
-    /// Answers with a redirect.
+    /// Responds with a redirect.
     RedirectTo(redirect_to::Settings),
-    /// Replaces the response's status.
+    /// Replaces the status of responses.
     SetStatus(set_status::Settings),
-    /// Refuses bodies of more bytes.
+    /// Refuses request bodies with more bytes.
     RequestSize(u64),
     /// Refuses headers that are too large.
     RequestHeaderSize(request_header_size::Settings),
-    /// Adds headers to answers.
+    /// Adds security headers to responses.
     SecureHeaders(secure_headers::Settings),
-    /// Takes attributes out of JSON answers.
+    /// Removes attributes from JSON responses.
     RemoveJsonAttributes(remove_json_attributes::Settings),
-    /// Keeps answers.
+    /// Caches responses.
     LocalResponseCache(ResponseCache),
     /// Limits the rate of requests.
     RequestRateLimiter(Box<RateLimiter>),
-    /// Counts use.
+    /// Counts requests.
     RequestCounter(Box<RequestCounter>),
-    /// Limits how many requests are under way at once.
+    /// Limits concurrent requests.
     ConcurrencyLimiter(Box<ConcurrencyLimiter>),
-    /// Runs requests that failed again.
+    /// Retries failed requests.
     Retry(Box<retry::Settings>),
-    /// Asks an upstream that fails no more, for a while.
+    /// Stops calling a failing upstream for a cool-down period.
     CircuitBreaker(Box<CircuitBreaker>),
-    /// Tells a fallback what went wrong.
+    /// Adds headers about the failure to requests of a fallback.
     FallbackHeaders(fallback_headers::HeaderNames),
 }
 
-/// Where a filter stands among its route's, whatever its position in the file (Spring's `Ordered`).
+/// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// Before all others: what answers without them.
+    /// Before all others: filters that can respond without them.
     First,
-    /// Where it is listed.
+    /// At its position in the list.
     Listed,
-    /// Behind all others: what replaces the whole target of the request.
+    /// After all others: filters that replace the target of the request.
     Last,
 }
 
-/// Where a route's answers are kept, and for how long.
+/// Response cache of a route.
 #[derive(Clone, Debug)]
 pub struct ResponseCache {
-    /// For how long, and what clients may ask of it.
+    /// Freshness lifetime, and directives of requests.
     pub settings: local_response_cache::Settings,
-    /// Bytes that are kept.
+    /// Capacity in bytes.
     pub max_bytes: u64,
-    /// Whether routes share it that have none of their own.
+    /// True for the cache that routes without their own share.
     pub is_shared: bool,
-    /// Tells the route from what it was under another configuration, whose answers are not its own.
+    /// Hash of the route's configuration: a changed route does not use responses cached before the change.
     pub identity: u64,
 }
 
 /// One circuit breaker of a route.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
-    /// The name under which routes share it; `None`: the route's id.
+    /// Name under which routes share it; `None`: the route's id.
     pub name: Option<Arc<str>>,
-    /// When it opens and closes; the same wherever the name is.
+    /// Thresholds, equal for all breakers of the name.
     pub rules: circuit_breaker::Rules,
-    /// What counts as a failure, and what is answered then.
+    /// Failures, and the response to them.
     pub settings: circuit_breaker::Settings,
-    /// Where requests go that it does not answer.
+    /// Fallback route.
     pub fallback: Option<Forward>,
 }
 
-/// Another place within the gateway.
+/// Forward to another route of the gateway.
 #[derive(Clone, Debug)]
 pub struct Forward {
-    /// Puts its path into a request.
+    /// Edit that sets the path.
     pub path: Edit,
-    /// Its query; `None`: the request's own.
+    /// Query; `None`: that of the request.
     pub query: Option<Box<str>>,
-    /// Its path, where that is the same for all requests.
+    /// Path, if it is the same for all requests.
     pub known: Option<Box<str>>,
 }
 
 impl Filter {
-    /// Where it stands among its route's filters.
+    /// Position among the filters of its route.
     #[must_use]
     pub fn place(&self) -> Place {
         match self {
@@ -105,7 +105,7 @@ impl Filter {
         }
     }
 
-    /// Whether it reads [`RequestContext`](tollgate_filters::context::RequestContext).
+    /// True if it reads [`RequestContext`](tollgate_filters::context::RequestContext).
     #[must_use]
     pub fn needs_context(&self) -> bool {
         match self {
@@ -116,7 +116,7 @@ impl Filter {
         }
     }
 
-    /// Whether it reads URI template variables.
+    /// True if it reads URI template variables.
     #[must_use]
     pub fn needs_variables(&self) -> bool {
         match self {
@@ -129,7 +129,7 @@ impl Filter {
         }
     }
 
-    /// The URI template variables that it reads by name.
+    /// Names of the URI template variables that it reads.
     #[must_use]
     pub fn variables(&self) -> Vec<&str> {
         match self {
@@ -146,7 +146,7 @@ impl Filter {
         }
     }
 
-    /// Whether it may send a request to another route.
+    /// True if it can forward a request to another route.
     #[must_use]
     pub fn reroutes(&self) -> bool {
         match self {
@@ -156,13 +156,13 @@ impl Filter {
         }
     }
 
-    /// Whether it may drop an answer and run its request again, or elsewhere.
+    /// True if it can drop a response and repeat its request, or send it elsewhere.
     #[must_use]
     pub fn drops_answers(&self) -> bool {
         matches!(self, Self::Retry(_)) || matches!(self, Self::CircuitBreaker(breaker) if breaker.fallback.is_some())
     }
 
-    /// Whether it changes upstreams' answers, or judges by them, and must tell them from the gateway's own.
+    /// True if it depends on upstreams' responses, and must distinguish them from the gateway's own.
     #[must_use]
     pub fn acts_on_answers(&self) -> bool {
         match self {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::de::units::{Size, Time};
-use crate::sections::scalars::Scalar;
+use crate::rate_limiter::raw::RawEmptyKey;
 
 /// Settings of filters on all routes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -30,20 +30,6 @@ pub(crate) struct RawRemoveHopByHop {
     /// Replaces the list of headers that are removed in both directions. Default: those of RFC 9110 §7.6.1, and Spring's.
     #[schemars(example = &["connection", "keep-alive", "x-application-context"])]
     pub(crate) headers: Option<Vec<Spanned<String>>>,
-}
-
-/// Requests without a key, and denials.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct RawEmptyKey {
-    /// Refuses requests without a key. Default true.
-    pub(crate) deny_empty_key: Option<bool>,
-    /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
-    #[serde(alias = "empty-key-status")]
-    #[schemars(with = "Option<Scalar>")]
-    pub(crate) empty_key_status_code: Option<Spanned<String>>,
-    /// Enables Spring's exception for denials, which is answered 500. Default false.
-    pub(crate) throw_on_limit: Option<Spanned<bool>>,
 }
 
 /// Headers that `SecureHeaders` adds.

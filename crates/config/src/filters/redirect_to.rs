@@ -10,11 +10,11 @@ use crate::spec::values::{flag, status_of};
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "RedirectTo",
-    doc: "Answers with a redirect; the upstream is not asked.",
+    doc: "Responds with a redirect and does not call the upstream.",
     args: Arguments::Listed(&[
         Argument::new("status", "A 3xx status, by number or name.").of(ArgumentType::Status),
-        Argument::new("url", "Where to, exactly as it stands in `Location`."),
-        Argument::new("includeRequestParams", "Whether the request's query goes along. Default false.")
+        Argument::new("url", "Target, exactly as in `Location`."),
+        Argument::new("includeRequestParams", "Appends the query of the request. Default false.")
             .of(ArgumentType::Flag),
     ]),
     check: redirect,

@@ -15,12 +15,12 @@ const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "RemoveJsonAttributesResponseBody",
-    doc: "Takes attributes out of `application/json` answers; one that cannot be looked into is answered 500.",
+    doc: "Removes attributes from `application/json` responses; a body that cannot be parsed is answered 500.",
     args: Arguments::Listed(&[
-        Argument::new("fieldList", "The attributes' names.").of(ArgumentType::List),
+        Argument::new("fieldList", "Names of the attributes.").of(ArgumentType::List),
         Argument::new(
             "deleteRecursively",
-            "Whether they go at any depth, or from the outermost object alone. Default false.",
+            "Removes them at any depth, not only from the outermost object. Default false.",
         )
         .of(ArgumentType::Flag),
     ]),
@@ -35,8 +35,8 @@ fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics
         Some(arg) => {
             if diagnostics.is_spring && spec.args.last().is_some_and(|last| !is_flag(&last)) {
                 diagnostics
-                    .warn(arg.span.key(), "Spring takes the last argument for the flag, whatever its name")
-                    .help("write `deleteRecursively` behind `fieldList`");
+                    .warn(arg.span.key(), "Spring reads the last argument as the flag, whatever its name")
+                    .help("write `deleteRecursively` after `fieldList`");
             }
             let names: Vec<_> = spec.args.iter().filter(|arg| !is_flag(arg)).map(|arg| arg.value.clone()).collect();
             if names.is_empty() {
@@ -48,7 +48,7 @@ fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics
     };
     if let Some(arg) = spec.args.iter().find(|arg| arg.value.contains(',')) {
         diagnostics
-            .warn(arg.span, format!("`{}` is the name of one attribute here, as in Spring", arg.value))
+            .warn(arg.span, format!("`{}` is one attribute name, as in Spring", arg.value))
             .help("write several as a list: `fieldList: [a, b]`");
     }
     let size = &input.context.filter.remove_json_attributes_response_body.max_size;

@@ -1,4 +1,4 @@
-//! Filters that edit the path and the headers of requests as data.
+//! Filters that edit the path and the headers of requests.
 
 use tollgate_filters::edit::{Edit, EditError};
 
@@ -11,8 +11,8 @@ use crate::spec::argument::{Argument, ArgumentType};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "StripPrefix",
-        doc: "Drops the first segments of the path.",
-        args: Arguments::Listed(&[Argument::new("parts", "How many. Default 1.").of(ArgumentType::Number)]),
+        doc: "Removes the first segments of the path.",
+        args: Arguments::Listed(&[Argument::new("parts", "Number of segments. Default 1.").of(ArgumentType::Number)]),
         check: |input, diagnostics| {
             let [parts] = input.arguments(diagnostics);
             let parts = match parts {
@@ -31,14 +31,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "PrefixPath",
-        doc: "Puts a prefix before the path, once a request: a second `PrefixPath` does nothing.",
-        args: Arguments::Listed(&[Argument::new("prefix", "The prefix, which may hold `{variables}`.")]),
+        doc: "Prepends a prefix to the path; a second `PrefixPath` has no effect.",
+        args: Arguments::Listed(&[Argument::new("prefix", "The prefix; may contain `{variables}`.")]),
         check: |input, diagnostics| with_path(input, Edit::prefix_path, diagnostics),
     },
     Entry {
         name: "SetPath",
         doc: "Replaces the path and keeps the query.",
-        args: Arguments::Listed(&[Argument::new("template", "The new path, which may hold `{variables}`.")]),
+        args: Arguments::Listed(&[Argument::new("template", "The new path; may contain `{variables}`.")]),
         check: |input, diagnostics| with_path(input, Edit::set_path, diagnostics),
     },
     Entry {
@@ -48,14 +48,14 @@ pub(super) const ENTRIES: &[Entry] = &[
             Argument::new("regexp", "A regular expression, not anchored."),
             Argument::new(
                 "replacement",
-                "What its matches become: `$1`, `$\\{name}` for groups; behind a `?`, parameters before the request's.",
+                "Replacement of each match: `$1`, `$\\{name}` for groups; after a `?`, parameters before those of the request.",
             ),
         ]),
         check: |input, diagnostics| with_two(input, Edit::rewrite_path, diagnostics),
     },
     Entry {
         name: "AddRequestHeader",
-        doc: "Adds a value to a request header, behind those of the client.",
+        doc: "Adds a value to a request header, after those of the client.",
         args: Arguments::Listed(&[NAME, VALUE]),
         check: |input, diagnostics| with_two(input, Edit::add_request_header, diagnostics),
     },
@@ -73,10 +73,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "AddRequestHeadersIfNotPresent",
-        doc: "Adds request headers that the client sent none of, or blank ones.",
+        doc: "Adds request headers that are absent or blank.",
         args: Arguments::Listed(&[Argument::new(
             "keyValues",
-            "Any number of `name:value`; values may hold `{variables}`.",
+            "List of `name:value`; values may contain `{variables}`.",
         )
         .of(ArgumentType::List)]),
         check: add_if_not_present,
@@ -85,14 +85,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "MapRequestHeader",
         doc: "Adds the values of one request header to those of another.",
         args: Arguments::Listed(&[
-            Argument::new("fromHeader", "The header that is read and stays.").of(ArgumentType::HeaderName),
-            Argument::new("toHeader", "The header that gets the values.").of(ArgumentType::HeaderName),
+            Argument::new("fromHeader", "Source header, which stays.").of(ArgumentType::HeaderName),
+            Argument::new("toHeader", "Target header.").of(ArgumentType::HeaderName),
         ]),
         check: |input, diagnostics| with_two(input, Edit::map_request_header, diagnostics),
     },
 ];
 
-/// `name:value` any number of times, whatever the arguments are called (Spring's GATHER_LIST).
+/// Reads `name:value` from all arguments, whatever their names (Spring's `GATHER_LIST`).
 fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     input.spec.gather(diagnostics)?;
     let mut pairs = Vec::with_capacity(input.spec.args.len());
@@ -106,7 +106,7 @@ fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) ->
         if value.contains(':') && diagnostics.is_spring {
             diagnostics.warn(
                 arg.span,
-                format!("Spring does not start with a second `:` in `{}`; here it is the value's", arg.value),
+                format!("Spring does not start with a second `:` in `{}`; here it belongs to the value", arg.value),
             );
         }
         pairs.push((name, value.trim()));
@@ -114,7 +114,7 @@ fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) ->
     finish(input, Edit::add_request_headers_if_not_present(pairs), diagnostics)
 }
 
-/// As [`with_text`] with a path, of which Spring takes what stands before `?` or `#`.
+/// As [`with_text`], with a path. Spring drops `?`, `#` and the rest.
 fn with_path(
     input: &FilterInput<'_>,
     edit: fn(&str) -> Result<Edit, EditError>,
@@ -124,7 +124,7 @@ fn with_path(
     let Some((path, rest)) = text.find(['?', '#']).filter(|_| diagnostics.is_spring).map(|at| text.split_at(at)) else {
         return finish(input, edit(text), diagnostics);
     };
-    let message = format!("`{}` takes a path alone: `{rest}` is left out, as in Spring", input.spec.name);
+    let message = format!("`{}` takes only a path: `{rest}` is ignored, as in Spring", input.spec.name);
     diagnostics.warn(input.spec.quoted_in(&format!("`{text}`")), message).help("AddRequestParameter adds parameters");
     finish(input, edit(path), diagnostics)
 }

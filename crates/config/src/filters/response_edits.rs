@@ -1,4 +1,4 @@
-//! Filters that edit the headers of upstreams' answers as data. They work in reverse order, the last listed first.
+//! Filters that edit the headers of responses. They run in reverse order, the last listed first.
 
 use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
@@ -15,12 +15,11 @@ use crate::spec::values::{flag, header_name};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "AddResponseHeader",
-        doc: "Adds a value to a response header, behind those of the upstream.",
+        doc: "Adds a value to a response header, after those of the upstream.",
         args: Arguments::Listed(&[
             NAME,
             VALUE,
-            Argument::new("override", "False: only where there is none that is not blank. Default true.")
-                .of(ArgumentType::Flag),
+            Argument::new("override", "Adds it even if the header has a value. Default true.").of(ArgumentType::Flag),
         ]),
         check: |input, diagnostics| {
             let spec = input.spec;
@@ -45,12 +44,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "DedupeResponseHeader",
-        doc: "Removes values that response headers have several times. List it before filters that add them.",
+        doc: "Removes duplicate values of response headers. List it before filters that add them.",
         args: Arguments::Listed(&[
-            Argument::new("name", "Names of headers, separated by spaces."),
+            Argument::new("name", "Header names, separated by spaces."),
             Argument::new(
                 "strategy",
-                "Which value stays: `RETAIN_FIRST`, `RETAIN_LAST` or `RETAIN_UNIQUE`, each once. Default `RETAIN_FIRST`.",
+                "Values to keep: `RETAIN_FIRST`, `RETAIN_LAST` or `RETAIN_UNIQUE` (each once). Default `RETAIN_FIRST`.",
             ),
         ]),
         check: dedupe,
@@ -61,7 +60,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         args: Arguments::Listed(&[
             NAME,
             Argument::new("regexp", "A regular expression, not anchored."),
-            Argument::new("replacement", "What its matches become: `$1`, `$\\{name}` for groups."),
+            Argument::new("replacement", "Replacement of each match: `$1`, `$\\{name}` for groups."),
         ]),
         check: |input, diagnostics| {
             let [name, regexp, replacement] = input.texts(diagnostics)?;
@@ -70,15 +69,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "RewriteLocationResponseHeader",
-        doc: "Puts the gateway's host in place of the upstream's in `Location`, and takes versions such as `/v2` out.",
+        doc: "Replaces the upstream's host in `Location` by the gateway's, and removes versions such as `/v2`.",
         args: Arguments::Listed(&[
             Argument::new(
                 "stripVersion",
-                "Whether the version goes: `NEVER_STRIP`, `AS_IN_REQUEST` (where the request's path has none) or `ALWAYS_STRIP`. Default `AS_IN_REQUEST`.",
+                "Removal of the version: `NEVER_STRIP`, `AS_IN_REQUEST` (if the request's path has none) or `ALWAYS_STRIP`. Default `AS_IN_REQUEST`.",
             ),
-            Argument::new("locationHeaderName", "The header. Default `Location`.").of(ArgumentType::HeaderName),
-            Argument::new("hostValue", "`host[:port]`. Default the request's `Host`."),
-            Argument::new("protocols", "A regular expression for schemes of locations. Default `https?|ftps?`."),
+            Argument::new("locationHeaderName", "Header name. Default `Location`.").of(ArgumentType::HeaderName),
+            Argument::new("hostValue", "`host[:port]`. Default: the request's `Host`."),
+            Argument::new("protocols", "Regular expression for the schemes of locations. Default `https?|ftps?`."),
         ]),
         check: location,
     },
@@ -117,13 +116,13 @@ fn location(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Fi
     finish(input, Edit::rewrite_location_response_header(&settings), diagnostics)
 }
 
-/// One of Java's constants, by its name in any case, with hyphens or underscores.
+/// Reads a Java constant by its name, in any case, with hyphens or underscores.
 fn constant<T: Copy + Default>(arg: Option<&Arg>, known: &[(&str, T)], diagnostics: &mut Diagnostics) -> Option<T> {
     let Some(arg) = arg else { return Some(T::default()) };
     let found = known.iter().find(|(name, _)| canonical(name) == canonical(arg.value.trim()));
     if found.is_none() {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        diagnostics.error(arg.span, format!("`{}` is none of its values", arg.value)).help(suggest(&arg.value, &names));
+        diagnostics.error(arg.span, format!("unknown value `{}`", arg.value)).help(suggest(&arg.value, &names));
     }
     found.map(|(_, value)| *value)
 }

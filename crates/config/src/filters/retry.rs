@@ -57,7 +57,7 @@ struct RetryArgs {
     timeout: Given<PositiveTime>,
     /// Classes of statuses that are retried. Default `SERVER_ERROR`.
     series: Given<Vec<Given<Series>>>,
-    /// Java exceptions whose failures are retried. Default: `IOException` and the gateway's `TimeoutException`.
+    /// Java exceptions that are retried. Default: `IOException` and the gateway's `TimeoutException`.
     exceptions: Given<Vec<Given<String>>>,
     /// Bytes of a body that are held in memory for retries; requests with a larger body are not retried. Default 64KB.
     max_body_size: Given<BufferSize>,
@@ -200,8 +200,7 @@ fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<Option<ret
     let Some(backoff) = args.backoff.optional()? else {
         if let Some(at) = jitter.random_factor.span() {
             diagnostics
-                .mistake(at, "`jitter` has no effect without `backoff`")
-                .ineffective()
+                .mistake(at, "`jitter` needs `backoff`: there are no pauses without it")
                 .help("add `backoff.firstBackoff`");
         }
         return jitter.random_factor.optional().map(|_| None);

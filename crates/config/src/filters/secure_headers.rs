@@ -14,11 +14,12 @@ use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "SecureHeaders",
-    doc: "Adds the headers that make browsers careful, where the upstream did not set them.",
+    doc: "Adds security headers to responses that do not have them.",
     args: Arguments::Listed(&[
-        Argument::new("enable", "Headers to add besides the usual ones: `permissions-policy`.").of(ArgumentType::List),
-        Argument::new("disable", "Headers not to add, by their names.").of(ArgumentType::List),
-        Argument::new("permissionsPolicy", "Value of `Permissions-Policy`, where that is enabled."),
+        Argument::new("enable", "Headers to add besides the default ones: `permissions-policy`.")
+            .of(ArgumentType::List),
+        Argument::new("disable", "Names of headers not to add.").of(ArgumentType::List),
+        Argument::new("permissionsPolicy", "Value of `Permissions-Policy`, if enabled."),
         Argument::new("xssProtectionHeaderValue", "Value of `X-Xss-Protection`."),
         Argument::new("strictTransportSecurityHeaderValue", "Value of `Strict-Transport-Security`."),
         Argument::new("frameOptionsHeaderValue", "Value of `X-Frame-Options`."),
@@ -38,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
 fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Option<Filter> {
     if let Some(arg) = input.spec.args.iter().find(|arg| arg.name.is_none()) {
         diagnostics
-            .mistake(arg.span, "`SecureHeaders` takes no arguments in its short form")
+            .mistake(arg.span, "`SecureHeaders` takes no arguments in its shortcut form")
             .help("write `name: SecureHeaders` and `args: {disable: x-frame-options}`");
         return None;
     }
@@ -52,7 +53,7 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
             |arg: &Arg| -> Vec<_> { arg.value.split(',').map(|name| (name.trim().to_owned(), arg.span)).collect() };
         arg.map(each).unwrap_or_default()
     };
-    // What a route says replaces what holds for all.
+    // Lists of a route replace those for all routes.
     if enable.is_some() || disable.is_some() || permissions.is_some() {
         enabled.extend(texts(enable));
         disabled.extend(texts(disable));
@@ -85,17 +86,17 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     secure_headers::Settings::new(headers).map_err(complain).ok().map(Filter::SecureHeaders)
 }
 
-/// The headers that `names` name.
+/// The headers with the names `names`. Reports unknown ones.
 fn headers(names: &[(String, Span)], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
     let known = SecureHeader::ALL.map(SecureHeader::name);
     let mut headers = Vec::new();
     for (name, span) in names.iter().filter(|(name, _)| !name.is_empty()) {
         match SecureHeader::ALL.into_iter().find(|header| header.name().eq_ignore_ascii_case(name)) {
             Some(header) => headers.push(header),
-            None => diagnostics.mistake(*span, format!("`{name}` is none of the headers of `SecureHeaders`")).help(
+            None => diagnostics.mistake(*span, format!("`{name}` is not a header of `SecureHeaders`")).help(
                 match closest(name, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("they are {}", known.join(", ")),
+                    None => format!("known here: {}", known.join(", ")),
                 },
             ),
         }

@@ -10,8 +10,8 @@ use crate::spec::values::status_of;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "SetStatus",
-    doc: "Replaces the status of the upstream's answer.",
-    args: Arguments::Listed(&[Argument::new("status", "By number or name.").of(ArgumentType::Status)]),
+    doc: "Replaces the status of the upstream's response.",
+    args: Arguments::Listed(&[Argument::new("status", "Status by number or name.").of(ArgumentType::Status)]),
     check: set_status,
 }];
 

@@ -17,7 +17,7 @@ const DEFAULT_HEADER_SIZE: u64 = 16_000;
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "RequestSize",
-        doc: "Refuses larger request bodies with 413, chunked ones as soon as they are.",
+        doc: "Refuses larger request bodies with 413, chunked ones as soon as they exceed the size.",
         args: Arguments::Listed(&[
             Argument::new("maxSize", "Bytes, or a size such as `5MB`. Default 5000000.").of(ArgumentType::Size)
         ]),
@@ -25,10 +25,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "RequestHeaderSize",
-        doc: "Refuses requests with a larger header, its name and values together, with 431.",
+        doc: "Refuses requests with a larger header, name and values together, with 431.",
         args: Arguments::Listed(&[
             Argument::new("maxSize", "Bytes, or a size such as `16KB`. Default 16000.").of(ArgumentType::Size),
-            Argument::new("errorHeaderName", "Where the client is told which. Default `errorMessage`.")
+            Argument::new("errorHeaderName", "Response header that names the refused one. Default `errorMessage`.")
                 .of(ArgumentType::HeaderName),
         ]),
         check: request_header_size,
@@ -42,7 +42,10 @@ fn request_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Optio
         diagnostics
             .warn(
                 arg.span,
-                format!("Spring ignores the argument of `{}` and allows 5000000 bytes; here it holds", input.spec.text),
+                format!(
+                    "Spring ignores the argument of `{}` and allows 5000000 bytes; here it applies",
+                    input.spec.text
+                ),
             )
             .help("for the same meaning in both write `name: RequestSize` and `args: {maxSize: …}`");
     }
@@ -59,7 +62,7 @@ fn request_header_size(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -
     let Some(arg) = name else { return Some(Filter::RequestHeaderSize(settings)) };
     if diagnostics.is_spring && arg.name.is_none() {
         diagnostics
-            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it holds", input.spec.text))
+            .warn(arg.span, format!("Spring ignores the second argument of `{}`; here it applies", input.spec.text))
             .help("for the same meaning in both write `name: RequestHeaderSize` and `args: {errorHeaderName: …}`");
     }
     let name = header_name(&arg.value, arg.span, diagnostics)?;

@@ -1,4 +1,4 @@
-//! Filters that choose where a request goes, and under which `Host`.
+//! Filters that change the target of a request, or its `Host`.
 
 use tollgate_filters::edit::Edit;
 
@@ -11,7 +11,7 @@ use crate::spec::argument::Argument;
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "PreserveHostHeader",
-        doc: "Sends the client's own `Host` upstream.",
+        doc: "Sends the client's `Host` to the upstream.",
         args: Arguments::Listed(&[]),
         check: |input, diagnostics| {
             let [] = input.arguments(diagnostics);
@@ -20,38 +20,38 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "SetRequestHostHeader",
-        doc: "Sends this `Host` upstream.",
+        doc: "Sends this `Host` to the upstream.",
         args: Arguments::Listed(&[Argument::new(
             "host",
-            "`host[:port]`, which may hold `{variables}` of `Path` and `Host`.",
+            "`host[:port]`; may contain `{variables}` of `Path` and `Host`.",
         )]),
         check: |input, diagnostics| with_text(input, Edit::set_request_host_header, diagnostics),
     },
     Entry {
         name: "SetRequestUri",
-        doc: "Sends the request to another URI, path and query included, whatever the other filters make of it.",
+        doc: "Replaces the target of the request, path and query included, after all other filters.",
         args: Arguments::Listed(&[Argument::new(
             "template",
-            "An `http` or `https` URI, which may hold `{variables}` of `Path` and `Host`.",
+            "An `http` or `https` URI; may contain `{variables}` of `Path` and `Host`.",
         )]),
         check: set_request_uri,
     },
     Entry {
         name: "RequestHeaderToRequestUri",
-        doc: "Sends the request to the `http` or `https` URI that a header holds, if there is one.",
+        doc: "Sends the request to the `http` or `https` URI in a header, if it has one.",
         args: Arguments::Listed(&[Argument::new(
             "name",
-            "The header's name. Whoever can set it reaches all that the gateway reaches.",
+            "Header name. Clients that can set it can reach every server that the gateway can reach.",
         )]),
         check: |input, diagnostics| {
             let [name] = input.texts(diagnostics)?;
             diagnostics
                 .warn(
                     input.spec.span,
-                    format!("whoever sets `{name}` chooses the server that a request goes to, internal ones too"),
+                    format!("clients that can set `{name}` choose the server of a request, including internal ones"),
                 )
                 .help(
-                    "let a trusted proxy before the gateway set or remove the header, and nobody else reach the route",
+                    "let a trusted proxy in front of the gateway set or remove the header, and admit only that proxy to the route",
                 );
             finish(input, Edit::request_header_to_request_uri(name), diagnostics)
         },
@@ -67,23 +67,23 @@ fn set_request_uri(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Op
             let authority = template.value.split('/').nth(2).unwrap_or_default();
             if authority.contains('{') {
                 diagnostics
-                    .warn(template.span, "the client's own path says which server a request goes to")
-                    .help("hold the variable to what may stand there: `Path=/{name:a|b}/**`");
+                    .warn(template.span, "the client's path chooses the server of a request")
+                    .help("restrict the variable to allowed values: `Path=/{name:a|b}/**`");
             }
         }
         Some(scheme) if scheme.contains('{') => {}
         Some("lb") => {
             diagnostics
                 .error(template.span, "`SetRequestUri` to `lb://` is not supported")
-                .help("give each upstream a route of its own with `uri: lb://…`");
+                .help("give each upstream its own route with `uri: lb://…`");
             return None;
         }
         _ => diagnostics
             .mistake(
                 template.span,
-                format!("`{}` is no absolute http or https URI: requests keep their target", template.value),
+                format!("`{}` is not an absolute http or https URI: requests keep their target", template.value),
             )
-            .help("write `http://host/path`; SetPath changes the path alone"),
+            .help("write `http://host/path`; SetPath changes only the path"),
     }
     finish(input, Edit::set_request_uri(&template.value), diagnostics)
 }

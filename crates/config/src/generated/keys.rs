@@ -79,16 +79,15 @@ impl<'s> Walk<'s> {
 
     fn shape(&self, parts: &[&'s Value], path: &str) -> Shape {
         for part in parts {
-            if is_spec(part) {
-                return Shape::Value;
-            }
             if part.get("properties").is_some() {
                 return Shape::Section(self.properties(part, &format!("{path}.")));
             }
             for (inner, wrap) in [("additionalProperties", Shape::Named as fn(_) -> _), ("items", Shape::List)] {
                 let inner = self.parts(&part[inner]);
-                let section = inner.iter().find(|inner| inner["properties"].is_object());
-                if let Some(section) = section.filter(|_| !inner.iter().any(|inner| is_spec(inner))) {
+                // Predicates and filters have tables of their own.
+                let has_table = inner.iter().any(|inner| inner["x-shortcut"] == true);
+                let section = inner.into_iter().find(|inner| inner["properties"].is_object());
+                if let Some(section) = section.filter(|_| !has_table) {
                     return wrap(self.properties(section, &format!("{path}.NAME.")));
                 }
             }
@@ -106,12 +105,6 @@ impl<'s> Walk<'s> {
             None => vec![node],
         }
     }
-}
-
-/// Returns true for the schema of a predicate or filter, which has a table of its own.
-fn is_spec(part: &Value) -> bool {
-    let has_args = |part: &Value| part["properties"].get("args").is_some();
-    has_args(part) || part["oneOf"].as_array().is_some_and(|parts| parts.iter().any(has_args))
 }
 
 /// Splits a description into meaning and default.

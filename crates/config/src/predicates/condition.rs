@@ -1,4 +1,4 @@
-//! Conditions as spec: a predicate, or several joined by `any`, `all` and `not`, which are our own.
+//! Conditions: a predicate, or several joined by `any`, `all` and `not`, which Spring does not have.
 
 use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
@@ -14,16 +14,16 @@ use tollgate_routing::Predicate;
 pub(crate) enum Condition {
     /// A predicate.
     One(PredicateSpec),
-    /// `any: […]`: one of these holds.
+    /// `any: […]`: at least one matches.
     Any(Vec<Self>),
-    /// `all: […]`: all of these hold.
+    /// `all: […]`: all match.
     All(Vec<Self>),
-    /// `not: …`: this does not hold.
+    /// `not: …`: the condition does not match.
     Not(Box<Self>),
 }
 
 impl Condition {
-    /// Reads one; `None` when it is beyond reading, which `sink` then knows.
+    /// Reads one. Reports errors; `None` if it cannot be read.
     pub(crate) fn parse(node: &Node, syntax: &Syntax, diagnostics: &mut Diagnostics) -> Option<Self> {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);
@@ -32,23 +32,24 @@ impl Condition {
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
             diagnostics
-                .error(beside.span.key(), format!("`{other}` stands beside `{word}` in one entry"))
-                .help("give each an entry of its own: `- ` before it");
+                .error(beside.span.key(), format!("`{other}` and `{word}` are in one entry"))
+                .help("give each its own entry: put `- ` before it");
             return None;
         }
         if diagnostics.is_spring {
-            diagnostics.warn(value.span.key(), format!("`{word}` is Tollgate's own: Spring Cloud Gateway refuses it"));
+            diagnostics
+                .warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
         }
         match (word, &value.kind) {
             ("not", Kind::Seq(_)) => {
                 diagnostics
                     .error(value.span, "`not` takes one condition, found a list")
-                    .help("write `not: {any: […]}` where none of them may hold, `not: {all: […]}` where one may not");
+                    .help("write `not: {any: […]}` if none may match, `not: {all: […]}` if not all may match");
                 None
             }
             ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
             (_, Kind::Seq(items)) if !items.is_empty() => {
-                // All are read, so that all that is wrong is told.
+                // All are read, so that all errors are reported.
                 let inner: Vec<Option<Self>> =
                     items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
                 let inner = inner.into_iter().collect::<Option<Vec<Self>>>()?;
@@ -65,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// The predicate that it means; `None` when it cannot be used, which `sink` then knows.
+    /// The checked predicate. Reports errors; `None` if it cannot be used.
     pub(crate) fn check(&self, context: &PredicateContext<'_>, diagnostics: &mut Diagnostics) -> Option<Predicate> {
         let mut all = |inner: &[Self]| {
             let checked: Vec<Option<Predicate>> = inner.iter().map(|one| one.check(context, diagnostics)).collect();
@@ -79,7 +80,7 @@ impl Condition {
         }
     }
 
-    /// As its author wrote it, on one line.
+    /// Source text on one line.
     pub(crate) fn text(&self) -> String {
         let joined = |word: &str, inner: &[Self]| {
             let inner: Vec<String> = inner.iter().map(Self::text).collect();
@@ -94,7 +95,7 @@ impl Condition {
     }
 }
 
-/// The word that makes `node` something else than a predicate, and what stands behind it.
+/// The joining word of `node` with its value; `None` for a predicate.
 fn joining(node: &Node) -> Option<(&'static str, &Node)> {
     let Kind::Map(entries) = &node.kind else { return None };
     ["any", "all", "not"].into_iter().find_map(|word| {

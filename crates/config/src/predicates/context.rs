@@ -1,4 +1,4 @@
-//! What the predicates of one file have in common.
+//! Settings that all predicates of one file share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
 use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
 
-/// What the predicates of one file have in common.
+/// Settings that all predicates of one file share.
 pub(crate) struct PredicateContext<'s> {
-    /// What is switched off.
+    /// Disabled predicates.
     pub(super) switches: &'s Switches,
-    /// `base-path`, with a `/` before it and none behind it; `None`: none.
+    /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
     /// `predicate.host.include-port`.
     pub(super) include_port: bool,
@@ -39,28 +39,28 @@ impl<'s> PredicateContext<'s> {
             include_port: predicate.host.include_port.unwrap_or(true),
             versions: Arc::new(match api_version {
                 Some(raw) => versions(raw, depth, diagnostics),
-                // Nobody can ask, as in Spring.
+                // No request has a version, as in Spring.
                 None => ApiVersions { required: true, ..ApiVersions::default() },
             }),
             base_path,
         }
     }
 
-    /// What a route without a `Path` takes where there is a base path.
+    /// Predicate of a route without `Path` if there is a base path.
     pub(crate) fn below_base(&self) -> Option<Predicate> {
         Predicate::path(&[format!("{}/**", self.base_path.as_ref()?)], false).ok()
     }
 
-    /// Complains about a version that nobody can ask for.
+    /// Reports a `Version` without any source of versions.
     pub(super) fn need_versions(&self, spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
         if self.versions.sources.is_empty() {
             let help = if diagnostics.is_spring {
-                "`spring.webflux.apiversion.use.header: X-Version` would"
+                "add `spring.webflux.apiversion.use.header: X-Version`"
             } else {
-                "`api-version: {use: {header: X-Version}}` would"
+                "add `api-version: {use: {header: X-Version}}`"
             };
             diagnostics
-                .mistake(spec.span, "`Version` never matches: nothing says where requests name their version")
+                .mistake(spec.span, "`Version` never matches: `api-version` has no source of versions")
                 .help(help);
         }
     }
@@ -76,18 +76,18 @@ fn base_path(base: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<St
         return Some(path);
     }
     diagnostics
-        .error(base.span, format!("`{text}` is no base path: it can be plain text alone"))
+        .error(base.span, format!("`{text}` is not a valid base path: it must be plain text"))
         .help("write a path such as `/api`");
     None
 }
 
-/// `depth`: the segments of the base path, which are not counted.
+/// Checks `api-version`. `depth`: number of segments of the base path, which indexes do not include.
 fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagnostics) -> ApiVersions {
     let RawApiVersion { r#use, default, required, supported, detect_supported } = &raw.value;
     let mut read = |text: &Spanned<String>| {
         let version = Version::parse(&text.value);
         if version.is_none() {
-            diagnostics.error(text.span, format!("`{}` is no version: write one such as 1.3", text.value));
+            diagnostics.error(text.span, format!("`{}` is not a version such as 1.3", text.value));
         }
         version
     };
@@ -100,9 +100,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     }
     let sources = sources(r#use, depth, diagnostics);
     if sources.is_empty() {
-        diagnostics
-            .mistake(raw.span, "`api-version` does not say where requests name their version")
-            .help("`use: {header: X-Version}` does");
+        diagnostics.mistake(raw.span, "`api-version` has no source of versions").help("add `use: {header: X-Version}`");
     }
     ApiVersions {
         default: default_version,
@@ -113,7 +111,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     }
 }
 
-/// In the order in which Spring Boot asks them.
+/// The sources in Spring Boot's order.
 fn sources(raw: &RawVersionUse, depth: usize, diagnostics: &mut Diagnostics) -> Vec<VersionSource> {
     let RawVersionUse { header, query_parameter, path_segment, media_type_parameter } = raw;
     let header = header.as_ref().and_then(|name| header_name(&name.value, name.span, diagnostics));

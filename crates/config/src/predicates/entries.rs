@@ -13,7 +13,7 @@ use crate::spec::definition::Arg;
 use tollgate_routing::Predicate;
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
-const REGEXP: &str = "A regular expression for the whole of a value. Default: any value.";
+const REGEXP: &str = "Regular expression that must match a whole value. Default: any value.";
 const SOURCES: Argument =
     Argument::new("sources", "Addresses and networks such as `10.0.0.0/8`.").of(ArgumentType::List);
 
@@ -22,10 +22,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Path",
         doc: "The path matches one of the patterns: `?`, `*`, `**`, `{name}`, `{name:regex}`, `{*rest}`.",
         args: &[
-            Argument::new("patterns", "Patterns such as `/orders/**`; the first that matches gives the variables.")
+            Argument::new("patterns", "Patterns such as `/orders/**`; the first match sets the variables.")
                 .of(ArgumentType::List),
-            Argument::new("matchTrailingSlash", "Whether a `/` at the end may be ignored. Default false.")
-                .of(ArgumentType::Flag),
+            Argument::new("matchTrailingSlash", "Ignores a `/` at the end. Default false.").of(ArgumentType::Flag),
         ],
         shortcut: ShortcutType::GatherListTailFlag,
         check: path,
@@ -42,13 +41,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Host",
-        doc: "The text of `Host`, port included unless `predicate.host.include-port` is false, matches one of the \
-              patterns, case-sensitive: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
-        args: &[Argument::new(
-            "patterns",
-            "Patterns such as `**.example.org`; the first that matches gives the variables.",
-        )
-        .of(ArgumentType::List)],
+        doc: "`Host`, with the port unless `predicate.host.include-port` is false, matches one of the patterns, \
+              case-sensitive: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
+        args: &[Argument::new("patterns", "Patterns such as `**.example.org`; the first match sets the variables.")
+            .of(ArgumentType::List)],
         shortcut: ShortcutType::GatherList,
         check: |input, diagnostics| {
             patterns::warn(input.spec, diagnostics);
@@ -59,8 +55,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Header",
-        doc: "One value of the header, comma-separated lists split, matches; without `regexp`, one is not empty.",
-        args: &[Argument::new("header", "The header's name."), Argument::new("regexp", REGEXP)],
+        doc: "A value of the header matches; comma-separated lists are split. Without `regexp`, a value is not empty.",
+        args: &[Argument::new("header", "Header name."), Argument::new("regexp", REGEXP)],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
             let ([name], [_, regexp]) = input.texts(diagnostics)?;
@@ -69,8 +65,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Query",
-        doc: "One value of the parameter matches; without `regexp`, the parameter is there.",
-        args: &[Argument::new("param", "The parameter's name."), Argument::new("regexp", REGEXP)],
+        doc: "A value of the parameter matches; without `regexp`, the parameter exists.",
+        args: &[Argument::new("param", "Parameter name."), Argument::new("regexp", REGEXP)],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
             let ([param], [_, regexp]) = input.texts(diagnostics)?;
@@ -79,10 +75,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Cookie",
-        doc: "A cookie of this name has a value that matches.",
+        doc: "The value of a cookie of this name matches.",
         args: &[
-            Argument::new("name", "The cookie's name."),
-            Argument::new("regexp", "A regular expression for the whole of its value."),
+            Argument::new("name", "Cookie name."),
+            Argument::new("regexp", "Regular expression that must match its whole value."),
         ],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -92,7 +88,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "After",
-        doc: "The time is past this one.",
+        doc: "The current time is after this one.",
         args: &[Argument::new("datetime", DATETIME)],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -102,7 +98,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Before",
-        doc: "The time is before this one.",
+        doc: "The current time is before this one.",
         args: &[Argument::new("datetime", DATETIME)],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -112,7 +108,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Between",
-        doc: "The time is past the first and before the second.",
+        doc: "The current time is after the first and before the second.",
         args: &[Argument::new("datetime1", DATETIME), Argument::new("datetime2", DATETIME)],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -122,7 +118,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "RemoteAddr",
-        doc: "The TCP peer is in one of these networks.",
+        doc: "The address of the TCP peer is in one of these networks.",
         args: &[SOURCES],
         shortcut: ShortcutType::GatherList,
         check: |input, diagnostics| {
@@ -132,13 +128,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "XForwardedRemoteAddr",
-        doc: "The client's address by `X-Forwarded-For` is in one of these networks; without the field, and with \
-              several lines of it, the TCP peer's.",
+        doc: "The client address of `X-Forwarded-For` is in one of these networks; without the field, or with \
+              several lines of it, the address of the TCP peer.",
         args: &[
             SOURCES,
             Argument::new(
                 "maxTrustedIndex",
-                "The entry that counts, from the right; the first where there are fewer. Default 1.",
+                "1-based position of the entry to use, from the right; the leftmost if there are fewer. Default 1.",
             )
             .of(ArgumentType::Number),
         ],
@@ -147,20 +143,20 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "Weight",
-        doc: "Of the routes of a group this one is drawn, as often as its share of their weights says. What is drawn \
-              does not depend on other predicates: a request whose route they refuse goes on to routes outside of the \
-              group, or gets 404.",
+        doc: "This route is selected at random among the routes of its group, in proportion to its weight. The selection \
+              ignores other predicates: if they do not match, the request continues with routes outside of the group, \
+              or is answered 404.",
         args: &[
-            Argument::new("group", "The group's name, the same for all routes between which is drawn."),
-            Argument::new("weight", "A whole number; 0 is never drawn.").of(ArgumentType::Number),
+            Argument::new("group", "Name of the group, the same for all its routes."),
+            Argument::new("weight", "A whole number; 0 is never selected.").of(ArgumentType::Number),
         ],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| weight(input.spec, diagnostics).map(Ok),
     },
     Entry {
         name: "Version",
-        doc: "The version that the request asks for (see `api-version`) is this one, or with a `+` this or a later one. \
-              A request without a version matches.",
+        doc: "The requested version (see `api-version`) is this one, or with a `+` this or a later one. A request without \
+              a version matches.",
         args: &[Argument::new("version", "A version such as `1.3`, or `1.1+`.")],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -171,7 +167,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "CloudFoundryRouteService",
-        doc: "The three headers of a Cloud Foundry route service are there. PredicateSpec `CloudFoundryRouteService=`.",
+        doc: "The request has the three headers of a Cloud Foundry route service. Written `CloudFoundryRouteService=`.",
         args: &[],
         shortcut: ShortcutType::Default,
         check: |input, diagnostics| {
@@ -182,7 +178,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 impl PredicateInput<'_> {
-    /// Every argument's value, whatever its name, as Spring gathers them. Our own form wants the right name.
+    /// Returns all values, whatever their names, as Spring does. Our own form requires the right names.
     fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
         if !diagnostics.is_spring {
             self.names_fit(diagnostics);
@@ -208,7 +204,7 @@ impl PredicateInput<'_> {
     }
 }
 
-/// Takes the argument called `name` out of those that are gathered.
+/// Removes the argument `name` from the list.
 fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
     let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
     let at = spec.args.iter().position(is_it)?;
@@ -222,8 +218,8 @@ fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
     let named = take_named(&mut spec, "matchTrailingSlash");
     if let Some(flag) = named.as_ref().filter(|_| !is_last) {
         diagnostics
-            .mistake(flag.span, "Spring takes `matchTrailingSlash` for a pattern where it does not stand last")
-            .help("move it behind the patterns");
+            .mistake(flag.span, "Spring reads `matchTrailingSlash` as a pattern unless it is last")
+            .help("move it after the patterns");
     }
     let input = PredicateInput { spec: &spec, ..*input };
     if !diagnostics.is_spring {
@@ -235,10 +231,10 @@ fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
         None => flag.unwrap_or(false),
     };
     if flag && diagnostics.is_spring {
-        diagnostics.info(input.spec.span, "Spring Cloud Gateway 5 does not heed `matchTrailingSlash`; here it holds");
+        diagnostics.info(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
     }
     let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };
-    // Alone first, so that a complaint speaks of what was spec.
+    // Checked alone first, so that errors quote the pattern of the file.
     if let Err(error) = Predicate::path(&patterns, flag) {
         return Some(Err(error));
     }
@@ -258,9 +254,9 @@ fn x_forwarded_remote_addr(input: &PredicateInput<'_>, diagnostics: &mut Diagnos
                 diagnostics
                     .warn(
                         arg.span.key(),
-                        "Spring takes `maxTrustedIndex` for one of the sources and matches nothing; here it counts",
+                        "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
                     )
-                    .help("in Spring it can be set in Java alone");
+                    .help("in Spring it can only be set in Java");
             }
             let Ok(index) = arg.value.trim().parse() else {
                 diagnostics
@@ -277,7 +273,7 @@ fn x_forwarded_remote_addr(input: &PredicateInput<'_>, diagnostics: &mut Diagnos
 
 fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predicate> {
     let mut spec = spec.clone();
-    // Spring's own names are `weight.group` and `weight.weight`.
+    // Spring also has the names `weight.group` and `weight.weight`.
     for name in spec.args.iter_mut().filter_map(|arg| arg.name.as_mut()) {
         if let Some(rest) = name.strip_prefix("weight.") {
             *name = rest.to_owned();
@@ -289,22 +285,20 @@ fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predica
     match weight.value.parse() {
         Ok(number) => Some(Predicate::weight(&group.value, number)),
         Err(_) => {
-            diagnostics.error(weight.span, format!("a weight is a whole number from 0, found `{}`", weight.value));
+            diagnostics.error(weight.span, format!("`weight` must be a whole number from 0, found `{}`", weight.value));
             None
         }
     }
 }
 
-/// A method of one's own is allowed; one that looks like a slip of the finger is pointed out.
+/// Warns of methods that look like typos. Custom methods are allowed.
 fn methods(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     for arg in &spec.args {
         let method = arg.value.as_str();
         let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
         if !is_usual && let Some(near) = closest(method, USUAL) {
-            diagnostics
-                .warn(arg.span, format!("`{method}` is none of the usual methods"))
-                .help(format!("did you mean `{near}`?"));
+            diagnostics.warn(arg.span, format!("unknown method `{method}`")).help(format!("did you mean `{near}`?"));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use crate::diagnostics::Diagnostics;
 use crate::spec::PredicateSpec;
 
-/// Points out what Spring takes for more than it says.
+/// Warns of IPv6 addresses, which Spring reads as networks.
 pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     if !diagnostics.is_spring {
         return;

@@ -1,19 +1,19 @@
-//! Lists of patterns that are no lists.
+//! Patterns with commas.
 
 use crate::diagnostics::Diagnostics;
 use crate::spec::PredicateSpec;
 
-/// Points out named arguments that look like several patterns: Spring takes a text for one, its commas included.
+/// Warns of named arguments that look like several patterns: Spring reads a text with commas as one.
 pub(super) fn warn(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     for arg in spec.args.iter().filter(|arg| arg.name.is_some() && has_comma(&arg.value)) {
         let items: Vec<&str> = arg.value.split(',').map(str::trim).collect();
         diagnostics
-            .warn(arg.span, format!("`{}` is one pattern, comma and all, as in Spring", arg.value))
+            .warn(arg.span, format!("`{}` is one pattern with a comma, as in Spring", arg.value))
             .help(format!("write a list: `[{}]`", items.join(", ")));
     }
 }
 
-/// Whether there is a comma but for those within braces, of a regular expression for one.
+/// True if there is a comma outside of braces.
 fn has_comma(pattern: &str) -> bool {
     let mut depth = 0_usize;
     pattern.bytes().any(|byte| {

@@ -1,4 +1,4 @@
-//! Settings of predicates as typed.
+//! Raw settings of predicates.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::de::spanned::Spanned;
 use crate::sections::scalars::Scalar;
 
-/// Settings of predicates wherever they stand.
+/// Settings of predicates on all routes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPredicateSettings {
@@ -20,39 +20,39 @@ pub(crate) struct RawPredicateSettings {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHostPredicate {
-    /// Whether patterns see the port of `Host`: `**.a.org` does not match `www.a.org:8080` then, `**.a.org:*` does. Default true.
+    /// Includes the port of `Host`: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. Default true.
     pub(crate) include_port: Option<bool>,
 }
 
-/// Versions of an API: what the predicate `Version` compares with.
+/// API versions, for the predicate `Version`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawApiVersion {
-    /// Where requests name the version they want; the first place that has something counts.
+    /// Sources of the requested version; the first one with a value is used.
     pub(crate) r#use: RawVersionUse,
-    /// The version of a request that names none. Default: none, and every `Version` takes it.
+    /// Version of requests without one. Default: none, and every `Version` matches.
     #[serde(alias = "default-version")]
     #[schemars(with = "Option<Scalar>")]
     pub(crate) default: Option<Spanned<String>>,
-    /// Whether a request that names no version is taken by no `Version`. Default false.
+    /// Requires a version: without one no `Version` matches. Default false.
     pub(crate) required: Option<bool>,
-    /// The versions that there are; a request for another one is taken by no `Version` but those that name it. Default: any.
+    /// Supported versions; other versions match only a `Version` that names them. Default: any.
     #[schemars(with = "Option<Vec<Scalar>>")]
     pub(crate) supported: Option<Vec<Spanned<String>>>,
-    /// Whether a `Version` takes the version that it names though it is not in `supported`. Default true.
+    /// Lets a `Version` match the version that it names even if it is not in `supported`. Default true.
     pub(crate) detect_supported: Option<bool>,
 }
 
-/// Where requests name the version they want.
+/// Sources of the requested version.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawVersionUse {
-    /// A header's name. Default: none.
+    /// Header name. Default: none.
     pub(crate) header: Option<Spanned<String>>,
-    /// A query parameter's name. Default: none.
+    /// Name of a query parameter. Default: none.
     pub(crate) query_parameter: Option<String>,
-    /// A segment of the path, counted from 0 behind `base-path`. Default: none.
+    /// 0-based index of a path segment after `base-path`. Default: none.
     pub(crate) path_segment: Option<usize>,
-    /// A parameter's name by media type, `*` for any, in `Accept` and `Content-Type`; quote a type with dots `"[…]"`. Default: none.
+    /// Parameter name by media type (`*`: any) in `Accept` and `Content-Type`; quote a type with dots `"[…]"`. Default: none.
     pub(crate) media_type_parameter: BTreeMap<String, String>,
 }

@@ -4,7 +4,7 @@ use crate::predicates::{names, predicates};
 use crate::{Loaded, parse};
 
 #[test]
-fn every_predicate_stands_in_the_table_once_and_says_when_it_holds() {
+fn each_predicate_is_in_the_table_once_and_documented() {
     let mut seen: Vec<_> = names().collect();
     seen.sort_unstable();
     seen.dedup();
@@ -69,14 +69,14 @@ fn shortcuts_and_named_arguments_mean_the_same() {
 }
 
 #[test]
-fn a_route_keeps_what_was_written_of_it() {
+fn a_route_keeps_its_definition() {
     let text = "routes: [{id: a, uri: 'echo:', predicates: ['Path=/a', {any: ['Host=a,b', {not: 'Method=GET'}]}]}]";
     let loaded = outcome(text).0.unwrap();
     assert_eq!(loaded.config.routes[0].definition.predicates, ["Path=/a", "any: [Host=a,b; not: Method=GET]"]);
 }
 
 #[test]
-fn the_base_path_stands_before_every_pattern() {
+fn the_base_path_is_prepended_to_every_pattern() {
     for (base, predicates, expected) in [
         ("base-path: /api\n", "['Path=/a,b']", "Paths: [/api/a, /api/b], match trailing slash: false"),
         ("base-path: api/v1/\n", "['Path=/**']", "Paths: [/api/v1/**], match trailing slash: false"),
@@ -94,7 +94,7 @@ fn the_base_path_stands_before_every_pattern() {
 }
 
 #[test]
-fn springs_keys_are_read_where_spring_has_them() {
+fn settings_of_predicates_are_read_at_springs_paths() {
     let spring = "spring:\n  webflux:\n    base-path: /api\n    apiversion: {use: {header: X-Version, path-segment: 0}, default-version: 1.1, supported: [1.1, 1.3]}\n    \
                   format: {date: iso}\n  cloud.gateway.server.webflux:\n    predicate.host.include-port: false\n    \
                   routes: ['a=http://a,Path=/a/**,Host=b,Version=1.3+']\n";
@@ -107,7 +107,7 @@ fn springs_keys_are_read_where_spring_has_them() {
 }
 
 #[test]
-fn versions_of_an_api_are_checked() {
+fn api_versions_are_checked() {
     let used = "api-version: {use: {header: X-Version}}\n";
     assert_eq!(shown(used, "['Version=1.3']"), "Version: 1.3");
     for (before, predicates, expected) in [
@@ -115,7 +115,7 @@ fn versions_of_an_api_are_checked() {
         (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
         ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is no version"),
         ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is no version"),
-        ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a header's name"),
+        ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a valid header name"),
         ("api-version: {default: 1}\n", "['Path=/a']", "error: `api-version` does not say where requests name"),
         (
             "api-version: {use: {header: X-Version}, default: 1, required: true}\n",
@@ -130,7 +130,7 @@ fn versions_of_an_api_are_checked() {
 }
 
 #[test]
-fn what_spring_gathers_by_any_name_has_its_own_here() {
+fn lists_need_their_own_name_in_our_form() {
     let said = complaint("", "[{name: Path, args: {anything: /a}}]");
     assert!(said.contains("error: `Path` has no argument `anything`"), "{said}");
     let said = complaint("", "[{name: Method, args: {methods: GET, flag: true}}]");
@@ -140,7 +140,7 @@ fn what_spring_gathers_by_any_name_has_its_own_here() {
 }
 
 #[test]
-fn groups_of_weights_are_looked_at_as_a_whole() {
+fn weight_groups_are_checked_as_a_whole() {
     let routes = |list: &[(&str, &str)]| {
         let lines: Vec<String> = list
             .iter()

@@ -1,4 +1,4 @@
-//! What the routes of a weight group are to each other.
+//! Checks of weight groups.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Member {
 }
 
 impl Groups {
-    /// Notes the groups that a route at `at` belongs to.
+    /// Records the groups of the route at `at`.
     pub(crate) fn add(&mut self, route: &str, predicates: &[Predicate], at: Span) {
         for (group, weight) in predicates.iter().filter_map(Predicate::weighted) {
             let others = predicates.iter().filter(|predicate| predicate.weighted().is_none());
@@ -31,13 +31,13 @@ impl Groups {
         }
     }
 
-    /// Warns about groups that do not do what their author meant.
+    /// Warns of groups with unexpected behaviour.
     pub(crate) fn check(&self, diagnostics: &mut Diagnostics) {
         for (name, members) in &self.0 {
             let [first, rest @ ..] = members.as_slice() else { continue };
             if members.iter().all(|member| member.weight == 0) {
                 diagnostics
-                    .warn(first.at, format!("every weight of group `{name}` is 0: none of its routes takes a request"))
+                    .warn(first.at, format!("every weight of group `{name}` is 0: none of its routes is selected"))
                     .help("give one of them a weight above 0");
             } else if rest.is_empty() {
                 let others = self.0.keys().map(String::as_str).filter(|other| other != name);
@@ -45,9 +45,9 @@ impl Groups {
                 diagnostics
                     .info(
                         first.at,
-                        format!("route `{}` is alone in weight group `{name}`: it is always drawn", first.route),
+                        format!("route `{}` is alone in weight group `{name}`: it is always selected", first.route),
                     )
-                    .help(near.unwrap_or_else(|| "`Weight` means something between routes of one group".to_owned()));
+                    .help(near.unwrap_or_else(|| "`Weight` needs several routes of one group".to_owned()));
             } else if let Some(other) = rest.iter().find(|other| other.others != first.others) {
                 diagnostics.warn(
                     other.at,
@@ -57,7 +57,7 @@ impl Groups {
                         first.route, other.route
                     ),
                 )
-                .help("a request whose route they refuse goes to no other of the group: give each set of predicates a group of its own");
+                .help("a request that they refuse is not sent to another route of the group: give each set of predicates its own group");
             }
         }
     }

@@ -7,10 +7,11 @@ use tollgate_limiter::store::MAX_CHECKS;
 use crate::de::given::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::{CostArg, ListedArgs, Mode, RuleArgs};
+use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Limit, Rules};
 use crate::rate_limiter::rule::rule;
+use crate::rate_limiter::words::{CostArg, Mode};
 use crate::spec::types::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 

@@ -8,10 +8,12 @@ mod limit;
 pub(crate) mod model;
 pub(crate) mod naming;
 mod plans;
+pub(crate) mod raw;
 mod rule;
 mod rules;
 pub(crate) mod settings;
 pub(crate) mod store;
+pub(crate) mod words;
 
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 pub use self::naming::{NamedLimit, Naming};

@@ -10,7 +10,8 @@ use tollgate_limiter::rule::{
 use crate::de::canonical;
 use crate::de::given::Given;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::rate_limiter::args::{Align, CalendarWord, RuleArgs, Window};
+use crate::rate_limiter::args::RuleArgs;
+use crate::rate_limiter::words::{Align, CalendarWord, Window};
 use crate::spec::types::{MAX_COUNT, PositiveTime};
 use crate::yaml::Span;
 

@@ -11,9 +11,10 @@ use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Set
 use crate::de::given::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::{BodyArgs, ErrorBodyWord, LimiterArgs, OnLimitArg};
+use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::enforcement;
+use crate::rate_limiter::words::{ErrorBodyWord, OnLimitArg};
 use crate::sections::forwarding::trusted_proxies::network;
 use crate::spec::types::Status;
 use crate::spec::values::refusal;
@@ -213,10 +214,7 @@ fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> 
         None | Some(Spanned { value: OnLimitArg::Deny, .. }) => Some(OnLimit::Refuse),
         Some(Spanned { value: OnLimitArg::Forward(path), span }) => {
             if throws && args.throw_on_limit.is_given() {
-                diagnostics
-                    .warn(span.key(), "`throw-on-limit` has no effect beside `on-limit`")
-                    .ineffective()
-                    .help("remove `throw-on-limit`");
+                diagnostics.warn(span.key(), "`on-limit` overrides `throw-on-limit`").help("remove `throw-on-limit`");
             }
             Some(OnLimit::Forward(path.as_str().into()))
         }

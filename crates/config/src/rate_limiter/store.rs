@@ -8,9 +8,10 @@ use tollgate_limiter::store::OnStoreFailure;
 use crate::de::given::Given;
 use crate::de::units::Time;
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::{AtomicityWord, LimiterArgs, LockArgs, LockRetryWord};
+use crate::rate_limiter::args::{LimiterArgs, LockArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, GatewayNumber, LockRetry, StoreKind};
+use crate::rate_limiter::words::{AtomicityWord, LockRetryWord};
 use crate::yaml::Span;
 
 /// Store settings of one limiter.

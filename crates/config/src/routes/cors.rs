@@ -14,7 +14,7 @@ use crate::sections::cors::{RouteCors, policy};
 use crate::yaml::{Kind, Node, Span};
 use tollgate_routing::Predicate;
 
-/// What holds on which path: routes before `globalcors`, as in Spring, and the top-level `cors` behind both.
+/// All policies by path: routes before `globalcors`, as in Spring, then the top-level `cors`.
 pub(crate) fn all(
     globalcors: &RawGlobalCors,
     own: Option<&Spanned<RawCors>>,
@@ -71,7 +71,7 @@ struct Table {
     unrouted: ByPattern,
 }
 
-/// Whether another stood there, which is replaced in its place.
+/// Adds the policy of `pattern`. Returns true if it replaces another one.
 fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
     match into.iter_mut().find(|(known, _)| known == pattern) {
         Some((_, known)) => {
@@ -85,28 +85,28 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
     }
 }
 
-/// Spring knows the path of a request alone when it looks for a policy, and of a route its first pattern.
+/// Adds the policy of a route. Spring selects policies by the path of a request, and uses the first pattern of a route.
 fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
     let patterns = route.predicates.iter().flat_map(Predicate::paths_within);
     let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
         diagnostics
-            .warn(cors.span, "the route has no `Path`, so this holds for every path, whichever route takes it")
-            .help("a policy is found by the path alone: write `Path`, or `globalcors` to say so");
+            .warn(cors.span, "the route has no `Path`, so this policy applies to all paths of all routes")
+            .help("policies are selected by path only: add `Path`, or use `globalcors`");
         patterns.push("/**".to_owned());
     }
     if !cors.is_own && patterns.len() > 1 {
         patterns.truncate(1);
         let first = &patterns[0];
         diagnostics
-            .warn(cors.span, format!("`metadata.cors` holds for `{first}` alone, the first pattern of the route"))
-            .help("give each pattern a route of its own, or write `globalcors`");
+            .warn(cors.span, format!("`metadata.cors` applies only to `{first}`, the first pattern of the route"))
+            .help("give each pattern its own route, or use `globalcors`");
     }
     for pattern in &patterns {
         if put(&mut table.by_path, pattern, &cors.policy) {
             diagnostics
-                .mistake(cors.span, format!("another route has a policy for `{pattern}` too: this one replaces it"))
-                .help("a policy is found by the path alone: write it once");
+                .mistake(cors.span, format!("another route has a policy for `{pattern}`, which this one replaces"))
+                .help("policies are selected by path only: write it once");
         }
         if cors.is_own {
             put(&mut table.unrouted, pattern, &cors.policy);
@@ -116,7 +116,7 @@ fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut 
         diagnostics
             .warn(
                 cors.span,
-                format!("preflights do not match route `{}`, because of its `Method`: they are answered 404", route.id),
+                format!("preflights do not match route `{}` because of its `Method`: they are answered 404", route.id),
             )
             .help("add OPTIONS to its `Method`");
     }
@@ -127,7 +127,7 @@ fn refuses_options(route: &Route) -> bool {
     texts.iter().any(|text| text.starts_with("Method") && !text.to_ascii_uppercase().contains("OPTIONS"))
 }
 
-/// Complains about routes that preflights do not match, where nobody else answers them.
+/// Warns of routes that preflights do not match, unless preflights are answered without a route.
 fn unreached(routes: &[Route], at: Span, diagnostics: &mut Diagnostics) {
     let ids: Vec<_> = routes.iter().filter(|route| refuses_options(route)).map(|route| &*route.id).collect();
     if !ids.is_empty() {
@@ -151,8 +151,8 @@ fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
     for (at, (pattern, value)) in entries.iter().enumerate() {
         if entries[..at].iter().any(|(before, _)| before == "/**") {
             diagnostics
-                .warn(value.span.key(), format!("the policy for `{pattern}` never holds: `/**` stands before it"))
-                .help("the first pattern that matches counts: move `/**` behind the others");
+                .warn(value.span.key(), format!("the policy for `{pattern}` never applies: `/**` is before it"))
+                .help("the first match applies: move `/**` to the end");
         }
         let (raw, unknown) = de::read::<RawCors>(value, diagnostics);
         unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
@@ -182,7 +182,7 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn a_policy_behind_that_for_all_paths_is_pointed_out() {
+    fn a_policy_after_the_one_for_all_paths_is_reported() {
         for (patterns, is_pointed_out) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
             let policies = patterns.map(|pattern| format!("'[{pattern}]': {{allowed-origins: '*'}}")).join(", ");
             let text = format!(

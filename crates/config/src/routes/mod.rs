@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod cors;
 pub(crate) mod forward;
+pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw;

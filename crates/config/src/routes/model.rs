@@ -13,84 +13,84 @@ use crate::sections::http_client::model::{Http2, Tls};
 use crate::sections::upstreams::{Scheme, Upstream};
 use tollgate_routing::Predicate;
 
-/// Which requests go where, and what happens to them on the way.
+/// Route: predicates, filters and a target.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Its unique name.
+    /// Unique id.
     pub id: Arc<str>,
-    /// Where it leads.
+    /// Target.
     pub uri: Target,
-    /// Conditions that must all hold.
+    /// Predicates, which must all match.
     pub predicates: Vec<Predicate>,
-    /// Filters in the order in which a request meets them, default-filters among them.
+    /// Filters in the order in which a request passes them, default filters included.
     pub filters: Vec<Filter>,
     /// Routes are tried in this order, lower first.
     pub order: i32,
-    /// Replaces [`HttpClient::connect_timeout`].
+    /// Replaces `HttpClient::connect_timeout`.
     pub connect_timeout: Option<Duration>,
-    /// Replaces [`HttpClient::response_timeout`]; `Some(None)`: no limit.
+    /// Replaces `HttpClient::response_timeout`; `Some(None)`: no limit.
     pub response_timeout: Option<Option<Duration>>,
-    /// Replaces [`HttpClient::tls`].
+    /// Replaces `HttpClient::tls`.
     pub tls: Option<Arc<Tls>>,
-    /// Replaces [`HttpClient::http2`].
+    /// Replaces `HttpClient::http2`.
     pub http2: Option<Http2>,
-    /// Who may ask from other origins, as the route has it; [`Config::cors`] has it by path.
+    /// CORS policy of the route; `Config::cors` has the policies by path.
     pub cors: Option<RouteCors>,
-    /// The route as its author wrote it.
+    /// The route as in the file.
     pub definition: Definition,
 }
 
-/// Who may ask from other origins: the first pattern that matches the path has the policy.
+/// CORS policies by path pattern; the first match applies.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
-    /// For requests that a route takes.
+    /// Policies of requests that match a route.
     pub by_path: Vec<(Predicate, Arc<Policy>)>,
-    /// For those that none takes: preflights, for the most part.
+    /// Policies of requests that match no route, mostly preflights.
     pub unrouted: Vec<(Predicate, Arc<Policy>)>,
 }
 
-/// A route as its author wrote it, for `/actuator/gateway/routes`.
+/// A route as in the file, for `/actuator/gateway/routes`.
 #[derive(Clone, Debug, Default)]
 pub struct Definition {
     /// The `uri`.
     pub uri: String,
     /// The predicates.
     pub predicates: Vec<String>,
-    /// The filters in the order in which they apply, default-filters among them.
+    /// The filters in the order in which they apply, default filters included.
     pub filters: Vec<String>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Where a route leads.
+/// Target of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The upstream within the gateway that answers with what it received.
+    /// Built-in upstream that returns the request.
     Echo,
-    /// Another route of the gateway, by this path.
+    /// Another route of the gateway, by path.
     Forward(Arc<str>),
-    /// Nowhere: the filters answer, and otherwise an empty 200 does.
+    /// No upstream: the filters answer, otherwise an empty 200.
     Nowhere,
     /// An HTTP server.
     Http {
-        /// Whether it speaks TLS.
+        /// Its scheme.
         scheme: Scheme,
-        /// Its name or address, an IPv6 address without brackets.
+        /// Its host; an IPv6 address without brackets.
         host: String,
         /// Its port.
         port: u16,
     },
-    /// One of several servers.
+    /// An endpoint of an upstream.
     Balanced {
-        /// Which.
+        /// The upstream.
         upstream: Arc<Upstream>,
-        /// How its endpoints are spoken to; `None`: each as its own URI says.
+        /// Scheme for all endpoints; `None`: that of each endpoint.
         scheme: Option<Scheme>,
     },
 }
 
 impl Target {
-    /// What makes of a request the key that its endpoint is chosen by, where that is so.
+    /// Key resolver of consistent hashing, if the upstream uses it.
     #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {

@@ -1,4 +1,4 @@
-//! A route as typed, and the shapes of predicates and filters for the schema.
+//! Raw routes, and the shapes of predicates for the schema.
 
 use std::collections::BTreeMap;
 
@@ -11,67 +11,67 @@ use crate::predicates::table::PredicateEntrySchema;
 use crate::sections::cors::raw::RawCors;
 use crate::sections::http_client::{RawClientHttp2, RawClientTls};
 
-/// Which requests go where, and what happens to them on the way.
+/// Route: predicates, filters and a target.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRoute {
-    /// Its unique name, without `#`; limits are counted under it. Default `route-N`, by position.
+    /// Unique id, without `#`; limits are counted by it. Default `route-N`, by position.
     pub(crate) id: Option<Spanned<String>>,
-    /// Where it leads: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the upstream within the gateway. `ws` and `wss` mean the same as `http` and `https`. Required.
+    /// Target: `http://host[:port]`, `https://host[:port]`, `lb://NAME` for one of `upstreams`, or `echo:` for the built-in upstream. `ws` and `wss` mean the same as `http` and `https`. Required.
     pub(crate) uri: Option<Spanned<String>>,
-    /// Conditions that must all hold. Required.
+    /// Predicates, which must all match. Required.
     #[schemars(with = "Vec<RawCondition>")]
     pub(crate) predicates: Option<Vec<NodeRef>>,
-    /// What happens to a request and its response, in the order in which a request meets them. Default: none.
+    /// Filters in the order in which a request passes them. Default: none.
     #[schemars(with = "Vec<FilterEntrySchema>")]
     pub(crate) filters: Vec<NodeRef>,
-    /// Who may ask from other origins on the paths of this route. Preflights are answered whether or not a route takes them.
+    /// CORS policy for the paths of this route. Preflights are answered even if no route matches.
     pub(crate) cors: Option<Spanned<RawCors>>,
-    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, in place of those of `httpclient`, Spring's `cors`, and notes of your own. Default: none.
+    /// `connect-timeout` and `response-timeout` (milliseconds; negative: none), `tls` and `http2` of this route, which replace those of `httpclient`, Spring's `cors`, and your own notes. Default: none.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(crate) metadata: Option<NodeRef>,
-    /// TLS to this route's `https` target; `metadata.tls` means the same. Default: that of `httpclient.tls`.
+    /// TLS to this route's `https` target; `metadata.tls` means the same. Default: `httpclient.tls`.
     #[schemars(with = "Option<RawClientTls>")]
     pub(crate) tls: Option<NodeRef>,
-    /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: as `httpclient.http2`.
+    /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: `httpclient.http2`.
     pub(crate) http2: Option<RawClientHttp2>,
-    /// Routes are tried in this order, lower first; equal ones as they stand. Default 0.
+    /// Order in which routes are tried, lower first; routes with equal numbers in file order. Default 0.
     pub(crate) order: i32,
-    /// Whether the route exists. Default true.
+    /// Enables the route. Default true.
     pub(crate) enabled: Option<bool>,
 }
 
-/// A route in full, or on one line: `id=uri,Predicate=arg`.
+/// A route as a map, or on one line: `id=uri,Predicate=arg`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "stands in the schema for what is read by hand")]
 pub(crate) enum RawRouteEntry {
-    /// In full.
+    /// As a map.
     Full(Box<RawRoute>),
     /// On one line.
     Line(String),
 }
 
-/// A predicate, or several joined.
+/// A predicate, or several joined by `any`, `all` and `not`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "stands in the schema for what is read by hand")]
 pub(crate) enum RawCondition {
     /// A predicate.
     One(PredicateEntrySchema),
-    /// One of these holds.
+    /// At least one condition must match.
     Any {
-        /// Conditions of which one must hold.
+        /// At least one of these conditions must match.
         any: Vec<RawCondition>,
     },
-    /// All of these hold.
+    /// All conditions must match.
     All {
-        /// Conditions that must all hold.
+        /// Predicates, which must all match.
         all: Vec<RawCondition>,
     },
-    /// This does not hold.
+    /// The condition must not match.
     Not {
-        /// A condition that must not hold.
+        /// This condition must not match.
         not: Box<RawCondition>,
     },
 }

@@ -1,4 +1,4 @@
-//! A route's `uri` to where it leads.
+//! `uri` of a route.
 
 use http::Uri;
 
@@ -8,7 +8,7 @@ use crate::filters::forward;
 use crate::routes::model::Target;
 use crate::sections::upstreams::{self, Named, Scheme};
 
-/// The target that `uri` means; `None` when it cannot be used, which `sink` then knows.
+/// The target that `uri` names. Reports errors.
 pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
     let text = uri.value.trim();
     let at = uri.span;
@@ -22,13 +22,13 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
         Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),
         Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
-            // The upgrade to WebSocket is HTTP's: a target of `ws` serves ordinary requests as well.
+            // WebSocket is an upgrade of HTTP: a target of `ws` serves ordinary requests, too.
             let scheme = if matches!(scheme, "https" | "wss") { Scheme::Https } else { Scheme::Http };
             return http_target(text, scheme, uri, diagnostics);
         }
         Some(scheme @ ("http" | "https" | "ws" | "wss")) => {
             diagnostics
-                .error(at, format!("`{text}` is no URI"))
+                .error(at, format!("`{text}` is not a valid URI"))
                 .help(format!("write it like `{scheme}://127.0.0.1:9000`"));
         }
         Some(other) if text.contains("://") => {
@@ -51,7 +51,7 @@ fn http_target(text: &str, scheme: Scheme, spot: &Spanned<String>, diagnostics: 
     let parsed = text.parse::<Uri>().ok();
     let authority = parsed.as_ref().and_then(Uri::authority);
     let (Some(uri), Some(authority)) = (&parsed, authority) else {
-        diagnostics.error(at, format!("`{text}` is no URI")).help("write it like `http://127.0.0.1:9000`");
+        diagnostics.error(at, format!("`{text}` is not a valid URI")).help("write it like `http://127.0.0.1:9000`");
         return None;
     };
     if authority.as_str().contains('@') {
@@ -72,7 +72,7 @@ fn http_target(text: &str, scheme: Scheme, spot: &Spanned<String>, diagnostics: 
     };
     if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
         diagnostics
-            .warn(at, "path and query of `uri` are ignored: only scheme, host and port count, as in Spring")
+            .warn(at, "path and query of `uri` are ignored, as in Spring")
             .help("`PrefixPath=/…` or `SetPath=/…` changes the path");
     }
     Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_host_and_port_with_that_of_the_scheme_where_none_is_given() {
+    fn a_target_without_a_port_has_the_default_port_of_its_scheme() {
         for (text, scheme, host, port) in [
             ("http://orders", Scheme::Http, "orders", 80),
             ("http://127.0.0.1:9000/", Scheme::Http, "127.0.0.1", 9000),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_target_is_refused() {
+    fn invalid_targets_are_refused() {
         for text in [
             "",
             "orders",

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 
-/// One text or a list of them.
+/// One text or a list of texts.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "stands in the schema for what is read by hand")]

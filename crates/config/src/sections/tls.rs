@@ -1,4 +1,4 @@
-//! TLS towards clients as typed.
+//! Raw TLS settings of the listener.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,47 +6,47 @@ use serde::Deserialize;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::sections::scalars::StringOrList;
 
-/// TLS towards clients. Its files are read again on a reload.
+/// TLS with clients. A reload reads its files again.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServerSsl {
-    /// Whether it is on. Default true, where anything of it is given.
+    /// Enables TLS. Default true if the section is there.
     pub(crate) enabled: Option<bool>,
-    /// The gateway's certificate, its chain behind it: a file in PEM.
+    /// File in PEM with the gateway's certificate and its chain.
     pub(crate) certificate: Option<Spanned<String>>,
-    /// The key of `certificate`, not encrypted: a file in PEM.
+    /// File in PEM with the key of `certificate`, not encrypted.
     pub(crate) certificate_private_key: Option<Spanned<String>>,
-    /// The certificates of the authorities that sign clients' certificates: a file in PEM.
+    /// File in PEM with the CA certificates for client certificates.
     pub(crate) trust_certificate: Option<Spanned<String>>,
-    /// Whether a client shows a certificate: `none`, `want` or `need`. Default `none`.
+    /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
     pub(crate) client_auth: Option<Spanned<RawClientAuth>>,
     /// `TLSv1.2`, `TLSv1.3` or both. Default both.
     #[schemars(with = "Option<StringOrList>")]
     pub(crate) enabled_protocols: Option<Vec<Spanned<String>>>,
-    /// A bundle of `spring.ssl.bundle.pem`, in place of files.
+    /// Name of a bundle of `spring.ssl.bundle.pem`, instead of files.
     #[schemars(skip)]
     pub(crate) bundle: Option<Spanned<String>>,
-    /// Bundles by the name that a client asks for.
+    /// Bundles by the name that a client requests (SNI).
     #[schemars(skip)]
     pub(crate) server_name_bundles: Option<Vec<RawServerName>>,
-    /// What stands under `spring.ssl.bundle`, put here by [`crate::spring::normalize`].
+    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
     #[schemars(skip)]
     pub(crate) bundles: Option<NodeRef>,
 }
 
-/// Whether a client shows a certificate.
+/// Use of client certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawClientAuth {
-    /// It is not asked.
+    /// Not requested.
     None,
-    /// It is asked, and may have none; what it shows must be good.
+    /// Requested; a client may have none, but a certificate must be valid.
     Want,
-    /// It is refused without one.
+    /// Required.
     Need,
 }
 
-/// A bundle for the name that a client asks for.
+/// Bundle for a name that clients request (SNI).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServerName {

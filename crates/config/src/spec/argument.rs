@@ -69,8 +69,14 @@ pub(crate) fn schema(arguments: &[Argument], generator: &mut SchemaGenerator) ->
     object.insert("properties".to_owned(), Value::Object(properties));
     relax(&mut object);
     if let Some(Value::Object(patterns)) = object.get_mut("patternProperties") {
-        // Spring's names of positional arguments.
+        // Spring's names of positional arguments, and of nested ones such as `weight.group`.
         patterns.insert("^_genkey_[0-9]+$".to_owned(), json!(true));
+        patterns.insert(r"^[a-zA-Z]+\.[a-zA-Z-]+$".to_owned(), json!(true));
+        // A list may have the singular of its name.
+        for argument in arguments.iter().filter(|argument| argument.kind == ArgumentType::List) {
+            let singular = argument.name.trim_end_matches('s');
+            patterns.insert(format!("^{singular}$"), type_schema(argument.kind, generator));
+        }
     }
     Value::Object(object)
 }

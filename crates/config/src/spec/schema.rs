@@ -77,7 +77,7 @@ pub(crate) struct Named {
     pub(crate) has_shortcut: bool,
 }
 
-/// Schema of one entry of a list of `noun`s: a shortcut, or a map whose `name` decides the arguments.
+/// Schema of one entry of a list of `noun`s: a shortcut, or a map with a name and the arguments of that name.
 pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
     let shortcuts: Vec<&str> = entries.iter().filter(|entry| entry.has_shortcut).map(|entry| entry.name).collect();
     let shortcut = json!({
@@ -100,6 +100,8 @@ pub(crate) fn definition(noun: &str, entries: &[Named]) -> Schema {
     let alternatives: Vec<Value> = std::iter::once(shortcut).chain(named).collect();
     let mut schema = Schema::default();
     schema.insert("description".to_owned(), json!(format!("A {noun}: a shortcut, or a name with arguments.")));
+    // Tells generators of documentation that the arguments have tables of their own.
+    schema.insert("x-shortcut".to_owned(), json!(true));
     schema.insert("oneOf".to_owned(), Value::Array(alternatives));
     schema
 }

@@ -12,18 +12,18 @@ use crate::yaml::{Kind, Node, Span};
 
 pub(crate) mod raw;
 
-/// What a route says of other origins.
+/// CORS policy of a route.
 #[derive(Clone, Debug)]
 pub struct RouteCors {
-    /// Who may ask.
+    /// The policy.
     pub policy: Arc<Policy>,
-    /// Whether it is `cors` of the route, and not Spring's `metadata.cors`.
+    /// True for `cors` of the route, false for Spring's `metadata.cors`.
     pub is_own: bool,
-    /// Where it stands.
+    /// Its place.
     pub(crate) span: Span,
 }
 
-/// The keys that Spring looks up in `metadata.cors`, written exactly so.
+/// Keys that Spring looks up literally in `metadata.cors`.
 const METADATA_KEYS: [&str; 7] = [
     "allowedOrigins",
     "allowedOriginPatterns",
@@ -34,7 +34,7 @@ const METADATA_KEYS: [&str; 7] = [
     "maxAge",
 ];
 
-/// What a route says: its own `cors`, or `metadata.cors`.
+/// The policy of a route: its own `cors`, or `metadata.cors`.
 pub(crate) fn of_route(
     own: Option<&Spanned<RawCors>>,
     metadata: Option<&Node>,
@@ -70,14 +70,14 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
             let several = value.scalar().filter(|text| text.contains(',') && !key.starts_with("allowedOrigin"));
             if let Some(text) = several.filter(|_| diagnostics.is_spring) {
                 diagnostics
-                    .warn(value.span, format!("Spring takes `{text}` for one name; here it is a list"))
+                    .warn(value.span, format!("Spring reads `{text}` as one name; here it is a list"))
                     .help("write a list: `[a, b]`");
             }
             known.push((key.clone(), value.clone()));
             continue;
         }
         let meant = METADATA_KEYS.iter().find(|known| canonical(known) == canonical(key));
-        diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` does nothing")).help(match meant {
+        diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` has no effect")).help(match meant {
             Some(meant) => format!("metadata is looked up literally: write `{meant}`"),
             None => suggest(key, &METADATA_KEYS),
         });
@@ -86,7 +86,7 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
     Some(raw)
 }
 
-/// The policy that `raw` means; `None` when there can be none, which `sink` then knows.
+/// The policy that `raw` describes. Reports errors.
 pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<Policy>> {
     let texts = |list: &Option<Vec<Spanned<String>>>| -> Vec<String> {
         list.iter().flatten().map(|text| text.value.trim().to_owned()).filter(|text| !text.is_empty()).collect()
@@ -115,13 +115,13 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
         let place = lists.into_iter().find_map(named).unwrap_or(at);
         let help = diagnostics.error(place, message);
         if matches!(error, PolicyError::CredentialsForEveryone | PolicyError::PrivateNetworkForEveryone) {
-            help.help("`allowed-origin-patterns: [\"*\"]` in its place names each origin that asks");
+            help.help("`allowed-origin-patterns: [\"*\"]` allows all origins and names the requesting one");
         }
     };
     Policy::new(&settings).map_err(complain).ok().map(Arc::new)
 }
 
-/// Puts patterns together again whose list of ports was taken for several.
+/// Joins patterns that were split at the commas of their list of ports.
 fn with_ports(texts: Vec<String>) -> Vec<String> {
     let mut patterns: Vec<String> = Vec::with_capacity(texts.len());
     for text in texts {

@@ -1,12 +1,77 @@
-//! What upstreams are told of the hops before them.
+//! Checks of the forwarding headers.
 
+use http::header::HeaderValue;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::raw::RawConfig;
-use crate::sections::forwarding::model::{ForwardedHeaders, Tell, TrustedProxies};
+use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, Tell, TrustedProxies};
+use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
+use crate::sections::forwarding::trusted_proxies::trusted_proxies;
+use crate::spec::values::header_name;
+use crate::yaml::Span;
 
-/// What `x-forwarded` and `forwarded` ask for.
-pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> ForwardedHeaders {
-    let x = &raw.x_forwarded;
+/// Sections that concern forwarding headers.
+pub(crate) struct ForwardingSections<'r> {
+    pub(crate) x_forwarded: &'r RawXForwarded,
+    pub(crate) forwarded: &'r RawForwarded,
+    pub(crate) httpserver: &'r RawHttpServer,
+    pub(crate) trusted_proxies: Option<NodeRef>,
+    /// `server.forward-headers-strategy`.
+    pub(crate) strategy: Option<&'r Spanned<String>>,
+    pub(crate) headers: &'r RawHeaders,
+    pub(crate) via: Option<&'r Spanned<String>>,
+    /// `filter.remove-hop-by-hop.headers`.
+    pub(crate) hop_by_hop: Option<&'r [Spanned<String>]>,
+}
+
+/// Checks the forwarding headers. `tunnels`: permits protocol upgrades.
+pub(crate) fn check(
+    sections: ForwardingSections<'_>,
+    nodes: &Nodes<'_>,
+    tunnels: bool,
+    diagnostics: &mut Diagnostics,
+) -> Forwarding {
+    let via = via(sections.via, diagnostics);
+    let remove_hop_by_hop = sections
+        .hop_by_hop
+        .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
+    let trusted_proxies = trusted_proxies(sections.trusted_proxies.and_then(|node| nodes.get(node)), diagnostics);
+    Forwarding {
+        believes_address: believes_address(&sections, &trusted_proxies, diagnostics),
+        headers: headers(&sections, &trusted_proxies, diagnostics),
+        trusted_proxies,
+        underscores: sections.headers.underscores.unwrap_or_default(),
+        via,
+        remove_hop_by_hop,
+        tunnels,
+    }
+}
+
+/// The value of the `Via` field that is added, if any.
+fn via(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<HeaderValue> {
+    let name = match raw.map(|via| via.value.as_str()) {
+        Some("false" | "off" | "no" | "") => return None,
+        None | Some("true") => "tollgate",
+        Some(name) => name,
+    };
+    // RFC 9110 §7.6.3: a pseudonym is a token, or host and port.
+    let is_valid = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]~".contains(&b));
+    let value = if is_valid { HeaderValue::from_str(&format!("1.1 {name}")).ok() } else { None };
+    if value.is_none() {
+        let at = raw.map_or(Span::ROOT, |via| via.span);
+        diagnostics.error(at, format!("`via` must be a name such as `tollgate`, or false, found `{name}`"));
+    }
+    value
+}
+
+/// Checks `x-forwarded` and `forwarded`.
+fn headers(
+    sections: &ForwardingSections<'_>,
+    trusted: &TrustedProxies,
+    diagnostics: &mut Diagnostics,
+) -> ForwardedHeaders {
+    let x = sections.x_forwarded;
     let is_on = x.enabled.unwrap_or(true);
     let tell = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
         (false, _) => Tell::Nothing,
@@ -17,7 +82,7 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         diagnostics
             .info(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
             .ineffective()
-            .help("a filter that sets one of them wins");
+            .help("filters can change them");
     }
     let told = ForwardedHeaders {
         for_: tell(x.for_enabled, x.for_append),
@@ -25,8 +90,8 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         port: tell(x.port_enabled, x.port_append),
         proto: tell(x.proto_enabled, x.proto_append),
         prefix: tell(x.prefix_enabled, x.prefix_append),
-        forwarded: raw.forwarded.enabled.unwrap_or(true),
-        by: raw.forwarded.by.enabled.unwrap_or(false),
+        forwarded: sections.forwarded.enabled.unwrap_or(true),
+        by: sections.forwarded.by.enabled.unwrap_or(false),
         trusted_only: x.trusted_only.unwrap_or(diagnostics.is_spring),
     };
     let loses_clients = told.trusted_only && (told.for_ == Tell::Append || told.forwarded);
@@ -34,22 +99,22 @@ pub(crate) fn headers(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &m
         && x.trusted_only.is_none()
         && loses_clients
         && !matches!(trusted, TrustedProxies::Nobody)
-        && let Some(proxies) = raw.trusted_proxies
+        && let Some(proxies) = sections.trusted_proxies
     {
         diagnostics
-            .info(
-                proxies.0.key(),
-                "as in Spring, upstreams are not told of addresses that are not trusted, clients' among them",
-            )
-            .help("`x-forwarded.trusted-only: false` passes on all that a trusted proxy says");
+            .info(proxies.0.key(), "as in Spring, untrusted addresses are not forwarded, including those of clients")
+            .help("`x-forwarded.trusted-only: false` forwards all addresses from a trusted proxy");
     }
     told
 }
 
-/// Whether a trusted peer's word on its client's address holds for predicates.
-pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagnostics: &mut Diagnostics) -> bool {
-    let strategy = raw.server.forward_headers_strategy.as_ref();
-    let asked = strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
+/// True if predicates use the client address that a trusted proxy reports.
+fn believes_address(
+    sections: &ForwardingSections<'_>,
+    trusted: &TrustedProxies,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let asked = sections.strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
     if let Some(strategy) = asked
         && matches!(trusted, TrustedProxies::Nobody)
     {
@@ -59,7 +124,7 @@ pub(crate) fn believes_address(raw: &RawConfig, trusted: &TrustedProxies, diagno
                 format!("`forward-headers-strategy: {}` has no effect without `trusted-proxies`", strategy.value),
             )
             .ineffective()
-            .help("anybody could forge their address: list your proxies, `trusted-proxies: [10.0.0.0/8]`");
+            .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
     }
-    raw.httpserver.customizer_enabled.unwrap_or(asked.is_some())
+    sections.httpserver.customizer_enabled.unwrap_or(asked.is_some())
 }

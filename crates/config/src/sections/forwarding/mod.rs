@@ -1,4 +1,4 @@
-//! TODO-DOC
+//! Forwarding headers: `trusted-proxies`, `x-forwarded`, `forwarded`, `headers` and `via`.
 
 pub(crate) mod check;
 pub(crate) mod model;

@@ -1,43 +1,45 @@
-//! What is believed of the hops before the gateway, and what upstreams are told.
+//! Checked settings of forwarding headers.
 
 use std::net::IpAddr;
 
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-/// Which headers are believed, kept and added.
+/// Forwarding headers: trusted, kept and added.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed.
+    /// Proxies trusted to report the client address in `X-Forwarded-*` and `Forwarded`.
     pub trusted_proxies: TrustedProxies,
-    /// Whether a trusted peer's word on its client's address holds for predicates as well.
+    /// True if predicates use the client address that a trusted proxy reports.
     pub believes_address: bool,
-    /// What upstreams are told of the hops before them, where the peer is trusted.
+    /// Forwarding headers to upstreams, if the peer is trusted.
     pub headers: ForwardedHeaders,
-    /// What happens to header names with an underscore.
+    /// Treatment of header names with an underscore.
     pub underscores: Underscores,
-    /// The `Via` field that is added (RFC 9110 §7.6.3); `None`: none.
+    /// Added `Via` field (RFC 9110 §7.6.3), if any.
     pub via: Option<HeaderValue>,
     /// Replaces the list of hop-by-hop headers that are removed.
     pub remove_hop_by_hop: Option<Vec<HeaderName>>,
-    /// Whether a request may switch to another protocol, such as WebSocket; otherwise it is forwarded without asking.
+    /// Permits protocol upgrades such as WebSocket; otherwise the request is forwarded without `Upgrade`.
     pub tunnels: bool,
 }
 
-/// Peers whose forwarding headers are believed.
+/// Proxies trusted to report the client address.
 #[derive(Clone, Debug)]
 pub enum TrustedProxies {
     /// None.
     Nobody,
-    /// Those in one of these networks.
+    /// Peers in one of these networks.
     Networks(Vec<IpNet>),
-    /// Those whose address, as text, this matches; the expression is anchored.
+    /// Peers with an address that matches as text; the expression is anchored.
     Pattern(Regex),
 }
 
 impl TrustedProxies {
-    /// Whether the peer's word counts. IPv4-mapped addresses count as IPv4.
+    /// True if the peer is trusted. IPv4-mapped addresses count as IPv4.
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         match self {
@@ -48,24 +50,24 @@ impl TrustedProxies {
     }
 }
 
-/// What upstreams are told of the hops before them.
+/// Forwarding headers to upstreams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardedHeaders {
     /// `X-Forwarded-For`: the peer's address.
     pub for_: Tell,
-    /// `X-Forwarded-Host`: the host that was asked for.
+    /// `X-Forwarded-Host`: the requested host.
     pub host: Tell,
     /// `X-Forwarded-Port`: its port.
     pub port: Tell,
     /// `X-Forwarded-Proto`: `http` or `https`.
     pub proto: Tell,
-    /// `X-Forwarded-Prefix`: what filters took off the front of the path.
+    /// `X-Forwarded-Prefix`: the part of the path that filters removed.
     pub prefix: Tell,
-    /// Whether an element is added to `Forwarded`.
+    /// Adds an element to `Forwarded`.
     pub forwarded: bool,
-    /// Whether it says where the gateway listens.
+    /// Adds `by`, the gateway's own address.
     pub by: bool,
-    /// Whether of the entries that came only trusted addresses are passed on, as by Spring.
+    /// Forwards only trusted addresses of the received entries, as Spring does.
     pub trusted_only: bool,
 }
 
@@ -77,21 +79,23 @@ impl Default for ForwardedHeaders {
     }
 }
 
-/// How a field is told.
+/// Treatment of one forwarding header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// It passes as it came.
+    /// The received field is forwarded unchanged.
     Nothing,
-    /// In place of what came.
+    /// Replaces the received field.
     Instead,
-    /// Behind what came, in one line.
+    /// Appends to the received field, in one line.
     Append,
 }
 
-/// What happens to header names with an underscore, which many upstreams cannot tell from a hyphen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Treatment of header names with an underscore, which many upstreams cannot distinguish from a hyphen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Underscores {
     /// The header is removed.
+    #[default]
     Drop,
     /// The header passes.
     Allow,

@@ -1,65 +1,74 @@
-//! What upstreams are told of the hops before them, as typed.
+//! Raw settings of forwarding headers.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
+use crate::sections::forwarding::model::Underscores;
 
-/// `X-Forwarded-*` fields, sent only where the peer is one of `trusted-proxies`.
+/// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawXForwarded {
-    /// Whether any of them is sent. Default true. What is not sent passes as it came.
+    /// Enables all of them. Default true. Fields that are disabled are forwarded unchanged.
     pub(crate) enabled: Option<bool>,
     /// Spring's order of the header filter.
     #[schemars(skip)]
     pub(crate) order: Option<Spanned<i64>>,
-    /// `X-Forwarded-For`: the peer's address. Default true.
+    /// Enables `X-Forwarded-For`, the peer's address. Default true.
     pub(crate) for_enabled: Option<bool>,
-    /// `X-Forwarded-Host`: the host that was asked for. Default true.
+    /// Enables `X-Forwarded-Host`, the requested host. Default true.
     pub(crate) host_enabled: Option<bool>,
-    /// `X-Forwarded-Port`: its port. Default true.
+    /// Enables `X-Forwarded-Port`, the requested port. Default true.
     pub(crate) port_enabled: Option<bool>,
-    /// `X-Forwarded-Proto`: `http` or `https`. Default true.
+    /// Enables `X-Forwarded-Proto`, `http` or `https`. Default true.
     pub(crate) proto_enabled: Option<bool>,
-    /// `X-Forwarded-Prefix`: what filters took off the front of the path. Default true.
+    /// Enables `X-Forwarded-Prefix`, the part of the path that filters removed. Default true.
     pub(crate) prefix_enabled: Option<bool>,
-    /// Behind what came, rather than in place of it. Default true.
+    /// Appends to the received field instead of replacing it. Default true.
     pub(crate) for_append: Option<bool>,
-    /// Behind what came, rather than in place of it. Default true.
+    /// Appends to the received field instead of replacing it. Default true.
     pub(crate) host_append: Option<bool>,
-    /// Behind what came, rather than in place of it. Default true.
+    /// Appends to the received field instead of replacing it. Default true.
     pub(crate) port_append: Option<bool>,
-    /// Behind what came, rather than in place of it. Default true.
+    /// Appends to the received field instead of replacing it. Default true.
     pub(crate) proto_append: Option<bool>,
-    /// Behind what came, rather than in place of it. Default true.
+    /// Appends to the received field instead of replacing it. Default true.
     pub(crate) prefix_append: Option<bool>,
-    /// Pass on, of what came in `X-Forwarded-For` and `Forwarded`, only addresses that are trusted. Default false: the client's own address is worth knowing; true in a Spring file, as Spring does.
+    /// Forwards only trusted addresses of the received `X-Forwarded-For` and `Forwarded`. Default false, which keeps the client's address; true in a Spring file, as in Spring.
     pub(crate) trusted_only: Option<bool>,
 }
 
-/// `Forwarded` (RFC 7239), sent only where the peer is one of `trusted-proxies`.
+/// `Forwarded` (RFC 7239), added only if the peer is one of `trusted-proxies`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawForwarded {
-    /// Whether an element is added. Default true.
+    /// Adds an element. Default true.
     pub(crate) enabled: Option<bool>,
-    /// Where the gateway was reached.
+    /// Parameter `by`: the gateway's own address.
     pub(crate) by: RawForwardedBy,
 }
 
-/// Where the gateway was reached.
+/// Parameter `by`: the gateway's own address.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawForwardedBy {
-    /// Whether `by` says so. Default false.
+    /// Enables `by`. Default false.
     pub(crate) enabled: Option<bool>,
 }
 
-/// The server below the gateway.
+/// Spring's HTTP server.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpServer {
-    /// Whether a trusted proxy's `X-Forwarded-For` gives the address for predicates as well. Default false.
+    /// Makes predicates use the client address of `X-Forwarded-For` from a trusted proxy. Default false.
     pub(crate) customizer_enabled: Option<bool>,
+}
+
+/// Header names.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHeaders {
+    /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default `drop`: many upstreams cannot distinguish `_` from `-`.
+    pub(crate) underscores: Option<Underscores>,
 }

@@ -12,7 +12,7 @@ use crate::yaml::{Kind, Node};
 /// Largest compiled expression in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
 
-/// Reads the node; absent means nobody.
+/// Reads the node; absent means no proxies.
 pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics) -> TrustedProxies {
     let Some(node) = node else { return TrustedProxies::Nobody };
     match &node.kind {
@@ -22,7 +22,7 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics
         }
         Kind::Scalar(text) => match text.split(',').map(network).collect::<Option<Vec<_>>>() {
             Some(networks) => TrustedProxies::Networks(networks),
-            // No address has a `/` in it: this was to be a network.
+            // Only networks contain `/`.
             None if text.contains('/') => {
                 diagnostics.error(
                     node.span,
@@ -64,7 +64,7 @@ fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedPro
         Ok(regex) => {
             if regex.is_match("not an address") {
                 diagnostics
-                    .warn(node.span, "this trusts every peer: anybody can forge their address")
+                    .warn(node.span, "this trusts every peer: clients can forge their address")
                     .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
             }
             TrustedProxies::Pattern(regex)

@@ -21,12 +21,12 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::model::{Http2, HttpClient};
 use crate::yaml::Span;
 
-/// A head of 64 KB has room for every cookie there is.
+/// Room for large cookies.
 const DEFAULT_HEADER_BYTES: u64 = 64 * 1024;
-/// Heads smaller than this would refuse ordinary answers; larger ones are no heads.
+/// Bounds: smaller heads would refuse ordinary responses, larger ones would waste memory.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
-/// The client that `raw` means.
+/// Checks `httpclient`.
 pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> HttpClient {
     let response_timeout = match raw.response_timeout {
         None if diagnostics.is_spring => None,
@@ -55,13 +55,13 @@ fn max_header_bytes(size: Option<Spanned<Size>>, diagnostics: &mut Diagnostics) 
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Settings of Spring's client that mean nothing to this one.
+/// Reports settings of Spring's client that have no effect here.
 fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
     if let Some(length) = &raw.max_initial_line_length {
         no_effect(
             length.span,
             "httpclient.max-initial-line-length",
-            "a response's first line counts with its head: `max-header-size`",
+            "the status line is a part of the head: `max-header-size`",
             diagnostics,
         );
     }
@@ -69,7 +69,7 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
         no_effect(
             on.span,
             "httpclient.wiretap",
-            "`log.level: debug` logs what fails, tcpdump what passes",
+            "`log.level: debug` logs failures; use tcpdump for traffic",
             diagnostics,
         );
     }
@@ -81,18 +81,21 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
         no_effect(
             length.span,
             "httpclient.websocket.max-frame-payload-length",
-            "frames pass unseen and are of any length",
+            "frames are forwarded unread, whatever their length",
             diagnostics,
         );
     }
     if let Some(off) = raw.websocket.proxy_ping.filter(|on| !on.value) {
         diagnostics
-            .mistake(off.span.key(), "`proxy-ping: false` cannot be kept: frames pass unseen, pings among them")
+            .mistake(
+                off.span.key(),
+                "`proxy-ping: false` is not supported: all frames are forwarded unread, pings included",
+            )
             .help("remove it");
     }
 }
 
-/// Says that a setting of Spring's is read and nothing follows from it, and why.
+/// Reports a setting of Spring's that has no effect, with the reason.
 fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
     let message = format!("`{name}` has no effect here");
     if diagnostics.is_spring {

@@ -10,94 +10,94 @@ use regex::Regex;
 /// Connections to upstreams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpClient {
-    /// Time in which a connection must stand.
+    /// Timeout for connecting.
     pub connect_timeout: Duration,
-    /// Time in which a response's head must arrive; `None`: no limit.
+    /// Timeout for the head of a response; `None`: no limit.
     pub response_timeout: Option<Duration>,
-    /// Time within which the next piece of a response's body must arrive.
+    /// Timeout for each part of a response body.
     pub read_timeout: Duration,
-    /// Bytes that a response's head may have.
+    /// Upper bound of a response's head in bytes.
     pub max_header_bytes: usize,
-    /// When HTTP/2 is spoken.
+    /// Use of HTTP/2.
     pub http2: Http2,
-    /// TLS to `https` targets of routes that say nothing else.
+    /// TLS to `https` targets of routes without their own.
     pub tls: Arc<Tls>,
-    /// Time in which TLS must stand, once the connection does.
+    /// Timeout for the TLS handshake.
     pub handshake_timeout: Duration,
-    /// How many connections are made and kept.
+    /// Connection pool.
     pub pool: ConnectionPool,
-    /// What connections are made through.
+    /// Proxy for connections.
     pub proxy: Option<Arc<Proxy>>,
 }
 
-/// How many connections are made to one origin, and how long they are kept.
+/// Connection pool for one origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionPool {
-    /// Idle connections kept, for each worker; 0: each request has one of its own.
+    /// Idle connections per worker; 0: one connection per request.
     pub max_idle: usize,
-    /// Time for which an idle connection is kept.
+    /// Time after which an idle connection is closed.
     pub max_idle_time: Duration,
-    /// Age past which a connection takes no further request.
+    /// Age after which a connection serves no new request.
     pub max_life_time: Option<Duration>,
-    /// Connections that all workers together make at most.
+    /// Upper bound of connections over all workers.
     pub max_connections: Option<NonZeroUsize>,
-    /// Time that a request waits for one of them.
+    /// Time for which a request waits for a connection.
     pub acquire_timeout: Duration,
-    /// Which idle connection is used next.
+    /// Order in which idle connections are used.
     pub leasing: Leasing,
 }
 
-/// Which idle connection is used next.
+/// Order in which idle connections are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leasing {
-    /// The one used last: a burst's surplus ages and is closed.
+    /// Most recently used first: connections of a past burst age and are closed.
     Newest,
-    /// The one that has waited longest: all are used in turn.
+    /// Least recently used first: all are used in turn.
     Oldest,
 }
 
-/// When HTTP/2 is spoken with an upstream.
+/// Use of HTTP/2 with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Http2 {
-    /// Over TLS where the upstream chooses it; never without.
+    /// Over TLS if the upstream selects it; never without TLS.
     Auto,
     /// Never.
     Off,
-    /// As [`Http2::Auto`] over TLS, and always without: the upstream is known to speak it.
+    /// As [`Http2::Auto`] over TLS, and always without TLS (h2c with prior knowledge).
     PriorKnowledge,
 }
 
 /// TLS to an upstream. Equal settings share connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tls {
-    /// Whose certificates are believed.
+    /// Trusted certificates.
     pub trust: Trust,
-    /// What the gateway shows to an upstream that asks.
+    /// Client certificate of the gateway.
     pub identity: Option<Identity>,
-    /// The name that the upstream's certificate must have, and that it is asked for by; `None`: the target's host.
+    /// Name that the upstream's certificate must have, also sent as SNI; `None`: the target's host.
     pub server_name: Option<String>,
-    /// The oldest version that is spoken.
+    /// Oldest accepted version.
     pub min_version: TlsVersion,
 }
 
-/// Whose certificates are believed.
+/// Trusted certificates.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// Those that the system's authorities have signed.
+    /// Certificates signed by the system's trusted CAs.
     #[default]
     System,
-    /// Those that these have signed, each in DER.
+    /// Certificates signed by these CAs, each in DER.
     Authorities(Vec<Vec<u8>>),
-    /// Anybody's.
+    /// All certificates.
     Anybody,
 }
 
 /// A certificate with its chain, and its key, in DER.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The certificate, then those that lead to an authority.
+    /// The certificate, then its chain.
     pub chain: Vec<Vec<u8>>,
-    /// The private key, in PEM: it says of which kind it is.
+    /// Private key in PEM, which names its type.
     pub key: Vec<u8>,
 }
 
@@ -111,22 +111,22 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// A proxy that connections are made through.
+/// Proxy for connections to upstreams.
 #[derive(Clone, Debug)]
 pub struct Proxy {
-    /// What it speaks.
+    /// Its protocol.
     pub kind: ProxyKind,
-    /// Its name or address.
+    /// Its host.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Who logs in to it.
+    /// Credentials.
     pub login: Option<ProxyLogin>,
-    /// Hosts that are reached without it.
+    /// Hosts that bypass it.
     pub except: Option<Regex>,
 }
 
-/// What a proxy speaks.
+/// Protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyKind {
     /// HTTP's `CONNECT` (RFC 9110 §9.3.6).
@@ -137,12 +137,12 @@ pub enum ProxyKind {
     Socks5,
 }
 
-/// Who logs in to a proxy.
+/// Credentials for a proxy.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyLogin {
-    /// The user.
+    /// User name.
     pub username: String,
-    /// The password, empty where there is none.
+    /// Password; empty if there is none.
     pub password: String,
 }
 

@@ -10,10 +10,10 @@ use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawLeasing, RawPool, RawPoolType};
 use crate::yaml::Span;
 
-/// Reactor Netty's.
+/// Default of Reactor Netty.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The pool that `raw` means.
+/// Checks `httpclient.pool`.
 pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionPool {
     let kind = raw.kind.map_or(RawPoolType::Elastic, |kind| kind.value);
     if kind != RawPoolType::Fixed {
@@ -27,14 +27,15 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
         for (at, name) in limits {
             let Some(at) = at else { continue };
             diagnostics
-                .mistake(at.key(), format!("`{name}` counts in a pool of `type: fixed` alone"))
+                .mistake(at.key(), format!("`{name}` has no effect without `type: fixed`"))
                 .help("add `type: fixed`, or remove it");
         }
     }
     if kind == RawPoolType::Disabled && raw.max_idle.is_some_and(|most| most > 0) {
         let at = raw.kind.map(|kind| kind.span).unwrap_or(Span::ROOT);
         diagnostics
-            .mistake(at, "`type: disabled` keeps no connection, and `max-idle` says how many are kept")
+            .mistake(at, "`max-idle` has no effect with `type: disabled`, which keeps no connection")
+            .ineffective()
             .help("remove one of the two");
     }
     for (at, name, why) in [
@@ -42,13 +43,9 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
         (
             raw.eviction_interval.map(|interval| interval.span),
             "eviction-interval",
-            "idle connections are looked at every second",
+            "idle connections are checked every second",
         ),
-        (
-            raw.metrics.filter(|on| on.value).map(|on| on.span),
-            "metrics",
-            "connections are not counted among the metrics",
-        ),
+        (raw.metrics.filter(|on| on.value).map(|on| on.span), "metrics", "there are no metrics of connections"),
     ] {
         if let Some(at) = at {
             no_effect(at, &format!("httpclient.pool.{name}"), why, diagnostics);

@@ -10,7 +10,7 @@ use crate::sections::http_client::raw::{RawProxy, RawProxyType};
 /// Largest compiled expression in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
 
-/// The proxy that `raw` means; `None` where there is none, or none that can be used, which `sink` then knows.
+/// Checks `httpclient.proxy`. Returns `None` if there is none, or after an error.
 pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> Option<Proxy> {
     let at = raw.span;
     let raw = &raw.value;
@@ -19,17 +19,15 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
         Some(RawProxyType::Socks4) => ProxyKind::Socks4,
         Some(RawProxyType::Socks5) => ProxyKind::Socks5,
     };
-    // `${PROXY_HOST:}` of an environment that needs none.
+    // `${PROXY_HOST:}` is empty in an environment without a proxy.
     let Some(host) = raw.host.as_ref().map(|host| host.value.trim()).filter(|host| !host.is_empty()) else {
         if raw.host.is_none() {
-            diagnostics
-                .mistake(at.key(), "a proxy without `host` is none: upstreams are reached without it")
-                .help("`host` and `port` say where it is");
+            diagnostics.mistake(at.key(), "`proxy` has no effect without `host`").help("add `host` and `port`");
         }
         return None;
     };
     let Some(port) = raw.port.filter(|port| port.value > 0) else {
-        diagnostics.error(at.key(), format!("the proxy `{host}` has no port")).help("add `port`");
+        diagnostics.error(at.key(), format!("proxy `{host}` has no port")).help("add `port`");
         return None;
     };
     let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone()).unwrap_or_default();
@@ -44,7 +42,7 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
     if let Some(long) = [&raw.username, &raw.password].into_iter().flatten().find(|text| text.value.len() > 255)
         && kind == ProxyKind::Socks5
     {
-        diagnostics.error(long.span, "SOCKS 5 has room for 255 bytes of it (RFC 1929)");
+        diagnostics.error(long.span, "SOCKS 5 credentials are limited to 255 bytes (RFC 1929)");
     }
     let except = raw.non_proxy_hosts_pattern.as_ref().and_then(|pattern| {
         let compiled = RegexBuilder::new(&format!("^(?:{})$", pattern.value))
@@ -56,8 +54,8 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
                 diagnostics
-                    .error(pattern.span, format!("`{}` is no regular expression: {reason}", pattern.value))
-                    .help("hosts are told apart like `.*\\.internal|localhost`");
+                    .error(pattern.span, format!("`{}` is not a valid regular expression: {reason}", pattern.value))
+                    .help("write it like `.*\\.internal|localhost`");
             })
             .ok()
     });

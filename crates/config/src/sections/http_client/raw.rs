@@ -1,4 +1,4 @@
-//! `httpclient` as typed.
+//! Raw `httpclient`.
 
 use std::num::NonZeroUsize;
 
@@ -13,22 +13,22 @@ use crate::sections::scalars::Scalar;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHttpClient {
-    /// Time in which a connection must stand. Default 5s; a bare number is milliseconds, as Spring's.
+    /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
     pub(crate) connect_timeout: Option<Spanned<Time>>,
-    /// Time in which a response's head must arrive. Default 60s; none in a Spring file, as Spring's.
+    /// Timeout for the head of a response. Default 60s; none in a Spring file, as in Spring.
     pub(crate) response_timeout: Option<Spanned<Time>>,
-    /// Time within which the next piece of a response's body must arrive. Default 60s.
+    /// Timeout for each part of a response body. Default 60s.
     pub(crate) read_timeout: Option<Spanned<Time>>,
-    /// Bytes that a response's head may have. Default 64KB; from 1KB to 16MB.
+    /// Upper bound of a response's head, from 1KB to 16MB. Default 64KB.
     pub(crate) max_header_size: Option<Spanned<Size>>,
-    /// HTTP/2 with upstreams: `auto` speaks it over TLS where the upstream chooses it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
+    /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
     pub(crate) http2: Option<RawClientHttp2>,
-    /// TLS to `https` targets of routes that have no `tls` of their own.
+    /// TLS to `https` targets of routes without their own `tls`.
     #[schemars(with = "Option<RawClientTls>")]
     pub(crate) tls: Option<NodeRef>,
-    /// How many connections are made and kept.
+    /// Connection pool.
     pub(crate) pool: RawPool,
-    /// A proxy that connections are made through.
+    /// Proxy for connections to upstreams.
     pub(crate) proxy: Option<Spanned<RawProxy>>,
     /// Spring's TLS.
     #[schemars(skip)]
@@ -44,15 +44,15 @@ pub(crate) struct RawHttpClient {
     pub(crate) compression: Option<Spanned<bool>>,
 }
 
-/// When HTTP/2 is spoken with upstreams.
+/// Use of HTTP/2 with upstreams.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawClientHttp2 {
-    /// Over TLS where the upstream chooses it.
+    /// Over TLS if the upstream selects it.
     Auto,
     /// Never.
     Off,
-    /// Over TLS where the upstream chooses it, and always without TLS (h2c).
+    /// Over TLS if the upstream selects it, and always without TLS (h2c).
     PriorKnowledge,
 }
 
@@ -60,39 +60,39 @@ pub(crate) enum RawClientHttp2 {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawClientTls {
-    /// Certificates of the authorities that are trusted, or of the upstreams themselves. Default: the system's authorities.
+    /// Trusted CA certificates, or certificates of the upstreams themselves. Default: the system's trust store.
     pub(crate) ca: Option<Spanned<String>>,
-    /// The gateway's certificate, with its chain, for upstreams that ask for one.
+    /// Client certificate of the gateway, with its chain.
     pub(crate) cert: Option<Spanned<String>>,
-    /// The key of `cert`, not encrypted.
+    /// Private key of `cert`, not encrypted.
     pub(crate) key: Option<Spanned<String>>,
-    /// The name that an upstream's certificate must have, and that it is asked for by (SNI). Default: the target's host.
+    /// Name that an upstream's certificate must have, also sent as SNI. Default: the target's host.
     pub(crate) server_name: Option<Spanned<String>>,
-    /// Believe any certificate. Default false: whoever stands between could be the upstream.
+    /// Accepts all certificates. Default false: with it, traffic can be intercepted.
     pub(crate) insecure: Option<Spanned<bool>>,
-    /// The oldest version of TLS that is spoken: `1.2` or `1.3`. Default `1.2`.
+    /// Oldest accepted version of TLS: `1.2` or `1.3`. Default `1.2`.
     #[schemars(with = "Option<Scalar>")]
     pub(crate) min_version: Option<Spanned<String>>,
 }
 
-/// How many connections are made and kept.
+/// Connection pool.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPool {
-    /// `elastic` makes as many connections as are needed, `fixed` at most `max-connections`, `disabled` one for each request. Default `elastic`.
+    /// `elastic` has no bound of connections, `fixed` has `max-connections`, `disabled` uses one per request. Default `elastic`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<Spanned<RawPoolType>>,
-    /// Connections to one target that all workers together make, each its even part, of a `fixed` pool. Default: twice the cores, at least 16, as Spring's.
+    /// Upper bound of connections of a `fixed` pool to one target, divided evenly among the workers. Default: twice the cores, at least 16, as in Spring.
     pub(crate) max_connections: Option<Spanned<NonZeroUsize>>,
-    /// Time that a request waits for a connection of a `fixed` pool before it is answered 503. Default 45s, as Spring's.
+    /// Time for which a request waits for a connection of a `fixed` pool before it is answered 503. Default 45s, as in Spring.
     pub(crate) acquire_timeout: Option<Spanned<Time>>,
-    /// Time for which an idle connection is kept. Default 60s, less than the 75s common with upstreams.
+    /// Time after which an idle connection is closed. Default 60s, less than the 75s common with upstreams.
     pub(crate) max_idle_time: Option<Spanned<Time>>,
-    /// Idle connections kept for each worker and target. Default 512.
+    /// Idle connections per worker and target. Default 512.
     pub(crate) max_idle: Option<usize>,
-    /// Age past which a connection takes no further request. Default: none.
+    /// Age after which a connection serves no new request. Default: none.
     pub(crate) max_life_time: Option<Spanned<Time>>,
-    /// Which idle connection is used next: `lifo`, the one used last, or `fifo`. Default `lifo`, with which a burst's surplus is closed.
+    /// Order in which idle connections are used: `lifo`, the most recently used first, or `fifo`. Default `lifo`, which lets connections of a burst time out.
     pub(crate) leasing_strategy: Option<RawLeasing>,
     #[schemars(skip)]
     pub(crate) name: Option<Spanned<String>>,
@@ -102,48 +102,48 @@ pub(crate) struct RawPool {
     pub(crate) metrics: Option<Spanned<bool>>,
 }
 
-/// Whether the number of connections has a limit.
+/// Bound of the number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawPoolType {
-    /// It has none.
+    /// No bound.
     Elastic,
     /// It has.
     Fixed,
-    /// None is kept.
+    /// One connection per request.
     Disabled,
 }
 
-/// Which idle connection is used next.
+/// Order in which idle connections are used.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawLeasing {
-    /// The one that has waited longest.
+    /// Least recently used first.
     Fifo,
-    /// The one used last.
+    /// Most recently used first.
     Lifo,
 }
 
-/// A proxy that connections to upstreams are made through.
+/// Proxy for connections to upstreams.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProxy {
-    /// What it speaks: `http` (CONNECT), `socks4` or `socks5`. Default `http`.
+    /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`. Default `http`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<RawProxyType>,
-    /// Its name or address.
+    /// Its host.
     pub(crate) host: Option<Spanned<String>>,
     /// Its port.
     pub(crate) port: Option<Spanned<u16>>,
-    /// Who logs in to it. Default: nobody.
+    /// User name. Default: none, no authentication.
     pub(crate) username: Option<Spanned<String>>,
-    /// The password of `username`.
+    /// Password of `username`.
     pub(crate) password: Option<Spanned<String>>,
-    /// A regular expression: hosts that match it as a whole are reached without the proxy.
+    /// Regular expression for hosts that bypass the proxy; it must match the whole host.
     pub(crate) non_proxy_hosts_pattern: Option<Spanned<String>>,
 }
 
-/// What a proxy speaks.
+/// Protocol of a proxy.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawProxyType {
@@ -178,6 +178,6 @@ pub(crate) struct RawClientSsl {
     pub(crate) key_store_provider: Option<Spanned<String>>,
     pub(crate) key_store_password: Option<Spanned<String>>,
     pub(crate) key_password: Option<Spanned<String>>,
-    /// What stands under `spring.ssl.bundle`, put here by [`crate::spring::normalize`].
+    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
     pub(crate) bundles: Option<NodeRef>,
 }

@@ -57,7 +57,7 @@ fn every_setting_of_the_client_is_read() {
 }
 
 #[test]
-fn pools_have_springs_defaults_for_their_kind() {
+fn each_pool_type_has_springs_defaults() {
     let kind = |kind: &str| given(&format!("{{pool: {{type: {kind}}}}}")).0.http_client.pool;
     assert_eq!((kind("elastic").max_connections, kind("ELASTIC").max_idle), (None, 512));
     assert!(kind("FIXED").max_connections.unwrap().get() >= 16);
@@ -82,7 +82,7 @@ fn http2_has_three_words_and_a_route_has_the_last() {
 }
 
 #[test]
-fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there() {
+fn certificates_are_read_and_their_errors_have_positions() {
     let made = Certificates::new();
     let other = Certificates::new();
     let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
@@ -114,7 +114,7 @@ fn certificates_are_read_with_the_file_and_what_is_wrong_with_them_is_said_there
 }
 
 #[test]
-fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
+fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     let made = Certificates::new();
     let (ca, cert, key) = (made.ca(), made.client(), made.client_key());
     let (ca, cert, key) = (ca.display(), cert.display(), key.display());
@@ -153,7 +153,7 @@ fn springs_ssl_is_kept_or_refused_with_the_command_that_converts() {
 }
 
 #[test]
-fn what_springs_client_does_and_this_one_need_not_is_said() {
+fn settings_of_springs_client_without_effect_are_reported() {
     let httpclient = "{wiretap: true, compression: true, max-initial-line-length: 4096, websocket: \
                       {max-frame-payload-length: 1000, proxy-ping: false}, pool: {name: p, eviction-interval: 5s, metrics: true}}";
     let (_, notes) = springs(httpclient, "").unwrap();
@@ -173,7 +173,7 @@ fn what_springs_client_does_and_this_one_need_not_is_said() {
 }
 
 #[test]
-fn a_proxy_is_whole_or_none() {
+fn an_incomplete_proxy_is_ignored_or_refused() {
     assert!(refused("{proxy: {host: p}}").contains("the proxy `p` has no port"));
     assert!(
         refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}").contains("is no regular expression")

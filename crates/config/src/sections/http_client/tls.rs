@@ -1,5 +1,5 @@
-//! TLS to upstreams: our `tls`, of the client or of a route, and Spring's `ssl`. Files are read here, so that what
-//! cannot be used is found before it is.
+//! TLS to upstreams: `tls` of the client or of a route, and Spring's `ssl`. Files are read here, so that errors
+//! are found at start.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::sections::http_client::raw::{RawClientSsl, RawClientTls, RawHttpClien
 use crate::sections::pem::{self, Bundle};
 use crate::yaml::{Node, Span};
 
-/// What the client's `tls` or `ssl` says, and how long setting it up may take; `None` for what is not said, or cannot
-/// be kept, which `sink` then knows.
+/// Checks the client's `tls` or `ssl`. Returns the settings and the handshake timeout; `None` if absent or after an
+/// error.
 pub(super) fn said(
     raw: &RawHttpClient,
     nodes: &Nodes<'_>,
@@ -39,23 +39,23 @@ pub(super) fn said(
     }
 }
 
-/// Our own form, of the client or of a route.
+/// Checks `tls` of the client or of a route.
 pub(crate) fn own(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let (raw, unknown) = de::read::<RawClientTls>(node, diagnostics);
     for unknown in &unknown {
         let name = unknown.path.last().map_or("", String::as_str);
-        // TLS with less than was asked for would be no answer: an error in every file.
+        // A typo must not weaken TLS: an error in Spring files, too.
         diagnostics
             .error(unknown.span.key(), format!("unknown key `{name}`"))
             .help(crate::diagnostics::suggest(name, unknown.fields));
     }
-    // `${UPSTREAM_CA:}` of an environment that says nothing.
+    // `${UPSTREAM_CA:}` is empty in an environment without it.
     let given = |text: Option<Spanned<String>>| text.filter(|text| !text.value.trim().is_empty());
     let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
     let trust = match (&ca, raw.insecure.filter(|on| on.value)) {
         (Some(_), Some(on)) => {
             diagnostics
-                .error(on.span.key(), "`insecure: true` believes anybody, and `ca` says whom to believe")
+                .error(on.span.key(), "`insecure: true` accepts all certificates, which makes `ca` ineffective")
                 .help("remove one of the two");
             return None;
         }
@@ -77,9 +77,7 @@ pub(crate) fn own(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
         }
         (None, None) => None,
         (Some(at), None) | (None, Some(at)) => {
-            diagnostics
-                .error(at.span.key(), "`cert` and `key` go together: a certificate is of use to whoever has its key")
-                .help("give both, or neither");
+            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
             return None;
         }
     };
@@ -96,7 +94,7 @@ pub(crate) fn own(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
             let at = raw.min_version.as_ref().map_or(node.span, |version| version.span);
             diagnostics
                 .error(at, format!("`min-version` must be 1.2 or 1.3, found `{other}`"))
-                .help("TLS before 1.2 is broken, and not spoken here");
+                .help("TLS before 1.2 is insecure and not supported");
             TlsVersion::Tls12
         }
     };
@@ -108,22 +106,22 @@ fn springs(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> (Op
     for unknown in &unknown {
         let name = unknown.path.join(".");
         diagnostics
-            .error(unknown.span.key(), format!("`ssl.{name}` is no setting that can be kept"))
-            .help("TLS with less than was asked for would be no answer");
+            .error(unknown.span.key(), format!("`ssl.{name}` is not supported"))
+            .help("remove it: ignoring it could weaken TLS");
     }
     for (time, name) in [
         (raw.close_notify_flush_timeout, "close-notify-flush-timeout"),
         (raw.close_notify_read_timeout, "close-notify-read-timeout"),
     ] {
         if let Some(time) = time {
-            no_effect(time.span, &format!("ssl.{name}"), "nobody waits for the end of a connection", diagnostics);
+            no_effect(time.span, &format!("ssl.{name}"), "connections are closed without waiting", diagnostics);
         }
     }
     let patience = raw.handshake_timeout.map(|time| positive(Some(time), 10, diagnostics));
     (kept(&raw, nodes, diagnostics), patience)
 }
 
-/// What Spring would do: a bundle stands for all, certificates come before believing anybody.
+/// Applies Spring's precedence: a bundle replaces all other settings, and certificates win over the insecure trust manager.
 fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Tls> {
     if let Some(store) = raw.key_store.as_ref().filter(|store| !store.value.trim().is_empty()) {
         key_store(store, raw.key_store_type.as_ref(), diagnostics);
@@ -136,7 +134,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
         (raw.key_password.as_ref().map(|text| text.span), "key-password"),
     ] {
         if let Some(at) = at {
-            diagnostics.mistake(at.key(), format!("`{name}` without `key-store` does nothing")).help("remove it");
+            diagnostics.mistake(at.key(), format!("`{name}` has no effect without `key-store`")).help("remove it");
         }
     }
     let insecure = raw.use_insecure_trust_manager.filter(|on| on.value);
@@ -145,7 +143,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
         let bundle = pem::bundle(name, bundles, diagnostics)?;
         if insecure.is_some() || !raw.trusted_x509_certificates.is_empty() {
             diagnostics
-                .mistake(name.span.key(), "beside `ssl-bundle` the other settings of `ssl` do nothing")
+                .mistake(name.span.key(), "the other settings of `ssl` have no effect beside `ssl-bundle`")
                 .help("remove them");
         }
         return of_bundle(&bundle, name.span, diagnostics);
@@ -158,7 +156,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
     let trust = match (trusted.is_empty(), insecure) {
         (false, Some(on)) => {
             diagnostics
-                .mistake(on.span.key(), "beside `trusted-x509-certificates` this does nothing: only they are believed")
+                .mistake(on.span.key(), "this has no effect beside `trusted-x509-certificates`")
                 .help("remove one of the two");
             Trust::Authorities(trusted)
         }
@@ -186,8 +184,8 @@ fn of_bundle(bundle: &Bundle, at: Span, diagnostics: &mut Diagnostics) -> Option
 
 fn unchecked(at: Span, instead: &str, diagnostics: &mut Diagnostics) {
     diagnostics
-        .warn(at.key(), "upstreams' certificates are not checked: whoever stands between can read and change all")
-        .help(format!("{instead} names the authority that signs them"));
+        .warn(at.key(), "upstreams' certificates are not verified: traffic can be read and changed on the way")
+        .help(format!("use {instead} for the CA that signs them"));
 }
 
 fn key_store(store: &Spanned<String>, kind: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
@@ -208,7 +206,7 @@ fn key_store(store: &Spanned<String>, kind: Option<&Spanned<String>>, diagnostic
     ));
 }
 
-/// The certificates of a file, each of which can be trusted.
+/// Reads the CA certificates of a file.
 fn authorities(path: &Path, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<Vec<u8>>> {
     let all = certificates(path, at, diagnostics)?;
     for certificate in &all {
@@ -220,7 +218,7 @@ fn authorities(path: &Path, at: Span, diagnostics: &mut Diagnostics) -> Option<V
     Some(all)
 }
 
-/// A certificate with its chain, and the key that fits it.
+/// Reads a certificate with its chain and key, and checks that they fit.
 fn identity(cert: &Path, key: &Path, at: Span, diagnostics: &mut Diagnostics) -> Option<Identity> {
     let chain = certificates(cert, at, diagnostics)?;
     let key_pem = match std::fs::read(key) {

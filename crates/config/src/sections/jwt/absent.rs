@@ -1,4 +1,4 @@
-//! `jwt:` in a build without it.
+//! `jwt:` in a build without the feature `jwt`.
 
 use tollgate_filters::key_resolver::KeyResolver;
 
@@ -8,7 +8,7 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::jwt::raw::RawJwt;
 use crate::yaml::Span;
 
-/// What `jwt:CLAIM` is bound to: nothing.
+/// Verifier of tokens: none.
 pub(crate) struct Tokens;
 
 impl Tokens {
@@ -21,7 +21,7 @@ impl Tokens {
         Self
     }
 
-    /// `resolver` as it is: a `jwt:CLAIM` was refused by name.
+    /// Returns `resolver` unchanged: `jwt:CLAIM` is refused by its name.
     #[expect(clippy::unused_self, reason = "the same shape as in a build with the feature")]
     pub(crate) fn bind(&self, resolver: KeyResolver, _: Span, _: &mut Diagnostics) -> KeyResolver {
         resolver

@@ -18,13 +18,13 @@ use crate::sections::jwt::raw::RawJwt;
 use crate::spec::values::header_name;
 use crate::yaml::{Kind, Node, Span};
 
-/// What an author may write under `algorithms`.
+/// Names of signature algorithms.
 const ALGORITHMS: [&str; 12] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "HS256", "HS384", "HS512"];
 
-/// What `jwt:CLAIM` is bound to.
+/// Verifier of tokens for `jwt:CLAIM`.
 pub(crate) struct Tokens {
-    /// Whether the file has a section `jwt`, usable or not.
+    /// True if the file has a section `jwt`, valid or not.
     is_given: bool,
     pub(crate) jwt: Option<Jwt>,
 }
@@ -34,13 +34,13 @@ impl Tokens {
         Self { is_given: raw.is_some(), jwt: raw.and_then(|raw| jwt(raw, nodes, diagnostics)) }
     }
 
-    /// `resolver` with a verifier where it needs one; it stands at `at`.
+    /// Adds the verifier to `resolver` if it needs one. `at` is its place.
     pub(crate) fn bind(&self, resolver: KeyResolver, at: Span, diagnostics: &mut Diagnostics) -> KeyResolver {
         match &self.jwt {
             Some(jwt) => resolver.with_jwt(&jwt.verifier),
             None => {
                 if !self.is_given && resolver.lacks_jwt() {
-                    diagnostics.error(at, "`jwt:` reads a claim, and nothing says whose tokens to believe")
+                    diagnostics.error(at, "`jwt:` needs a section `jwt` with the keys that tokens are verified with")
                         .help("add at the top level: `jwt: {jwks: \"https://id.example.com/jwks.json\", issuer: \"https://id.example.com\", audience: my-api}`");
                 }
                 resolver
@@ -49,34 +49,34 @@ impl Tokens {
     }
 }
 
-/// The section; `None` when it cannot be used, which `sink` then knows.
+/// Checks the section. Reports errors; `None` if it cannot be used.
 fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Jwt> {
     let (at, raw) = (raw.span.key(), &raw.value);
     let mut settings = Settings::default();
     if let Some(listed) = &raw.algorithms {
         settings.algorithms = listed.iter().filter_map(|name| algorithm(name, diagnostics)).collect();
         if listed.is_empty() {
-            diagnostics.error(at, "`algorithms` is empty: no token would count").help("remove it for the default");
+            diagnostics.error(at, "`algorithms` is empty: every token is rejected").help("remove it for the default");
         }
     }
     settings.issuers = texts(raw.issuer, nodes, diagnostics);
     settings.audiences = texts(raw.audience, nodes, diagnostics);
     if settings.audiences.is_empty() {
         diagnostics
-            .info(at, "without `audience` tokens count that were made for other services")
-            .help("`audience: my-api` takes those whose `aud` names it");
+            .info(at, "without `audience`, tokens for other services are accepted")
+            .help("`audience: my-api` requires `my-api` in the `aud` of tokens");
     }
     if let Some(leeway) = raw.leeway {
         settings.leeway = leeway.value.0;
         if settings.leeway > Duration::from_secs(300) {
-            diagnostics.warn(leeway.span, "tokens count for longer than five minutes after they expired");
+            diagnostics.warn(leeway.span, "tokens are accepted for more than five minutes after they expire");
         }
     }
     let source = source(raw, diagnostics);
     let refresh = positive(raw.refresh, 300, diagnostics);
     let Some(jwks) = &raw.jwks else {
         diagnostics
-            .error(at, "`jwt` needs `jwks`: the keys that tokens are signed with")
+            .error(at, "`jwt` needs `jwks`, the keys that tokens are verified with")
             .help("`jwks: \"https://id.example.com/jwks.json\"`, or a file's path");
         return None;
     };
@@ -97,7 +97,7 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
     let known = ALGORITHMS.iter().find(|known| known.eq_ignore_ascii_case(text)).and_then(|known| known.parse().ok());
     if known.is_none() {
         if text.eq_ignore_ascii_case("none") {
-            diagnostics.error(name.span, "`none` is no signature: anybody can write such a token").help("remove it");
+            diagnostics.error(name.span, "`none` is not a signature: such tokens can be forged").help("remove it");
         } else {
             diagnostics.error(name.span, format!("unknown algorithm `{text}`")).help(suggest(text, &ALGORITHMS));
         }
@@ -105,7 +105,7 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
     known
 }
 
-/// One text or a list of them.
+/// One text or a list of texts.
 fn texts(whole: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
     let Some(node) = whole.and_then(|whole| nodes.get(whole)) else { return Vec::new() };
     let items: &[Node] = match &node.kind {
@@ -155,9 +155,7 @@ fn key_source(jwks: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<K
     }
     let is_local = host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(is_loopback);
     if scheme == "http" && !is_local {
-        diagnostics
-            .warn(jwks.span, "over `http://` whoever stands between can put in keys of his own")
-            .help("use `https://`");
+        diagnostics.warn(jwks.span, "over `http://` the keys can be replaced on the way").help("use `https://`");
     }
     uri.map(KeySource::Server)
 }
@@ -166,7 +164,7 @@ fn is_loopback(address: std::net::IpAddr) -> bool {
     address.is_loopback()
 }
 
-/// The keys of a file, which must be there and in order from the start.
+/// Reads the keys of a file, which must be valid at start.
 fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnostics) -> Option<KeySet> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
@@ -185,12 +183,12 @@ fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnos
         }
     };
     for reason in keys.unusable() {
-        diagnostics.warn(at, format!("{reason}; it is left out"));
+        diagnostics.warn(at, format!("{reason}; it is ignored"));
     }
     if !keys.fits_any(&settings.algorithms) {
         diagnostics
-            .error(at, "no key of the set is made for one of `algorithms`")
-            .help("name the one that tokens are signed with; HS256, HS384 and HS512 only count when they are named");
+            .error(at, "no key of the set supports one of `algorithms`")
+            .help("add the algorithm of your tokens; HS256, HS384 and HS512 must be named explicitly");
         return None;
     }
     Some(keys)

@@ -1,4 +1,4 @@
-//! TODO-DOC
+//! `jwt:`: verification of JSON Web Tokens.
 
 #[cfg_attr(not(feature = "jwt"), path = "absent.rs")]
 pub(crate) mod check;

@@ -1,4 +1,4 @@
-//! `jwt:`, checked.
+//! Checked settings of `jwt`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,30 +9,30 @@ use http::Uri;
 use tokio::sync::Notify;
 use tollgate_filters::jwt::Verifier;
 
-/// Which tokens count, and where the keys come from.
+/// Verification of tokens, and the source of keys.
 #[derive(Clone, Debug)]
 pub struct Jwt {
-    /// Where the key set is read.
+    /// Source of the key set.
     pub keys: KeySource,
-    /// Time after which it is read again.
+    /// Interval at which it is read again.
     pub refresh: Duration,
-    /// What the key resolvers of this configuration ask. It has the keys of a file from the start, those of a server
-    /// once they are fetched.
+    /// Verifier that the key resolvers of this configuration share. It has the keys of a file from the start, those of a
+    /// server once they are fetched.
     pub verifier: Arc<Verifier>,
-    /// Told when a token names a key that the set lacks.
+    /// Notified when a token names an unknown key.
     pub wanted: Arc<Notify>,
 }
 
-/// Where a key set is read.
+/// Source of a key set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// A file.
     File(PathBuf),
-    /// A server: an absolute URI, `http` or `https`.
+    /// A server, by an absolute `http` or `https` URI.
     Server(Uri),
 }
 
-/// Without a query, which may hold a secret.
+// The query is omitted, since it may contain a secret.
 impl fmt::Display for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,62 +1,127 @@
-//! Which of Spring Boot's endpoints answer, and where.
+//! Checks of the management listener and the request metrics.
 
-use crate::de::canonical;
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::model::Actuator;
-use crate::sections::management::raw::{RawAccess, RawEndpoint};
-use crate::sections::server::raw::RawManagement;
+use crate::sections::management::endpoints;
+use crate::sections::management::metrics::RawRequestSeries;
+use crate::sections::management::model::{Management, RequestSeries};
+use crate::sections::management::raw::RawManagement;
+use crate::sections::server::check::port_from;
+use crate::spec::definition::flatten;
 
-/// The endpoints that `raw` asks for. Where it does not say which, all are there: they are on a port of their own.
-pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actuator {
-    let web = &raw.endpoints.web;
-    let base = join(raw.server.base_path.as_deref().unwrap_or(""), web.base_path.as_deref().unwrap_or("/actuator"));
-    for (id, path) in &web.path_mapping {
-        if !["health", "prometheus", "gateway"].contains(&canonical(id).as_str()) {
-            diagnostics
-                .info(path.span.key(), format!("there is no endpoint `{id}` here"))
-                .help("`health`, `prometheus` and `gateway` are served");
+/// Checks the management listener; `traffic` is the port of the other one.
+pub(crate) fn management(
+    raw: &RawManagement,
+    nodes: &Nodes<'_>,
+    traffic: u16,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Management {
+    let mut enabled = raw.enabled.unwrap_or(true);
+    let port = match (port_from("MANAGEMENT_SERVER_PORT", env, diagnostics), raw.server.port) {
+        (Some(port), _) => port,
+        (None, None) => 9090,
+        (None, Some(Spanned { value: -1, .. })) => {
+            enabled = false;
+            9090
         }
-    }
-    let listed = |names: &[String], id: &str| names.iter().any(|name| name.trim() == "*" || canonical(name) == id);
-    let most = raw.endpoints.access.max_permitted.unwrap_or(RawAccess::Unrestricted);
-    let access = |id: &str, settings: &RawEndpoint| {
-        let of_switch = |on: bool| if on { RawAccess::Unrestricted } else { RawAccess::None };
-        let default = raw.endpoints.access.default.or(raw.endpoints.enabled_by_default.map(of_switch));
-        let own = settings.access.or(settings.enabled.map(of_switch));
-        let is_exposed = web.exposure.include.as_ref().is_none_or(|names| listed(&names.value, id))
-            && !listed(&web.exposure.exclude, id);
-        if is_exposed { own.or(default).unwrap_or(RawAccess::Unrestricted).min(most) } else { RawAccess::None }
+        (None, Some(port)) => u16::try_from(port.value).unwrap_or_else(|_| {
+            diagnostics.error(
+                port.span,
+                format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
+            );
+            9090
+        }),
     };
-    let path = |id: &str, access: RawAccess| {
-        let mapped =
-            web.path_mapping.iter().find(|(name, _)| canonical(name) == id).map(|(_, path)| path.value.as_str());
-        (access > RawAccess::None).then(|| join(&base, mapped.unwrap_or(id)))
-    };
-    let health = &raw.endpoint.health;
-    if let Some(asked) = health.probes.add_additional_paths.filter(|asked| asked.value) {
+    let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
+    if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.0.is_loopback()) {
         diagnostics
-            .info(asked.span.key(), "`/livez` and `/readyz` are not served on the port for traffic")
-            .help("`/health/live` and `/health/ready` are, on the management port");
+            .warn(at.span, "the management port has no password and is reachable from other machines")
+            .help("keep it on 127.0.0.1, or behind a firewall");
     }
-    let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) != "always");
-    let gateway = access("gateway", &raw.endpoint.gateway);
-    Actuator {
-        health: path("health", access("health", health)),
-        prometheus: path("prometheus", access("prometheus", &raw.endpoint.prometheus)),
-        gateway: path("gateway", gateway),
-        may_refresh: gateway == RawAccess::Unrestricted,
-        shows_components: !hides(&health.show_components) && !hides(&health.show_details),
-        has_probes: health.probes.enabled.unwrap_or(true),
-        base,
+    if let Some(given) = raw.server.port.filter(|given| enabled && port == traffic && i32::from(port) == given.value)
+        && port != 0
+    {
+        diagnostics
+            .error(given.span, format!("{port} is the port for traffic; management needs its own"))
+            .help("remove it for the default 9090, or use another port");
+    }
+    if let Some(exposed) = &raw.endpoints.web.exposure.include
+        && diagnostics.is_spring
+        && enabled
+        && raw.server.port.is_none()
+    {
+        diagnostics
+            .info(
+                exposed.span,
+                format!("endpoints are served on the management port {port}, not on the port for traffic"),
+            )
+            .help("point probes and Prometheus at `management.server.port` and `management.server.address`");
+    }
+    if let Some(given) = raw.server.port
+        && diagnostics.is_spring
+        && enabled
+        && raw.server.address.is_none()
+    {
+        diagnostics
+            .info(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
+            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines");
+    }
+    Management {
+        enabled,
+        address,
+        port,
+        readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
+        actuator: endpoints::check(raw, diagnostics),
+        tags: labels(raw.metrics.tags, nodes, diagnostics),
     }
 }
 
-/// One path behind another, without a slash at the end.
-fn join(base: &str, path: &str) -> String {
-    let mut joined = String::new();
-    for step in base.split('/').chain(path.split('/')).map(str::trim).filter(|step| !step.is_empty()) {
-        joined.push('/');
-        joined.push_str(step);
+/// Labels for Prometheus: letters, digits and `_`, which replaces all other characters of Micrometer's names.
+fn labels(tags: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
+    let mut tagged = Vec::new();
+    if let Some(node) = tags.and_then(|whole| nodes.get(whole)) {
+        flatten("", node, &mut tagged);
     }
-    joined
+    let mut labels: Vec<(String, String)> = Vec::with_capacity(tagged.len());
+    for tag in tagged {
+        let name = tag.name.unwrap_or_default();
+        let label: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || label.starts_with("__") {
+            diagnostics.error(tag.span.key(), format!("`{name}` is not a valid label")).help("start it with a letter");
+        } else {
+            labels.push((label, tag.value));
+        }
+    }
+    labels
+}
+
+/// Checks the metrics of requests.
+pub(crate) fn request_series(
+    raw: &RawRequestSeries,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> RequestSeries {
+    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
+    let name: String =
+        format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if let Some(prefix) = &raw.prefix
+        && !name.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        diagnostics
+            .error(prefix.span, format!("`{}` cannot start a metric name", prefix.value))
+            .help("start it with a letter");
+    }
+    let mut tags = labels(raw.tags, nodes, diagnostics);
+    // `metrics.tags.path.enabled` is the former name of `path-tags.enabled`.
+    let older = tags.iter().position(|(name, _)| name == "path_enabled").map(|at| tags.remove(at).1 == "true");
+    RequestSeries {
+        enabled: raw.enabled.unwrap_or(true),
+        name,
+        tags,
+        path: raw.path_tags.enabled.or(older).unwrap_or(false),
+    }
 }

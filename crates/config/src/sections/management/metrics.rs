@@ -1,4 +1,4 @@
-//! How requests are counted, as typed.
+//! Raw settings of the request metrics.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use serde::Deserialize;
 
 use crate::de::spanned::{NodeRef, Spanned};
 
-/// How requests that match a route are counted.
+/// Metrics of requests that match a route.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRequestSeries {
-    /// Whether they are. Default true.
+    /// Enables the metrics. Default true.
     pub(crate) enabled: Option<bool>,
-    /// What the series' name begins with, before `requests`. Default `spring.cloud.gateway`, which makes `spring_cloud_gateway_requests_seconds`.
+    /// Prefix of the metric's name, before `requests`. Default `spring.cloud.gateway`, which gives `spring_cloud_gateway_requests_seconds`.
     pub(crate) prefix: Option<Spanned<String>>,
-    /// Labels of your own, by name. Default: none.
+    /// Additional labels by name. Default: none.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) tags: Option<NodeRef>,
-    /// The pattern that matched.
+    /// Label with the matched pattern.
     pub(crate) path_tags: RawPathTags,
 }
 
-/// The pattern that matched.
+/// Label with the matched pattern.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawPathTags {
-    /// Whether the pattern of `Path` that matched is a label. Default false: each pattern is a series more.
+    /// Adds a label with the matched pattern of `Path`. Default false: each pattern adds a series.
     pub(crate) enabled: Option<bool>,
 }
 
-/// What is said of everything that is counted.
+/// Labels of all metrics.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCommonTags {
-    /// Labels of every series on `/metrics`, by name. Default: none.
+    /// Labels of all metrics on `/metrics`, by name. Default: none.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) tags: Option<NodeRef>,
 }

@@ -1,6 +1,7 @@
-//! TODO-DOC
+//! `management:`: the listener for health, metrics and the API, and `metrics:`.
 
 pub(crate) mod check;
+pub(crate) mod endpoints;
 pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod raw;

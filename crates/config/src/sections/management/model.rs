@@ -1,52 +1,52 @@
-//! The management port, and how requests are counted.
+//! Checked settings of the management listener and the request metrics.
 
 use std::net::IpAddr;
 
-/// The listener for health, metrics and the API.
+/// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]
 pub struct Management {
-    /// Whether there is one.
+    /// Enables the listener.
     pub enabled: bool,
     /// Address to listen on.
     pub address: IpAddr,
-    /// Port to listen on; 0 lets the system choose.
+    /// Port to listen on; 0: any free port.
     pub port: u16,
-    /// Whether the gateway is unready while Redis is out of reach.
+    /// Reports not ready while Redis is unreachable.
     pub readiness_needs_redis: bool,
     /// Spring Boot's endpoints.
     pub actuator: Actuator,
-    /// Labels of every series.
+    /// Labels of all metrics.
     pub tags: Vec<(String, String)>,
 }
 
-/// How requests that match a route are counted, as Spring Cloud Gateway does.
+/// Metrics of requests that match a route, as in Spring Cloud Gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSeries {
-    /// Whether they are.
+    /// Enables the metrics.
     pub enabled: bool,
-    /// The name of the series: `spring_cloud_gateway_requests_seconds`.
+    /// Name of the metric: `spring_cloud_gateway_requests_seconds`.
     pub name: String,
-    /// Labels of one's own.
+    /// Additional labels.
     pub tags: Vec<(String, String)>,
-    /// Whether the pattern of `Path` that matched is a label.
+    /// Adds a label with the matched pattern of `Path`.
     pub path: bool,
 }
 
-/// Which of Spring Boot's endpoints answer, and under which paths; beside the gateway's own, which always do.
+/// Enabled endpoints of Spring Boot with their paths. The gateway's own endpoints are always enabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actuator {
-    /// What their paths begin with; empty: nothing.
+    /// Prefix of their paths.
     pub base: String,
-    /// Health.
+    /// Path of health.
     pub health: Option<String>,
-    /// Metrics.
+    /// Path of the metrics.
     pub prometheus: Option<String>,
-    /// Routes.
+    /// Path of the routes.
     pub gateway: Option<String>,
-    /// Whether the configuration may be read again through it.
+    /// Permits reloading the configuration.
     pub may_refresh: bool,
-    /// Whether health tells of its parts.
+    /// Shows the components of health.
     pub shows_components: bool,
-    /// Whether health has `liveness` and `readiness`.
+    /// Enables `liveness` and `readiness`.
     pub has_probes: bool,
 }

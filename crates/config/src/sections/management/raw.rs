@@ -1,10 +1,59 @@
-//! Spring Boot's endpoints as typed.
+//! Raw `management`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
+use crate::de::units::Address;
+use crate::sections::management::metrics::RawCommonTags;
+
+/// Listener for health, metrics and the API.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagement {
+    /// Enables the listener. Default true.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Its address and port.
+    pub(crate) server: RawManagementServer,
+    /// Readiness of the gateway.
+    pub(crate) readiness: RawReadiness,
+    /// Spring Boot's settings of all endpoints.
+    #[schemars(skip)]
+    pub(crate) endpoints: RawEndpoints,
+    /// Spring Boot's settings of one endpoint.
+    #[schemars(skip)]
+    pub(crate) endpoint: RawEndpointSettings,
+    /// Labels of all metrics.
+    pub(crate) metrics: RawCommonTags,
+}
+
+/// Address and port of the management listener.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawManagementServer {
+    /// Address to listen on. Default `127.0.0.1`, since it has no password.
+    #[schemars(extend("x-needs-restart" = true))]
+    #[schemars(with = "Option<IpAddr>")]
+    pub(crate) address: Option<Spanned<Address>>,
+    /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) port: Option<Spanned<i32>>,
+    /// Spring Boot's prefix of the path of every endpoint.
+    #[schemars(skip)]
+    pub(crate) base_path: Option<String>,
+}
+
+/// Readiness of the gateway.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawReadiness {
+    /// Reports not ready while Redis is unreachable. Default false: limits then follow `on-store-failure`.
+    pub(crate) redis: Option<bool>,
+}
 
 /// Spring Boot's settings of all endpoints.
 #[derive(Debug, Default, Deserialize)]
@@ -21,12 +70,12 @@ pub(crate) struct RawEndpoints {
 pub(crate) struct RawWeb {
     /// Default `/actuator`.
     pub(crate) base_path: Option<String>,
-    /// Paths of endpoints behind it, by their names.
+    /// Paths of endpoints below it, by name.
     pub(crate) path_mapping: BTreeMap<String, Spanned<String>>,
     pub(crate) exposure: RawExposure,
 }
 
-/// Which endpoints there are.
+/// Exposed endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawExposure {
@@ -34,7 +83,7 @@ pub(crate) struct RawExposure {
     pub(crate) exclude: Vec<String>,
 }
 
-/// What may be done with endpoints that do not say it.
+/// Default access to endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawAccessDefault {
@@ -42,19 +91,19 @@ pub(crate) struct RawAccessDefault {
     pub(crate) max_permitted: Option<RawAccess>,
 }
 
-/// What may be done with an endpoint, from less to more.
+/// Access to an endpoint, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawAccess {
-    /// It is not there.
+    /// Disabled.
     None,
-    /// It shows.
+    /// Read access.
     ReadOnly,
-    /// It shows and acts.
+    /// Read and write access.
     Unrestricted,
 }
 
-/// Settings of the endpoints that there are here.
+/// Settings of the supported endpoints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpointSettings {
@@ -63,7 +112,7 @@ pub(crate) struct RawEndpointSettings {
     pub(crate) prometheus: RawEndpoint,
 }
 
-/// Settings of one.
+/// Settings of one endpoint.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpoint {
@@ -74,7 +123,7 @@ pub(crate) struct RawEndpoint {
     pub(crate) probes: RawProbes,
 }
 
-/// Whether `/actuator/health/liveness` and `readiness` are there.
+/// Enables `/actuator/health/liveness` and `/actuator/health/readiness`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawProbes {

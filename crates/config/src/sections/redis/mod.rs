@@ -1,6 +1,7 @@
-//! `redis:`: one server, Sentinels or a cluster, who logs in, and TLS.
+//! `redis:`: one server, Sentinels or a cluster, credentials, and TLS.
 
 pub(crate) mod model;
+pub(crate) mod raw;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -17,12 +18,12 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::redis::model::Redis;
-use crate::sections::server::raw::{RawProtocol, RawRedis};
+use crate::sections::redis::raw::{RawProtocol, RawRedis};
 
-/// A limiter must not be what a client waits for.
+/// Short, so that a slow Redis does not slow down clients.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The Redis that `raw` means; `None` when it cannot be used, which `sink` then knows.
+/// Checks `redis`. Reports errors; `None` if it cannot be used.
 pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Redis> {
     let redis = &raw.value;
     let timeout = timeout(redis, diagnostics);
@@ -61,13 +62,13 @@ fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
         diagnostics.error(time.span, "must be longer than 0");
     } else if time.value.0 > Duration::from_secs(1) {
         diagnostics
-            .warn(time.span, format!("while Redis hangs every limited request waits {:?}", time.value.0))
+            .warn(time.span, format!("while Redis hangs, every limited request waits {:?}", time.value.0))
             .help("100ms is the default");
     }
     time.value.0
 }
 
-/// Who logs in, besides what a URL says of it.
+/// Credentials beside the URL.
 fn beside(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<Login> {
     let heeded = !found.says_all(diagnostics);
     let username = redis.username.as_ref().filter(|_| heeded);
@@ -82,18 +83,18 @@ fn beside(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Opt
         given.filter(|_| with_password && login.password.is_some()).map(|at| ("password", at))
     });
     if let Some((what, given)) = second {
-        diagnostics.error(given.span.key(), format!("`url` has a {what} already")).help("remove one of the two");
+        diagnostics.error(given.span.key(), format!("the {what} is already in `url`")).help("remove one of the two");
         return None;
     }
     if let Some(name) = username.filter(|_| login.username.is_some() && login.password.is_none() && !with_password) {
         diagnostics
-            .warn(name.span.key(), "`username` without a password: nobody logs in")
+            .warn(name.span.key(), "`username` without a password: Redis is used without authentication")
             .help("add `password` or `password-file`");
     }
     Some(login)
 }
 
-/// A user name and a password, given or in a file. Empty ones count as absent: `${REDIS_PASSWORD:}`.
+/// User name and password, the latter in the file or in a file of its own. Empty texts count as absent: `${REDIS_PASSWORD:}`.
 pub(super) fn login(
     username: Option<&Spanned<String>>,
     password: Option<&Spanned<String>>,
@@ -114,7 +115,7 @@ pub(super) fn login(
     Some(Login { username: given(username), password })
 }
 
-/// What a file holds, without the line's end that editors put there.
+/// Content of a file without the final line break.
 fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
     let path = file.value.trim();
     match std::fs::read_to_string(path) {
@@ -127,9 +128,9 @@ fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Strin
             Some(secret.to_owned())
         }
         Err(error) => {
-            diagnostics
-                .error(file.span, format!("cannot read the password file {path}: {error}"))
-                .help("a path starts at the working directory; the user that runs the gateway must be able to read it");
+            diagnostics.error(file.span, format!("cannot read the password file {path}: {error}")).help(
+                "relative paths start at the working directory; the gateway's user must be able to read the file",
+            );
             None
         }
     }
@@ -141,12 +142,12 @@ fn database(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> O
     };
     match found {
         Found::Cluster(_) if number > 0 => {
-            diagnostics.error(span, format!("a cluster has only database 0, not {number}")).help("remove `database`");
+            diagnostics.error(span, format!("a cluster has only database 0, found {number}")).help("remove `database`");
             None
         }
         Found::Url(url) if url.database.is_some_and(|other| other != number) => {
             diagnostics
-                .error(span, format!("`database` is {number}, and `url` names another"))
+                .error(span, format!("`database` is {number}, but `url` names another one"))
                 .help("remove one of the two");
             None
         }
@@ -158,7 +159,7 @@ fn database(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> O
 fn resp2(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<bool> {
     match (redis.protocol, found) {
         (Some(protocol), Found::Url(url)) if url.says_protocol => {
-            diagnostics.error(protocol.span.key(), "`url` says which `protocol` already").help("remove one of the two");
+            diagnostics.error(protocol.span.key(), "`protocol` is already in `url`").help("remove one of the two");
             None
         }
         (protocol, _) => Some(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),

@@ -2,15 +2,15 @@
 
 use tollgate_limiter::store::redis::RedisSettings;
 
-/// Where limits are kept across gateways.
+/// Redis, the store of limits for several gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redis {
-    /// Which servers there are, and how to reach them. Its `Debug` shows no password.
+    /// Servers and connections. Its `Debug` shows no password.
     pub settings: RedisSettings,
-    /// Whether key ids are written as hashes.
+    /// Writes key ids as hashes.
     pub hash_keys: bool,
-    /// Whether denials are remembered.
+    /// Enables the denial cache.
     pub denial_cache: bool,
-    /// Whether equal requests at one time go together.
+    /// Enables coalescing.
     pub coalesce: bool,
 }

@@ -1,4 +1,4 @@
-//! Which servers: exactly one of `url`, `host`, `cluster` and `sentinel`.
+//! Servers of Redis: exactly one of `url`, `host`, `cluster` and `sentinel`.
 
 use std::net::Ipv6Addr;
 
@@ -6,8 +6,8 @@ use tollgate_limiter::store::redis::{HostPort, Sentinel};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::sections::redis::raw::{RawCluster, RawRedis, RawSentinel};
 use crate::sections::redis::url::{self, Url, everywhere};
-use crate::sections::server::raw::{RawCluster, RawRedis, RawSentinel};
 use crate::yaml::Span;
 
 /// The servers, before TLS is known.
@@ -19,13 +19,13 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// Whether nothing but a URL counts: to Spring it says everything, and be it by its silence.
+    /// True if the URL decides everything, as in Spring.
     pub(super) fn says_all(&self, diagnostics: &Diagnostics) -> bool {
         diagnostics.is_spring && matches!(self, Self::Url(url) if url.is_written)
     }
 }
 
-/// The servers that `raw` names; `None` when they cannot be used, which `sink` then knows.
+/// The servers that `raw` names. Reports errors; `None` if they cannot be used.
 pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<Found> {
     let redis = &raw.value;
     several(redis, diagnostics)?;
@@ -40,15 +40,13 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Op
     }
 }
 
-/// Complains when servers are named in more than one way. Spring takes `sentinel` first, then `cluster`.
+/// Reports servers named in more than one way. Spring prefers `sentinel`, then `cluster`.
 fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
     let help = "leave one of `url`, `host`, `cluster` and `sentinel`";
     if let Some(url) = &redis.url {
-        diagnostics
-            .error(url.span.key(), format!("`url` stands beside `{winner}`, which says where Redis is"))
-            .help(help);
+        diagnostics.error(url.span.key(), format!("`url` and `{winner}` are both given")).help(help);
         return None;
     }
     let host = redis.host.as_ref().map(|host| ("host", host.span));
@@ -58,12 +56,12 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let is_clear = diagnostics.is_spring || clashes.peek().is_none();
     for (name, at) in clashes {
         let wins = if diagnostics.is_spring { ", which wins, as in Spring" } else { ", which says where Redis is" };
-        diagnostics.mistake(at.key(), format!("`{name}` stands beside `{winner}`{wins}")).help(help);
+        diagnostics.mistake(at.key(), format!("`{name}` and `{winner}` are both given{wins}")).help(help);
     }
     is_clear.then_some(())
 }
 
-/// What a URL leaves nothing for.
+/// Keys that a URL replaces.
 fn beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
     let text = |part: &Option<Spanned<String>>| part.as_ref().map(|part| part.span);
     let parts = [("host", text(&redis.host)), ("port", redis.port.map(|part| part.span))];
@@ -90,8 +88,8 @@ fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url>
     let at = redis.host.as_ref().map_or(at, |host| host.span);
     if host.contains("://") || host.contains('@') {
         diagnostics
-            .error(at, "`host` is a name or an address, without a scheme or a login")
-            .help("`url` takes the whole of it");
+            .error(at, "`host` must be a name or an address, without scheme and credentials")
+            .help("write a complete URL as `url`");
         return None;
     }
     let port = redis.port.map_or(6379, |port| port.value);
@@ -116,14 +114,14 @@ fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> O
         && login.password.is_none()
     {
         diagnostics
-            .warn(name.span.key(), "`username` without a password: nobody logs in to a Sentinel")
+            .warn(name.span.key(), "`username` without a password: Sentinels are used without authentication")
             .help("add `password` or `password-file`");
     }
     let master = raw.master.as_ref().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty());
     if master.is_none() {
         diagnostics
-            .error(at, "`sentinel` needs `master`: the name under which Sentinels watch the primary")
-            .help("`sentinel monitor NAME …` in a Sentinel's configuration says it; `mymaster` is usual");
+            .error(at, "`sentinel` needs `master`, the name of the primary in the Sentinels")
+            .help("it is the NAME in `sentinel monitor NAME …` of a Sentinel's configuration, often `mymaster`");
     }
     Some(Sentinel { master: master?, nodes: nodes?, login: login? })
 }
@@ -165,7 +163,7 @@ fn host_port(node: &Spanned<String>, of: &str, usual: u16, diagnostics: &mut Dia
             None if !text.is_empty() && !text.contains(':') => format!("`{text}:{usual}`"),
             None => format!("`10.0.0.1:{usual}`, `[2001:db8::1]:{usual}`"),
         };
-        diagnostics.error(node.span, format!("a node of `{of}` is `host:port`, found {shown}")).help(help);
+        diagnostics.error(node.span, format!("a node of `{of}` must be `host:port`, found {shown}")).help(help);
         return None;
     };
     everywhere(&found.host, node.span, diagnostics)?;

@@ -52,7 +52,7 @@ fn shown(path: &Path) -> String {
 }
 
 #[test]
-fn every_kind_of_url_is_passed_on_as_it_is() {
+fn every_kind_of_url_is_forwarded_unchanged() {
     for url in [
         "redis://localhost",
         "redis://app:p%40ss@cache:6380/3",
@@ -72,7 +72,7 @@ fn every_kind_of_url_is_passed_on_as_it_is() {
 }
 
 #[test]
-fn host_and_port_are_a_url_and_a_login_stays_apart_from_it() {
+fn host_and_port_become_a_url_without_credentials() {
     assert_eq!(own("{}").servers, one("redis://localhost:6379"));
     assert_eq!(own("{host: '::1', port: 6380}").servers, one("redis://[::1]:6380"));
     let settings = own("{host: cache, username: app, password: 'p@ss/word', database: 2, protocol: resp2}");
@@ -82,14 +82,14 @@ fn host_and_port_are_a_url_and_a_login_stays_apart_from_it() {
 }
 
 #[test]
-fn a_login_may_stand_beside_a_url_that_has_none() {
+fn credentials_can_be_beside_a_url_without_any() {
     let settings = own("{url: 'redis://app@cache', password: secret, database: 4}");
     assert_eq!((password(&settings.login), settings.database), (Some("secret"), Some(4)));
     assert_eq!(own("{url: 'redis://app:secret@cache', password: '${NONE:}'}").login, Login::default());
 }
 
 #[test]
-fn a_password_comes_from_a_file_without_the_end_of_its_line() {
+fn a_password_file_is_read_without_its_final_line_break() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     std::fs::write(&file, " s3cret \r\n").unwrap();
@@ -113,7 +113,7 @@ fn clusters_and_sentinels_are_lists_or_texts_of_nodes() {
 
 #[test]
 #[cfg(feature = "redis-tls")]
-fn tls_names_files_that_are_there() {
+fn tls_files_must_exist() {
     let (_folder, cert, key) = files();
     let yaml = format!("{{ca: {0}, cert: {0}, key: {1}}}", shown(&cert), shown(&key));
     let expected = Tls { ca: Some(cert.clone()), client: Some((cert, key)) };
@@ -134,7 +134,7 @@ fn a_key_of_another_certificate_is_refused_by_its_file() {
 }
 
 #[test]
-fn an_encrypted_key_is_told_from_a_missing_one() {
+fn an_encrypted_key_is_distinguished_from_a_missing_one() {
     let (folder, cert, _) = files();
     let key = folder.folder().join("locked.pem");
     std::fs::write(&key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
@@ -160,7 +160,7 @@ fn springs_bundle_becomes_files() {
 
 #[test]
 #[cfg(feature = "redis-tls")]
-fn springs_flag_means_tls_even_beside_a_plain_url() {
+fn springs_ssl_flag_enables_tls_even_beside_a_plain_url() {
     for redis in [
         "{url: 'redis://cache:6379', ssl: {enabled: true}}",
         "{host: cache, ssl.enabled: true}",
@@ -175,7 +175,7 @@ fn springs_flag_means_tls_even_beside_a_plain_url() {
 }
 
 #[test]
-fn springs_url_leaves_nothing_to_its_parts_and_takes_a_lone_word_for_the_password() {
+fn springs_url_overrides_its_parts_and_a_single_word_is_the_password() {
     let (settings, notes) = spring("  data.redis: {url: 'redis://s3cret@cache', password: other, database: 3}\n");
     assert_eq!(settings.servers, one("redis://:s3cret@cache"));
     assert_eq!((settings.login, settings.database), (Login::default(), None));
@@ -183,7 +183,7 @@ fn springs_url_leaves_nothing_to_its_parts_and_takes_a_lone_word_for_the_passwor
 }
 
 #[test]
-fn no_message_repeats_a_password() {
+fn no_message_contains_a_password() {
     for redis in [
         "{url: 'redis://app:s3cret@cache:port'}",
         "{url: 'redis://app:s3c/ret@cache'}",

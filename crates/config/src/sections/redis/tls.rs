@@ -1,4 +1,4 @@
-//! `tls`, Spring's `ssl`, and what a URL's scheme says of it: all must agree, and nothing of it is ever left out quietly.
+//! `tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
 
 use tollgate_limiter::store::redis::{Servers, Tls};
 
@@ -7,12 +7,12 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::pem::{self, Bundle};
+use crate::sections::redis::raw::{RawRedis, RawSsl, RawTls};
 use crate::sections::redis::servers::Found;
 use crate::sections::redis::url::{Kind, Url};
-use crate::sections::server::raw::{RawRedis, RawSsl, RawTls};
 use crate::yaml::{Kind as Yaml, Node, Span};
 
-/// What is said of TLS besides the URL.
+/// TLS settings beside the URL.
 #[derive(Debug)]
 pub(super) enum Said {
     Nothing,
@@ -20,7 +20,7 @@ pub(super) enum Said {
     On(Tls, Span),
 }
 
-/// What `tls` or `ssl` says; `None` when it cannot be kept, which `sink` then knows.
+/// Checks `tls` or `ssl`. Reports errors; `None` if it cannot be used.
 pub(super) fn said(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Said> {
     let node = |whole: Option<_>| whole.and_then(|whole| nodes.get(whole));
     match (node(redis.tls), node(redis.ssl)) {
@@ -59,7 +59,7 @@ fn flag(node: &Node) -> Option<Said> {
 fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
     let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
     unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
-    // `${REDIS_CA:}` of an environment that says nothing.
+    // `${REDIS_CA:}` is empty in an environment without it.
     let given = |file: Option<Spanned<String>>| file.filter(|file| !file.value.trim().is_empty());
     let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
     let ca = ca.as_ref().map(|file| pem::file(file, "CERTIFICATE", diagnostics));
@@ -69,9 +69,7 @@ fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
         }
         (None, None) => None,
         (Some(at), None) | (None, Some(at)) => {
-            diagnostics
-                .error(at.span.key(), "`cert` and `key` go together: a certificate is of use to whoever has its key")
-                .help("give both, or neither");
+            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
             return None;
         }
     };
@@ -84,8 +82,8 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
     for unknown in &unknown {
         let name = unknown.path.join(".");
         diagnostics
-            .error(unknown.span.key(), format!("`ssl.{name}` is no setting that can be kept"))
-            .help("`enabled` and `bundle`; TLS with less than was asked for would be no answer");
+            .error(unknown.span.key(), format!("`ssl.{name}` is not supported"))
+            .help("`enabled` and `bundle`; remove it: ignoring it could weaken TLS");
     }
     if !unknown.is_empty() {
         return None;
@@ -95,7 +93,7 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
         (Some(Spanned { value: false, span }), bundle) => {
             if let Some(bundle) = bundle {
                 diagnostics
-                    .warn(bundle.span.key(), "`bundle` does nothing: `enabled: false` switches TLS off")
+                    .warn(bundle.span.key(), "`bundle` has no effect: `enabled: false` disables TLS")
                     .ineffective()
                     .help("remove one of the two");
             }
@@ -111,7 +109,7 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
     }
 }
 
-/// The servers with what holds for TLS, when all that is said agrees.
+/// The servers with their TLS settings. Reports contradictions.
 pub(super) fn agree(found: Found, said: Said, diagnostics: &mut Diagnostics) -> Option<(Servers, Option<Tls>)> {
     let url = match found {
         Found::Sentinel(sentinel) => return Some((Servers::Sentinel(sentinel), on(said))),
@@ -121,7 +119,7 @@ pub(super) fn agree(found: Found, said: Said, diagnostics: &mut Diagnostics) -> 
     match (url.kind, said) {
         (Kind::Tls, Said::Off(at)) => {
             diagnostics
-                .error(at, "`redis.url` begins with rediss://, which is TLS, and here it is switched off")
+                .error(at, "`redis.url` begins with rediss://, but TLS is disabled here")
                 .help("remove one of the two");
             None
         }
@@ -131,7 +129,7 @@ pub(super) fn agree(found: Found, said: Said, diagnostics: &mut Diagnostics) -> 
         }
         (Kind::Plain, Said::On(_, at)) if url.is_written && !diagnostics.is_spring => {
             diagnostics
-                .error(at, "TLS is asked for, and `redis.url` begins with redis://, which is none")
+                .error(at, "TLS is enabled here, but `redis.url` begins with redis://")
                 .help("write `rediss://`");
             None
         }

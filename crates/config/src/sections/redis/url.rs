@@ -1,4 +1,4 @@
-//! `redis.url`: checked without the driver, whose messages know no places. Passwords in it never get into a message.
+//! `redis.url`, checked without the driver, since its messages have no positions. Messages never contain passwords.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::yaml::Span;
 
-/// A URL that the driver takes, and what it says.
+/// A valid URL and its parts.
 #[derive(Debug)]
 pub(super) struct Url {
     pub(super) text: String,
@@ -15,12 +15,12 @@ pub(super) struct Url {
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
     pub(super) says_protocol: bool,
-    /// Whether its author wrote it, rather than a host and a port.
+    /// True if the file has a URL, false if it has host and port.
     pub(super) is_written: bool,
     pub(super) span: Span,
 }
 
-/// What a scheme means.
+/// Meaning of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
@@ -38,10 +38,10 @@ const SCHEMES: [(&str, Kind); 7] = [
     ("unix", Kind::Socket),
 ];
 
-/// Words for versions of the protocol in a URL.
+/// Names of protocol versions in a URL.
 const PROTOCOLS: [&str; 4] = ["2", "resp2", "3", "resp3"];
 
-/// What `url` says; `None` when the driver would not take it, which `sink` then knows.
+/// Reads `url`. Reports errors; `None` if the driver would refuse it.
 pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Url> {
     let (text, at) = (url.value.trim(), url.span);
     let Some((scheme, rest)) = text.split_once("://") else {
@@ -51,8 +51,8 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     };
     let Some((_, kind)) = SCHEMES.into_iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known)) else {
         let help = match scheme {
-            "redis-sentinel" => "Sentinels are named as `sentinel: {master: NAME, nodes: [\"host:26379\"]}`",
-            "redis-cluster" => "a cluster is named as `cluster: {nodes: [\"host:6379\"]}`",
+            "redis-sentinel" => "write Sentinels as `sentinel: {master: NAME, nodes: [\"host:26379\"]}`",
+            "redis-cluster" => "write a cluster as `cluster: {nodes: [\"host:6379\"]}`",
             _ => "write it like `redis://127.0.0.1:6379`, `rediss://…` for TLS, `redis+unix:///run/redis.sock`",
         };
         diagnostics.error(at, format!("`redis.url` must begin with redis:// or rediss://, not {scheme}://")).help(help);
@@ -63,14 +63,14 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
     if !authority.contains('@') && [path, fragment.unwrap_or_default()].iter().any(|part| part.contains('@')) {
         diagnostics
-            .error(at, "`redis.url` ends before its `@`: a `/`, `?` or `#` within a user name or password")
-            .help("write them as `%2F`, `%3F` and `%23`, or give `password` beside `url`");
+            .error(at, "`redis.url` has an unencoded `/`, `?` or `#` before its `@`, in the user name or password")
+            .help("write `%2F`, `%3F` and `%23`, or use `password` beside `url`");
         return None;
     }
     if let Some(fragment) = fragment {
-        let found = diagnostics.error(at, "`redis.url` must not have a part behind `#`");
+        let found = diagnostics.error(at, "`redis.url` must not have a fragment `#…`");
         if fragment == "insecure" {
-            found.help("certificates are always verified: `tls: {ca: FILE}` names an authority of your own");
+            found.help("certificates are always verified: use `tls: {ca: FILE}` for a CA of your own");
         }
         return None;
     }
@@ -90,8 +90,8 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     if kind == Kind::Socket {
         if !authority.is_empty() || path.len() < 2 {
             diagnostics
-                .error(at, "`redis.url` must name a socket by its whole path")
-                .help("three slashes: `redis+unix:///run/redis/redis.sock`");
+                .error(at, "`redis.url` must have the absolute path of a socket")
+                .help("use three slashes: `redis+unix:///run/redis/redis.sock`");
             return None;
         }
         return Some(found);
@@ -101,21 +101,21 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
     if !number.is_empty() {
         let Ok(database) = number.parse() else {
             diagnostics
-                .error(at, format!("`redis.url` must end in the number of a database, found `{number}`"))
+                .error(at, format!("`redis.url` must end with a database number, found `{number}`"))
                 .help("write it like `redis://127.0.0.1:6379/0`");
             return None;
         };
         found.database = Some(database);
     }
     if diagnostics.is_spring && found.has_username && password.is_none() {
-        // Spring takes a word without a colon for the password.
+        // Spring reads a word without a colon as the password.
         found.text = text.replacen("://", "://:", 1);
         (found.has_username, found.has_password) = (false, true);
     }
     Some(found)
 }
 
-/// The one server at `host`, an IPv6 address with or without brackets, and `port`.
+/// The server at `host`, an IPv6 address with or without brackets, and `port`.
 pub(super) fn of_parts(host: &str, port: u16, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
     let brackets = host.contains(':') && !host.starts_with('[');
     let host_port = if brackets { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
@@ -132,7 +132,7 @@ pub(super) fn of_parts(host: &str, port: u16, at: Span, diagnostics: &mut Diagno
     })
 }
 
-/// The host and the port, if any, that the key `of` names.
+/// Host and port of the key `of`; the port may be missing.
 fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
     let uri = if host_port.contains(['/', '@', '?', '#']) {
         None
@@ -152,18 +152,18 @@ fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> O
     everywhere(host.trim_matches(['[', ']']), at, diagnostics)
 }
 
-/// An address that servers listen on is none to connect to.
+/// Reports addresses that can only be listened on.
 pub(super) fn everywhere(host: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<()> {
     if host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified()) {
         diagnostics
-            .error(at, format!("`{host}` is where a server listens, not where it can be reached"))
+            .error(at, format!("`{host}` is an address to listen on, not one to connect to"))
             .help("`127.0.0.1` is this machine");
         return None;
     }
     Some(())
 }
 
-/// What stands behind `?`.
+/// Reads the query.
 fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Option<()> {
     for (name, value) in
         query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
@@ -182,17 +182,15 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Opti
             ("db", Kind::Socket) => match value.parse() {
                 Ok(database) => url.database = Some(database),
                 Err(_) => {
-                    diagnostics.error(
-                        url.span,
-                        format!("`db` in `redis.url` must be the number of a database, found `{value}`"),
-                    );
+                    diagnostics
+                        .error(url.span, format!("`db` in `redis.url` must be a database number, found `{value}`"));
                     return None;
                 }
             },
             _ => {
                 diagnostics
-                    .mistake(url.span, format!("`redis.url` has a parameter `{name}`, which means nothing here"))
-                    .help("settings stand beside `url`: `timeout`, `connections`, `database`");
+                    .mistake(url.span, format!("unknown parameter `{name}` in `redis.url`"))
+                    .help("write settings beside `url`: `timeout`, `connections`, `database`");
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::raw::{Number, RawBreaker, RawWindowType};
 
-/// When a breaker opens and closes, and what counts.
+/// Checked settings of one breaker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) rules: Rules,
@@ -18,10 +18,10 @@ pub(crate) struct Checked {
     pub(crate) ignored: FaultSet,
 }
 
-/// resilience4j's multiplier where the wait grows and nobody said how.
+/// Default multiplier of resilience4j for a growing wait.
 const MULTIPLIER: f64 = 1.5;
 
-/// What `raw` means, with defaults where it says nothing.
+/// Checks `raw` and fills in defaults.
 pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked {
     refuse(raw, diagnostics);
     let default = Rules::default();
@@ -53,7 +53,7 @@ pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked 
     Checked {
         rules,
         recorded: match &raw.record_exceptions {
-            // resilience4j takes an empty list for none.
+            // resilience4j reads an empty list as absent.
             Some(classes) if !classes.is_empty() => faults(classes, diagnostics),
             _ => FaultSet::ALL,
         },
@@ -68,7 +68,7 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
         let unused = raw.exponential_backoff_multiplier.map(|number| number.span);
         if let Some(at) = unused.or(raw.exponential_max_wait_duration_in_open_state.map(|time| time.span)) {
             diagnostics
-                .mistake(at, "has no effect without `enable-exponential-backoff: true`")
+                .mistake(at, "this has no effect without `enable-exponential-backoff: true`")
                 .ineffective()
                 .help("add that, or remove it");
         }
@@ -96,7 +96,7 @@ fn count(number: Option<Spanned<u32>>, default: u32, name: &str, diagnostics: &m
 fn percent(number: Option<Spanned<Number>>, default: f64, diagnostics: &mut Diagnostics) -> f64 {
     let Some(number) = number else { return default };
     if number.value.0 <= 0.0 || number.value.0 > 100.0 {
-        diagnostics.error(number.span, format!("expected percent, above 0 up to 100, found {}", number.value.0));
+        diagnostics.error(number.span, format!("expected a percentage above 0, up to 100, found {}", number.value.0));
     }
     number.value.0
 }
@@ -113,7 +113,7 @@ fn positive<T>(time: Option<(Duration, Spanned<T>)>, default: Duration, diagnost
     }
 }
 
-/// The faults that these Java classes stand for.
+/// Faults that correspond to these Java classes.
 fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSet {
     classes.iter().fold(FaultSet::NONE, |set, class| {
         let faults = FaultSet::of_class_itself(class.value.trim());
@@ -124,13 +124,13 @@ fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSe
     })
 }
 
-/// Says that nothing here is the Java exception `class`.
+/// Reports a Java exception without a corresponding fault.
 pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnostics) {
-    diagnostics.warn(class.span, format!("nothing that fails here is a `{}` in Spring: it has no effect", class.value.trim())).ineffective()
-        .help("known are java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and others of that kind");
+    diagnostics.warn(class.span, format!("no failure here corresponds to `{}`: it has no effect", class.value.trim())).ineffective()
+        .help("supported: java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and similar ones");
 }
 
-/// Complains about what needs Java or has no meaning here.
+/// Reports settings that need Java or have no effect here.
 fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     for (whole, name) in [
         (raw.record_failure_predicate, "record-failure-predicate"),
@@ -140,15 +140,17 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         if let Some(whole) = whole {
             diagnostics
                 .error(whole.0.key(), format!("`{name}` needs a Java class"))
-                .help("`record-exceptions`, `ignore-exceptions` and the filter's `statusCodes` say what counts");
+                .help("use `record-exceptions`, `ignore-exceptions` and the filter's `statusCodes`");
         }
     }
     if let Some(state) = raw.initial_state.as_ref().filter(|state| !state.value.eq_ignore_ascii_case("CLOSED")) {
-        diagnostics.error(state.span, "a breaker starts closed").help("remove `initial-state`");
+        diagnostics
+            .error(state.span, "`initial-state` is not supported: a breaker starts closed")
+            .help("remove `initial-state`");
     }
     if let Some(wait) = raw.enable_randomized_wait.filter(|wait| wait.value) {
         diagnostics
-            .warn(wait.span, "the wait is not random here: breakers of several gateways open at moments of their own")
+            .warn(wait.span, "randomized waits are not supported: breakers of several gateways open independently")
             .help("remove `enable-randomized-wait`");
     }
     for (whole, name, why) in [
@@ -168,7 +170,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// `raw`, and `base`'s where nothing is said. What is only complained about is complained about where it stands.
+/// `raw`, completed by `base`. Unsupported settings are reported where they are, so they are not merged.
 pub(super) fn over(raw: RawBreaker, base: RawBreaker) -> RawBreaker {
     RawBreaker {
         sliding_window_type: raw.sliding_window_type.or(base.sliding_window_type),

@@ -1,7 +1,7 @@
-//! When circuit breakers open and close: resilience4j's settings, by the names of breakers.
+//! `resilience4j`: settings of circuit breakers and time limiters by name.
 //!
-//! What holds for a name is what stands under it in `instances`, over the entry of `configs` that its `baseConfig` names,
-//! else the one of its own name, else `default`; over resilience4j's own defaults.
+//! Settings of a name come from `instances`, then from the entry of `configs` that its `baseConfig` names (else the one
+//! of its own name, else `default`), then from resilience4j's defaults.
 
 mod breaker;
 mod raw;
@@ -25,19 +25,19 @@ const TIME_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Resilience {
     breakers: BTreeMap<String, Checked>,
     default_breaker: Checked,
-    /// `None` where nobody said so.
+    /// `None` if not configured.
     limits: BTreeMap<String, Option<Duration>>,
     default_limit: Option<Duration>,
     is_unlimited: bool,
     unlimited: BTreeMap<String, bool>,
-    /// Where each instance stands.
+    /// Place of each instance.
     instances: BTreeMap<String, Span>,
 }
 
-/// Settings of one name, which may be based on those of another.
+/// Settings of one name, possibly based on those of another.
 trait Based: Clone + Default {
     fn base(&self) -> Option<&Spanned<String>>;
-    /// These, and `base`'s where nothing is said here.
+    /// These settings, completed by those of `base`.
     fn over(self, base: Self) -> Self;
 }
 
@@ -60,12 +60,12 @@ impl Resilience {
         }
     }
 
-    /// What holds for the breaker called `name`.
+    /// Settings of the breaker `name`.
     pub(crate) fn breaker(&self, name: &str) -> &Checked {
         self.breakers.get(name).unwrap_or(&self.default_breaker)
     }
 
-    /// How long its calls may take; and whether somebody said so.
+    /// Time limit of its calls, and true if it is configured.
     pub(crate) fn time_limit(&self, name: &str) -> (Option<Duration>, bool) {
         if *self.unlimited.get(name).unwrap_or(&self.is_unlimited) {
             return (None, true);
@@ -74,15 +74,15 @@ impl Resilience {
         (Some(said.unwrap_or(TIME_LIMIT)), said.is_some())
     }
 
-    /// Tells of instances that no `CircuitBreaker` is called by: those of `used` are.
+    /// Reports instances that no route uses. `used`: names of the routes' breakers.
     pub(crate) fn report_unused(&self, used: &BTreeSet<String>, diagnostics: &mut Diagnostics) {
         let names: Vec<&str> = used.iter().map(String::as_str).collect();
         for (name, at) in self.instances.iter().filter(|(name, _)| !used.contains(*name)) {
-            let message = format!("no `CircuitBreaker` is called `{name}`: these settings hold for none");
+            let message = format!("no `CircuitBreaker` has the name `{name}`: these settings have no effect");
             let help =
                 if names.is_empty() { "add `CircuitBreaker=…` to a route".to_owned() } else { suggest(name, &names) };
             if diagnostics.is_spring {
-                // Other parts of the application may use it.
+                // Other parts of a Spring application may use it.
                 diagnostics.info(*at, message).ineffective().help(help);
             } else {
                 diagnostics.warn(*at, message).help(help);
@@ -91,7 +91,7 @@ impl Resilience {
     }
 }
 
-/// What `check` makes of each name of `instances` and `configs`.
+/// Checks each name of `instances` and `configs` with `check`.
 fn resolved<T: Based, C>(
     instances: &BTreeMap<String, Spanned<T>>,
     configs: &BTreeMap<String, Spanned<T>>,
@@ -115,7 +115,7 @@ fn resolved<T: Based, C>(
     all
 }
 
-/// The entry of `configs` that a `baseConfig` names.
+/// Entry of `configs` that a `baseConfig` names.
 fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
     if !configs.contains_key(&base.value) {
         let known: Vec<&str> = configs.keys().map(String::as_str).collect();
@@ -128,7 +128,7 @@ fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>
     inherited(&base.value, configs, diagnostics)
 }
 
-/// The entry `name` of `configs` with all that it is based on.
+/// Entry `name` of `configs`, completed by all entries that it is based on.
 fn inherited<T: Based>(name: &str, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
     let Some(mut at) = configs.get(name) else { return T::default() };
     let (mut merged, mut seen) = (at.value.clone(), BTreeSet::from([name]));
@@ -151,7 +151,7 @@ fn inherited<T: Based>(name: &str, configs: &BTreeMap<String, Spanned<T>>, diagn
 
 fn time_limit(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Option<Duration> {
     if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
-        diagnostics.info(span, "a call that takes too long is always given up here");
+        diagnostics.info(span, "calls past the time limit are always cancelled here");
     }
     let limit = raw.timeout_duration?;
     if limit.value.0.is_zero() {
@@ -185,11 +185,11 @@ impl Based for RawBreaker {
     }
 }
 
-/// Tells of sections of resilience4j that mean nothing here.
+/// Reports sections of resilience4j that have no effect here.
 fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
     if let Some(Spanned { value: false, span }) = raw.enabled {
         diagnostics
-            .mistake(span, "`enabled: false` takes `CircuitBreaker` from Spring; here it stays")
+            .mistake(span, "`enabled: false` removes `CircuitBreaker` in Spring; here it is ignored")
             .help("remove it");
     }
     let limiter = "`ConcurrencyLimiter` holds a route to so many requests at once";

@@ -1,4 +1,4 @@
-//! `resilience4j:` as typed: its own keys and, in a Spring file, those of `spring.cloud.circuitbreaker.resilience4j`.
+//! Raw `resilience4j`: its own keys and, in a Spring file, those of `spring.cloud.circuitbreaker.resilience4j`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use serde::de::{Deserializer, Error};
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 
-/// When circuit breakers open and close, and how long calls may take.
+/// Circuit breakers and time limiters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawResilience {
-    /// When the breakers of `CircuitBreaker` filters open and close.
+    /// Circuit breakers of `CircuitBreaker` filters.
     pub(crate) circuitbreaker: RawBreakers,
-    /// How long their calls may take.
+    /// Time limits of their calls.
     pub(crate) timelimiter: RawTimeLimiters,
-    /// Whether calls may take any time. Default false.
+    /// Disables time limits. Default false.
     pub(crate) disable_time_limiter: Option<bool>,
-    /// The same for breakers by name. Default: none.
+    /// Names of breakers without time limits. Default: none.
     pub(crate) disable_time_limiter_map: BTreeMap<String, bool>,
     /// Spring's switch of the filter.
     #[schemars(skip)]
@@ -53,11 +53,11 @@ pub(crate) struct RawResilience {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawBreakers {
-    /// Settings that instances are based on; `default` are those of every breaker that is not named here. Default: none.
+    /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
     pub(crate) configs: BTreeMap<String, Spanned<RawBreaker>>,
-    /// The breaker of each name. Default: none.
+    /// Settings of each breaker. Default: none.
     pub(crate) instances: BTreeMap<String, Spanned<RawBreaker>>,
-    /// An older word for `instances`. Default: none.
+    /// Older name of `instances`. Default: none.
     #[schemars(skip)]
     pub(crate) backends: BTreeMap<String, Spanned<RawBreaker>>,
     #[schemars(skip)]
@@ -72,37 +72,37 @@ pub(crate) struct RawBreakers {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawBreaker {
-    /// The entry of `configs` that holds where nothing is said here. Default: the one called like the breaker, or `default`.
+    /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
-    /// What a breaker looks back on: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds. Default `COUNT_BASED`.
+    /// Window of the statistics: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds. Default `COUNT_BASED`.
     pub(crate) sliding_window_type: Option<RawWindowType>,
-    /// How many calls or seconds. Default 100.
+    /// Size of the window in calls or seconds. Default 100.
     pub(crate) sliding_window_size: Option<Spanned<u32>>,
-    /// Calls before which it does not judge. Default 100; not more than a window of calls holds.
+    /// Calls before the rates are evaluated. Default 100; at most the size of a window of calls.
     pub(crate) minimum_number_of_calls: Option<Spanned<u32>>,
-    /// Share of failed calls at which it opens, in percent. Default 50.
+    /// Percentage of failed calls at which the breaker opens. Default 50.
     pub(crate) failure_rate_threshold: Option<Spanned<Number>>,
-    /// Share of slow calls at which it opens, in percent. Default 100.
+    /// Percentage of slow calls at which the breaker opens. Default 100.
     pub(crate) slow_call_rate_threshold: Option<Spanned<Number>>,
     /// Time after which a call is slow. Default 60s.
     pub(crate) slow_call_duration_threshold: Option<Spanned<Time>>,
-    /// Calls that it lets through, half open, to see how they end. Default 10.
+    /// Calls that a half-open breaker permits. Default 10.
     pub(crate) permitted_number_of_calls_in_half_open_state: Option<Spanned<u32>>,
-    /// Time after which it opens again where those calls do not end. Default 0: it waits for them.
+    /// Time after which a half-open breaker opens again if those calls do not finish. Default 0: no limit.
     pub(crate) max_wait_duration_in_half_open_state: Option<Spanned<Time>>,
-    /// Time for which it stays open. Default 60s.
+    /// Time for which the breaker stays open. Default 60s.
     pub(crate) wait_duration_in_open_state: Option<Spanned<Time>>,
-    /// Whether that time grows each time that it opens without having closed. Default false.
+    /// Multiplies that time each time the breaker opens again without having closed. Default false.
     pub(crate) enable_exponential_backoff: Option<bool>,
-    /// What it is multiplied by then. Default 1.5.
+    /// Multiplier of that time. Default 1.5.
     pub(crate) exponential_backoff_multiplier: Option<Spanned<Number>>,
-    /// It never grows beyond this. Default: any length.
+    /// Upper bound of that time. Default: none.
     pub(crate) exponential_max_wait_duration_in_open_state: Option<Spanned<Time>>,
-    /// Whether it counts as half open as soon as the time is over, rather than with the next call. Default false.
+    /// Makes the breaker half-open as soon as that time is over, not with the next call. Default false.
     pub(crate) automatic_transition_from_open_to_half_open_enabled: Option<bool>,
-    /// Java exceptions that are failures; all others are successes. Default: every exception is a failure.
+    /// Java exceptions that count as failures; all others count as successes. Default: all exceptions.
     pub(crate) record_exceptions: Option<Vec<Spanned<String>>>,
-    /// Java exceptions that do not count. Default: none.
+    /// Java exceptions that are ignored. Default: none.
     pub(crate) ignore_exceptions: Option<Vec<Spanned<String>>>,
     #[schemars(skip)]
     pub(crate) initial_state: Option<Spanned<String>>,
@@ -128,7 +128,7 @@ pub(crate) struct RawBreaker {
     pub(crate) ignore_class_binding_exceptions: Option<NodeRef>,
 }
 
-/// What a breaker looks back on.
+/// Window of the statistics.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RawWindowType {
@@ -142,9 +142,9 @@ pub(crate) enum RawWindowType {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTimeLimiters {
-    /// Settings that instances are based on; `default` holds for every breaker that is not named here. Default: none.
+    /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
     pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
-    /// The limit of each breaker. Default: none.
+    /// Time limit of each breaker. Default: none.
     pub(crate) instances: BTreeMap<String, Spanned<RawTimeLimiter>>,
     #[schemars(skip)]
     pub(crate) time_limiter_aspect_order: Option<NodeRef>,
@@ -158,9 +158,9 @@ pub(crate) struct RawTimeLimiters {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawTimeLimiter {
-    /// The entry of `configs` that holds where nothing is said here. Default: the one called like the breaker, or `default`.
+    /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
-    /// Time within which the head of the upstream's answer must come. Default 1s.
+    /// Timeout for the head of the upstream's response. Default 1s.
     pub(crate) timeout_duration: Option<Spanned<Time>>,
     #[schemars(skip)]
     pub(crate) cancel_running_future: Option<Spanned<bool>>,
@@ -168,7 +168,7 @@ pub(crate) struct RawTimeLimiter {
     pub(crate) event_consumer_buffer_size: Option<NodeRef>,
 }
 
-/// A number that may have a fraction.
+/// A decimal number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number(pub(crate) f64);
 

@@ -28,7 +28,7 @@ fn breaker(settings: &str, name: &str) -> CircuitBreaker {
 }
 
 #[test]
-fn what_holds_for_a_name_is_its_own_then_its_base_then_the_default() {
+fn settings_of_a_name_come_before_its_base_and_the_default() {
     let settings = "{circuitbreaker: {\
         configs: {default: {sliding-window-size: 1, minimum-number-of-calls: 1}, slow: {sliding-window-size: 2}, \
                   own: {sliding-window-size: 3}, based: {base-config: slow, permittedNumberOfCallsInHalfOpenState: 7}}, \
@@ -52,7 +52,7 @@ fn what_holds_for_a_name_is_its_own_then_its_base_then_the_default() {
 }
 
 #[test]
-fn time_limits_have_a_default_of_a_second_and_can_be_switched_off() {
+fn time_limits_default_to_one_second_and_can_be_disabled() {
     let secs = |secs| Some(Duration::from_secs(secs));
     for (settings, limit) in [
         ("{}", secs(1)),
@@ -88,7 +88,7 @@ fn every_setting_of_a_breaker_is_read() {
 }
 
 #[test]
-fn an_application_yml_says_it_under_three_roots() {
+fn an_application_yml_has_three_roots_for_resilience4j() {
     let text = "spring.cloud:\n  circuitbreaker.resilience4j: {disableTimeLimiter: true, defaultGroupTag: x}\n  gateway.routes:\n  - id: a\n    uri: http://a\n    predicates: [Path=/**]\n    filters: [CircuitBreaker=b]\nresilience4j:\n  circuitbreaker.instances.b: {registerHealthIndicator: true, slidingWindowSize: 4}\n  circuitbreaker.instances.feign: {slidingWindowSize: 4}\n  retry.instances.x: {maxAttempts: 3}\n";
     let (filters, notes) = filters(text);
     let Filter::CircuitBreaker(breaker) = &filters[0] else { panic!("{filters:?}") };
@@ -101,7 +101,7 @@ fn an_application_yml_says_it_under_three_roots() {
 }
 
 #[test]
-fn retry_reads_its_short_form_its_long_form_and_lists_in_every_shape() {
+fn retry_reads_its_shortcut_its_long_form_and_lists_in_every_shape() {
     let retry = |filter: &str| {
         let text = format!("routes: [{{id: a, uri: 'http://a', predicates: [Path=/**], filters: [{filter}]}}]\n");
         match filters(&text).0.remove(0) {

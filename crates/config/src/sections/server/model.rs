@@ -5,40 +5,40 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The listener for traffic.
+/// Listener for traffic.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Address to listen on.
     pub address: IpAddr,
-    /// Port to listen on; 0 lets the system choose.
+    /// Port to listen on; 0: any free port.
     pub port: u16,
-    /// Threads that serve, each with its own runtime.
+    /// Worker threads, each with its own runtime.
     pub workers: NonZeroUsize,
-    /// Whether HTTP/2 is served: agreed on under TLS, with prior knowledge without.
+    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without.
     pub http2: bool,
     /// TLS; `None`: clear text.
     pub tls: Option<ServerTls>,
-    /// Bytes that a request's head may have.
+    /// Upper bound of a request's head in bytes.
     pub max_header_bytes: usize,
-    /// Header fields that a request may have.
+    /// Upper bound of header fields in a request.
     pub max_headers: usize,
-    /// Bytes that a request's body may have; `None`: no limit.
+    /// Upper bound of a request's body in bytes; `None`: no limit.
     pub max_body_bytes: Option<u64>,
-    /// Connections that the gateway holds at once.
+    /// Upper bound of concurrent connections.
     pub max_connections: usize,
-    /// Time in which a request's head must arrive.
+    /// Timeout for the head of a request.
     pub header_timeout: Duration,
-    /// Time for which an idle connection is kept.
+    /// Time after which an idle connection is closed.
     pub idle_timeout: Duration,
-    /// Time within which the next piece of a request's body must arrive.
+    /// Timeout for each part of a request body.
     pub body_timeout: Duration,
-    /// Time within which the client must take the next piece of a response.
+    /// Timeout for each write to the client.
     pub write_timeout: Duration,
-    /// Time that requests in flight have to end when the gateway stops.
+    /// Time for in-flight requests when the gateway shuts down.
     pub shutdown_timeout: Duration,
 }
 
-/// TLS towards clients: certificates that were read and fit their keys. Shared, so that a client may resume on any
+/// TLS with clients: valid certificates with their keys. Shared, so that clients can resume sessions on any
 /// worker.
 #[derive(Clone)]
 pub struct ServerTls(pub Arc<rustls::ServerConfig>);

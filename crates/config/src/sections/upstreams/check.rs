@@ -1,4 +1,4 @@
-//! Upstreams, raw to checked.
+//! Checks of `upstreams` and `dns`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::sections::upstreams::liveness::{ejection, health_check};
 use crate::sections::upstreams::model::{
-    Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Records, Scheme, Upstream,
+    Balance, Dns, DnsQuery, EndpointSource, ListedEndpoint, Named, Records, Scheme, Upstream,
 };
 use crate::sections::upstreams::raw::{
     RawBalance, RawDiscovery, RawDns, RawDnsQuery, RawEndpoint, RawLoadBalancer, RawRecords, RawScheme, RawUpstream,
@@ -21,9 +21,6 @@ use crate::sections::upstreams::raw::{
 use crate::sections::upstreams::spring;
 use crate::sections::upstreams::target::endpoint;
 use crate::yaml::{Kind, Node, Span};
-
-/// The upstreams of a file by name, as `lb://` looks them up; `None` stands for one with a problem that is told already.
-pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
 
 /// Sections that define upstreams.
 #[derive(Clone, Copy)]
@@ -75,15 +72,15 @@ impl Reading<'_> {
             (Some(_), Some(dns)) => {
                 diagnostics
                     .error(dns.span.key(), format!("upstream `{}` has both `endpoints` and `dns`", self.name))
-                    .help("keep one: a list, or a name whose addresses are the list");
+                    .help("keep one of them");
                 None
             }
             (Some(list), None) => listed(&list.value, self.nodes, list.span, diagnostics).map(EndpointSource::Listed),
             (None, Some(dns)) => query(dns, diagnostics).map(EndpointSource::Dns),
             (None, None) => {
                 diagnostics
-                    .error(self.raw.span.key(), format!("upstream `{}` has no servers", self.name))
-                    .help("`endpoints: [\"http://host:port\"]` lists them, `dns: {name: orders.internal}` finds them");
+                    .error(self.raw.span.key(), format!("upstream `{}` has no endpoints", self.name))
+                    .help("add `endpoints: [\"http://host:port\"]` or `dns: {name: orders.internal}`");
                 None
             }
         }
@@ -100,8 +97,8 @@ impl Reading<'_> {
                 let Some(node) = hash_by else {
                     let at = raw.balance.as_ref().map_or(self.raw.span, |balance| balance.span);
                     diagnostics
-                        .error(at, "`consistent-hash` needs `hash-by`, which says whose requests stay together")
-                        .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of such");
+                        .error(at, "`consistent-hash` needs `hash-by`, the key that is hashed")
+                        .help("`hash-by: ip`, `\"header:X-User\"`, `\"cookie:session\"`, or a list of these");
                     return None;
                 };
                 return self.key_resolvers.resolve_node(node, diagnostics).map(Balance::ConsistentHash);
@@ -118,9 +115,7 @@ impl Reading<'_> {
 
 fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagnostics) -> Option<Vec<ListedEndpoint>> {
     if list.is_empty() {
-        diagnostics
-            .error(at, "`endpoints` is empty: nobody could answer")
-            .help("write `endpoints: [\"http://host:port\"]`");
+        diagnostics.error(at, "`endpoints` is empty").help("write `endpoints: [\"http://host:port\"]`");
         return None;
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
@@ -132,22 +127,20 @@ fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagn
         };
         if endpoints.iter().any(|known| known.address == read.address) {
             diagnostics
-                .mistake(at, format!("`{}` stands in the list already", read.address))
-                .help("`weight: 2` doubles its share");
+                .mistake(at, format!("duplicate endpoint `{}`", read.address))
+                .help("remove it; `weight: 2` doubles its share");
             continue;
         }
         endpoints.push(read);
     }
     if whole && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
-        diagnostics
-            .error(at, "every endpoint has the weight 0: nobody could answer")
-            .help("give one of them a weight above 0");
+        diagnostics.error(at, "every endpoint has weight 0").help("give one of them a weight above 0");
         return None;
     }
     whole.then_some(endpoints)
 }
 
-/// An endpoint and the place of its URI.
+/// Reads an endpoint, and returns it with the place of its URI.
 fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEndpoint, Span)> {
     if let Some(text) = node.scalar() {
         let uri = Spanned { value: text.to_owned(), span: node.span };
@@ -162,13 +155,13 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
     let (raw, unknown) = de::read::<RawEndpoint>(node, diagnostics);
     unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
     let Some(uri) = &raw.uri else {
-        diagnostics.error(node.span, "an endpoint without `uri`").help("`uri: http://host:port` says where it is");
+        diagnostics.error(node.span, "endpoint without `uri`").help("add `uri: http://host:port`");
         return None;
     };
     let weight = match &raw.weight {
         Some(weight) if weight.value > MAX_WEIGHT => {
             diagnostics
-                .error(weight.span, format!("`weight` is at most {MAX_WEIGHT}, found {}", weight.value))
+                .error(weight.span, format!("`weight` must be at most {MAX_WEIGHT}, found {}", weight.value))
                 .help("only the proportion to the other weights counts");
             return None;
         }
@@ -180,13 +173,13 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
     ))
 }
 
-/// As SRV records have it (RFC 2782).
+/// Largest weight of SRV records (RFC 2782).
 const MAX_WEIGHT: u32 = 65_535;
 
 fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<DnsQuery> {
     let (at, raw) = (raw.span, &raw.value);
     let Some(name) = &raw.name else {
-        diagnostics.error(at, "`dns` without `name`").help("`name: orders.internal` is what DNS is asked for");
+        diagnostics.error(at, "`dns` without `name`").help("add `name: orders.internal`");
         return None;
     };
     let host = name.value.trim().trim_end_matches('.');
@@ -197,8 +190,8 @@ fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<Dn
         });
     if !fits || host.parse::<IpAddr>().is_ok() {
         diagnostics
-            .error(name.span, format!("`{}` is no name that DNS could be asked for", name.value))
-            .help("write it like `orders.internal`; servers with addresses stand in `endpoints`");
+            .error(name.span, format!("`{}` is not a valid DNS name", name.value))
+            .help("write it like `orders.internal`; list addresses under `endpoints`");
         return None;
     }
     let scheme = match raw.scheme {
@@ -219,7 +212,7 @@ fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<Dn
         Some(RawRecords::Srv) => {
             if let Some(port) = &raw.port {
                 diagnostics
-                    .mistake(port.span.key(), "`port` has no effect: SRV records name ports themselves")
+                    .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
                     .help("remove it");
             }
             Records::Srv
@@ -227,13 +220,13 @@ fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<Dn
     };
     if host.starts_with('_') && records != Records::Srv {
         diagnostics
-            .warn(name.span, format!("`{host}` looks like the name of SRV records, and is asked for addresses"))
-            .help("`type: SRV` asks for them");
+            .warn(name.span, format!("`{host}` looks like a name of SRV records, but addresses are looked up"))
+            .help("add `type: SRV`");
     }
     Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: positive(raw.refresh, 30, diagnostics) })
 }
 
-/// Who is asked for endpoints.
+/// DNS servers.
 pub(crate) fn dns(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
     let parts: &[Node] = match raw.server.and_then(|whole| nodes.get(whole)) {
         None => &[],
@@ -246,7 +239,7 @@ pub(crate) fn dns(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics
         let address = address.or_else(|| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 53)));
         if address.is_none() {
             diagnostics
-                .error(part.span, format!("`dns.server` is an address, found {}", part.describe()))
+                .error(part.span, format!("`dns.server` must be an address, found {}", part.describe()))
                 .help("write it like `10.0.0.2`, or `10.0.0.2:53`");
         }
         address

@@ -1,4 +1,4 @@
-//! How it is known which endpoints live: health checks and ejections, raw to checked.
+//! Checks of health checks and ejection.
 
 use std::num::NonZeroU32;
 
@@ -12,7 +12,7 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::model::{Ejection, HealthCheck, Statuses};
 use crate::sections::upstreams::raw::{RawEjection, RawHealth};
 
-/// The checks, if there are any; `None` when they cannot be used, which `sink` then knows.
+/// Checks `health`. Returns `Some(None)` if it is disabled, `None` after an error.
 #[expect(clippy::option_option, reason = "the outer one says whether it could be read")]
 pub(super) fn health_check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> Option<Option<HealthCheck>> {
     let (at, raw) = (raw.span, &raw.value);
@@ -33,7 +33,7 @@ pub(super) fn health_check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnosti
         Some(host) => {
             let value = HeaderValue::from_str(host.value.trim()).ok().filter(|host| !host.is_empty());
             if value.is_none() {
-                diagnostics.error(host.span, format!("`{}` cannot stand in a Host header", host.value));
+                diagnostics.error(host.span, format!("`{}` is not a valid `Host`", host.value));
             }
             value.map(Some)
         }
@@ -72,11 +72,11 @@ fn statuses(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Sta
     ranges.map(Statuses)
 }
 
-/// When endpoints are ejected; `None`: never.
+/// Checks `ejection`. Returns `None` if it is disabled.
 pub(super) fn ejection(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<Ejection> {
     let max_percent = raw.max_percent.as_ref().map_or(50, |percent| {
         if percent.value > 100 {
-            diagnostics.error(percent.span, format!("`max-percent` is at most 100, found {}", percent.value));
+            diagnostics.error(percent.span, format!("`max-percent` must be at most 100, found {}", percent.value));
         }
         percent.value
     });
@@ -103,7 +103,7 @@ pub(super) fn ejection(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Opti
     (raw.enabled.unwrap_or(true) && max_percent > 0).then_some(ejection)
 }
 
-/// What a file without a word about ejection has.
+/// Ejection of a file without settings for it.
 pub(super) fn default_ejection() -> Option<Ejection> {
     ejection(&RawEjection::default(), &mut Diagnostics::default())
 }

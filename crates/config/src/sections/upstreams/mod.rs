@@ -1,4 +1,4 @@
-//! `upstreams:`: the servers behind `lb://NAME`, how one of them is chosen, and how it is known which of them live.
+//! `upstreams:`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
 
 mod check;
 mod liveness;
@@ -9,7 +9,8 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::check::{Named, UpstreamSections, check, dns};
+pub(crate) use self::check::{UpstreamSections, check, dns};
+pub(crate) use self::model::Named;
 pub use self::model::{
     Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
     Statuses, Upstream,

@@ -1,5 +1,6 @@
-//! Upstreams, checked.
+//! Checked upstreams.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -12,17 +13,17 @@ use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use tollgate_filters::key_resolver::KeyResolver;
 
-/// How an HTTP server is spoken to.
+/// Scheme of an HTTP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
-    /// Over a plain connection: `http` and `ws`.
+    /// `http` and `ws`: without TLS.
     Http,
-    /// Over TLS: `https` and `wss`.
+    /// `https` and `wss`: with TLS.
     Https,
 }
 
 impl Scheme {
-    /// As URIs have it.
+    /// The scheme as in URIs: `http` or `https`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +32,7 @@ impl Scheme {
         }
     }
 
-    /// Where its servers listen unless they say otherwise.
+    /// Default port.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -41,68 +42,71 @@ impl Scheme {
     }
 }
 
-/// Several servers that do the same.
+/// One or several equal servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// What `lb://` calls it.
+    /// Name in `lb://NAME`.
     pub name: Arc<str>,
-    /// Its endpoints, or where they are found.
+    /// Source of its endpoints.
     pub endpoints: EndpointSource,
-    /// How one is chosen.
+    /// Load balancing.
     pub balance: Balance,
-    /// How it is asked whether they live; `None`: not at all.
+    /// Active health checks; `None`: disabled.
     pub health: Option<HealthCheck>,
-    /// When one is left alone for the failures it answered with; `None`: never.
+    /// Ejection of failing endpoints; `None`: disabled.
     pub ejection: Option<Ejection>,
 }
 
-/// Endpoints, or where they are found.
+/// The upstreams of a file by name; `None` for one with errors, which are reported.
+pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
+
+/// Source of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointSource {
-    /// Those of a list.
+    /// A list in the file.
     Listed(Vec<ListedEndpoint>),
-    /// Those that DNS names.
+    /// DNS.
     Dns(DnsQuery),
 }
 
-/// An endpoint as an upstream lists it.
+/// Endpoint in the list of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEndpoint {
-    /// Where it is.
+    /// Its address.
     pub address: EndpointAddress,
-    /// Its share of the requests, in proportion to the others'; 0: none.
+    /// Relative share of requests; 0: none.
     pub weight: u32,
-    /// It is asked only when no endpoint of a lower number lives.
+    /// Priority: used only if no endpoint of a lower number is healthy.
     pub priority: u16,
 }
 
-/// Where an endpoint is.
+/// Address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointAddress {
-    /// How it is spoken to.
+    /// Its scheme.
     pub scheme: Scheme,
-    /// The name or address that is connected to, without brackets.
+    /// Host to connect to, without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// What it is called in `Host`, without port and brackets: the name that DNS was asked for, otherwise `host`.
+    /// Name for the field `Host`, without port and brackets: the resolved DNS name, otherwise `host`.
     pub name: String,
 }
 
-/// A question to DNS that endpoints answer.
+/// DNS lookup of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsQuery {
     /// The name.
     pub name: String,
-    /// Which records.
+    /// Type of the records.
     pub records: Records,
-    /// How the endpoints are spoken to.
+    /// Scheme of the endpoints.
     pub scheme: Scheme,
-    /// It is asked again when the answer's time to live is over, at the latest after this.
+    /// Longest interval between lookups; a shorter time to live of the records wins.
     pub refresh: Duration,
 }
 
-/// Records that name endpoints.
+/// Types of DNS records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     /// IPv4 addresses, all with this port.
@@ -115,37 +119,37 @@ pub enum Records {
     Srv,
 }
 
-/// How an endpoint is chosen.
+/// Load balancing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// Of two drawn by lot the less busy one.
+    /// The less busy one of two random endpoints.
     LeastRequest,
     /// Each in turn.
     RoundRobin,
-    /// By lot.
+    /// Random.
     Random,
-    /// The same one for the same key.
+    /// The same endpoint for the same key.
     ConsistentHash(KeyResolver),
 }
 
-/// How it is asked whether endpoints live.
+/// Active health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// What is asked for.
+    /// Path of the check.
     pub path: PathAndQuery,
-    /// From one question to the next.
+    /// Interval between checks.
     pub interval: Duration,
-    /// Time in which an endpoint must have answered.
+    /// Timeout of a check.
     pub timeout: Duration,
-    /// So many good answers in a row bring an endpoint back.
+    /// Consecutive successes after which an endpoint is healthy again.
     pub healthy: NonZeroU32,
-    /// So many bad ones in a row take it out.
+    /// Consecutive failures after which an endpoint is unhealthy.
     pub unhealthy: NonZeroU32,
-    /// The statuses of a good answer.
+    /// Successful statuses.
     pub statuses: Statuses,
-    /// Where it is asked instead of the endpoint's own port.
+    /// Port of the check; `None`: the endpoint's own.
     pub port: Option<u16>,
-    /// The `Host` field instead of the endpoint's own.
+    /// `Host` of the check; `None`: the endpoint's own.
     pub host: Option<HeaderValue>,
 }
 
@@ -153,32 +157,32 @@ pub struct HealthCheck {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(pub Vec<RangeInclusive<u16>>);
 
-/// When an endpoint is left alone for failures.
+/// Ejection of failing endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ejection {
-    /// After so many in a row.
+    /// Consecutive failures that eject an endpoint.
     pub consecutive_failures: NonZeroU32,
-    /// For so long the first time; for as many times as long as it was ejected in a row.
+    /// Time of the first ejection; multiplied by the number of consecutive ejections.
     pub base_time: Duration,
-    /// At most for so long.
+    /// Longest ejection.
     pub max_time: Duration,
-    /// No more than this share of the endpoints at a time.
+    /// Percentage of endpoints that may be ejected at a time.
     pub max_percent: u8,
-    /// Answers that count as failures, beside connections that fail and answers that do not come.
+    /// Statuses that count as failures, besides connection errors and timeouts.
     pub statuses: Vec<StatusCode>,
 }
 
-/// Who is asked for endpoints.
+/// DNS servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dns {
-    /// The servers; empty: the system's.
+    /// The servers; empty: those of the system.
     pub servers: Vec<SocketAddr>,
-    /// Time that a server has for an answer.
+    /// Timeout per server.
     pub timeout: Duration,
 }
 
 impl Balance {
-    /// What makes of a request the key that its endpoint is chosen by.
+    /// Key resolver of consistent hashing.
     #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
@@ -189,7 +193,7 @@ impl Balance {
 }
 
 impl Statuses {
-    /// Whether `status` is one of them.
+    /// True if `status` is in one of the ranges.
     #[must_use]
     pub fn contain(&self, status: StatusCode) -> bool {
         self.0.iter().any(|range| range.contains(&status.as_u16()))

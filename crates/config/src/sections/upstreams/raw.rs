@@ -1,4 +1,4 @@
-//! Upstreams as typed.
+//! Raw `upstreams`, `dns` and Spring's sections for service instances.
 
 use std::collections::BTreeMap;
 
@@ -9,77 +9,77 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::sections::scalars::{Scalar, StringOrList};
 
-/// Several servers that do the same: what `lb://NAME` leads to.
+/// Upstream of `lb://NAME`: one or several equal servers.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawUpstream {
-    /// Its servers: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
+    /// Endpoints: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
     #[schemars(with = "Vec<RawEndpointEntry>")]
     pub(crate) endpoints: Option<Spanned<Vec<NodeRef>>>,
-    /// A name in DNS whose addresses are its servers.
+    /// DNS name that resolves to its endpoints.
     pub(crate) dns: Option<Spanned<RawDnsQuery>>,
-    /// How one of them is chosen. Default `least-request`, which spares slow servers and needs no agreement between workers.
+    /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
     pub(crate) balance: Option<Spanned<RawBalance>>,
-    /// Whose requests go to the same server under `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
+    /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
     #[schemars(with = "Option<StringOrList>")]
     pub(crate) hash_by: Option<NodeRef>,
-    /// Asks the servers themselves whether they live. Default: they are not asked.
+    /// Active health checks. Default: none.
     pub(crate) health: Option<Spanned<RawHealth>>,
-    /// Leaves a server alone for a while when it fails requests.
+    /// Ejection of failing endpoints.
     pub(crate) ejection: RawEjection,
 }
 
-/// A server of an upstream.
+/// Endpoint of an upstream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEndpoint {
     /// `http://host:port` or `https://host:port`.
     pub(crate) uri: Option<Spanned<String>>,
-    /// Its share of the requests, in proportion to the others'; 0 for none. Default 1.
+    /// Relative share of requests; 0: none. Default 1.
     pub(crate) weight: Option<Spanned<u32>>,
-    /// It is asked only when no server of a lower number lives. Default 0.
+    /// Priority: endpoints of a higher number are used only if none of a lower number is healthy. Default 0.
     pub(crate) priority: Option<u16>,
 }
 
-/// A server in full, or its URI alone.
+/// An endpoint as a map, or its URI.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "stands in the schema for what is read by hand")]
 pub(crate) enum RawEndpointEntry {
-    /// In full.
+    /// As a map.
     Full(RawEndpoint),
     /// Its URI.
     Uri(String),
 }
 
-/// A name in DNS whose addresses are servers.
+/// DNS name that resolves to endpoints.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDnsQuery {
-    /// The name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
+    /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
     pub(crate) name: Option<Spanned<String>>,
-    /// The port of all servers; `SRV` records name ports themselves. Default 80, 443 with `https`.
+    /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
     pub(crate) port: Option<Spanned<u16>>,
-    /// How the servers are spoken to: `http` or `https`. Default `http`.
+    /// Scheme of the endpoints: `http` or `https`. Default `http`.
     pub(crate) scheme: Option<RawScheme>,
-    /// Which records name them. Default `A`.
+    /// Type of the DNS records. Default `A`.
     #[serde(rename = "type")]
     pub(crate) records: Option<Spanned<RawRecords>>,
-    /// DNS is asked again when the time to live of its answer is over, at the latest after this. Default 30s.
+    /// Longest interval between lookups; a shorter time to live of the records wins. Default 30s.
     pub(crate) refresh: Option<Spanned<Time>>,
 }
 
-/// How servers are spoken to.
+/// Scheme of endpoints.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawScheme {
-    /// In the clear.
+    /// Without TLS.
     Http,
-    /// Over TLS.
+    /// With TLS.
     Https,
 }
 
-/// Records that name servers.
+/// Types of DNS records.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 pub(crate) enum RawRecords {
     /// IPv4 addresses.
@@ -95,84 +95,84 @@ pub(crate) enum RawRecords {
     Srv,
 }
 
-/// How a server is chosen.
+/// Load balancing.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RawBalance {
-    /// Of two drawn by lot the one with fewer requests under way for its weight.
+    /// Two random endpoints; the one with fewer in-flight requests for its weight.
     LeastRequest,
-    /// Each in turn, as often as its weight says.
+    /// Each in turn, in proportion to its weight.
     RoundRobin,
-    /// The same as `round-robin`, which always counts weights.
+    /// The same as `round-robin`, which always uses weights.
     Weighted,
-    /// By lot, with the weights as the odds.
+    /// Random, in proportion to the weights.
     Random,
-    /// The same one for the same `hash-by`, as long as it lives.
+    /// The same endpoint for the same `hash-by`, while it is healthy.
     ConsistentHash,
 }
 
-/// Asks the servers themselves whether they live.
+/// Active health checks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHealth {
-    /// What is asked for. Default `/`.
+    /// Path of the check. Default `/`.
     pub(crate) path: Option<Spanned<String>>,
-    /// Time from one question to the next, a tenth more or less. Default 5s.
+    /// Interval between checks, randomized by a tenth. Default 5s.
     pub(crate) interval: Option<Spanned<Time>>,
-    /// Time in which a server must have answered. Default 1s.
+    /// Timeout of a check. Default 1s.
     pub(crate) timeout: Option<Spanned<Time>>,
-    /// Good answers in a row that bring a server back; the very first counts at once. Default 2.
+    /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once. Default 2.
     pub(crate) healthy: Option<std::num::NonZeroU32>,
-    /// Bad answers in a row that take a server out; the very first counts at once. Default 3.
+    /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once. Default 3.
     pub(crate) unhealthy: Option<std::num::NonZeroU32>,
-    /// Statuses of a good answer: numbers and ranges, such as `200-299, 401`. Default `200-399`.
+    /// Successful statuses: numbers and ranges, such as `200-299, 401`. Default `200-399`.
     #[schemars(with = "Option<Scalar>")]
     pub(crate) status: Option<Spanned<String>>,
-    /// The port to ask at. Default: the server's own.
+    /// Port of the check. Default: the endpoint's own.
     pub(crate) port: Option<Spanned<u16>>,
-    /// The `Host` to ask for. Default: the server's own.
+    /// `Host` of the check. Default: the endpoint's own.
     pub(crate) host: Option<Spanned<String>>,
-    /// Whether servers are asked. Default true where there is a `health` section.
+    /// Enables health checks. Default true if there is a `health` section.
     pub(crate) enabled: Option<bool>,
 }
 
-/// Leaves a server alone for a while when it fails requests: no connection, no answer in time, an answer that breaks off, or one of `status`.
+/// Ejection of endpoints that fail requests: connection errors, timeouts, incomplete responses, or a status of `status`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawEjection {
-    /// Whether it does. Default true.
+    /// Enables ejection. Default true.
     pub(crate) enabled: Option<bool>,
-    /// Failures in a row that eject a server. Default 5.
+    /// Consecutive failures that eject an endpoint. Default 5.
     pub(crate) consecutive_failures: Option<std::num::NonZeroU32>,
-    /// Time of a first ejection; the second in a row lasts twice as long, and so on. Default 30s.
+    /// Time of the first ejection; each consecutive one lasts that much longer. Default 30s.
     pub(crate) base_time: Option<Spanned<Time>>,
-    /// Time of the longest ejection. Default 5m.
+    /// Longest ejection. Default 5m.
     pub(crate) max_time: Option<Spanned<Time>>,
-    /// Percentage of the servers that may be ejected at a time. Default 50: of two servers one, of one none.
+    /// Percentage of endpoints that may be ejected at a time. Default 50: one of two endpoints, none of one.
     pub(crate) max_percent: Option<Spanned<u8>>,
     /// Statuses that count as failures. Default `[502, 503, 504]`.
     #[schemars(with = "Option<Vec<Scalar>>")]
     pub(crate) status: Option<Vec<Spanned<String>>>,
 }
 
-/// Who is asked for the servers of `upstreams.NAME.dns`.
+/// DNS servers for `upstreams.NAME.dns`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDns {
-    /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: what `/etc/resolv.conf` names.
+    /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
     #[schemars(with = "Option<StringOrList>")]
     pub(crate) server: Option<NodeRef>,
-    /// Time in which a server must have answered before the next is asked. Default 2s.
+    /// Timeout per DNS server. Default 2s.
     pub(crate) timeout: Option<Spanned<Time>>,
 }
 
-/// What becomes of a request for which no server lives.
+/// Requests without a healthy endpoint.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawLoadBalancer {
-    /// Whether it is answered 404 instead of 503. Default false.
+    /// Answers them with 404 instead of 503. Default false.
     pub(crate) use404: Option<bool>,
-    /// Spring Cloud LoadBalancer's choice of a list of instances.
+    /// Spring Cloud LoadBalancer's selection of instances.
     #[schemars(skip)]
     pub(crate) configurations: Option<Spanned<String>>,
     /// Spring Cloud LoadBalancer's health checks.
@@ -200,11 +200,11 @@ pub(crate) struct RawSpringHealth {
     pub(crate) port: Option<Spanned<u16>>,
 }
 
-/// Spring's ways to find servers.
+/// Spring's service discovery.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawDiscovery {
-    /// One route for each service of a registry: refused.
+    /// Routes from a registry: not supported.
     #[schemars(skip)]
     pub(crate) locator: Option<NodeRef>,
     /// Spring Cloud Commons' switch.

@@ -1,4 +1,4 @@
-//! What Spring Cloud says of service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
+//! Spring Cloud's service instances: `spring.cloud.discovery` and `spring.cloud.loadbalancer`.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,23 +9,25 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::sections::upstreams::check::Named;
 use crate::sections::upstreams::liveness::default_ejection;
-use crate::sections::upstreams::model::{Balance, EndpointSource, HealthCheck, ListedEndpoint, Statuses, Upstream};
+use crate::sections::upstreams::model::{
+    Balance, EndpointSource, HealthCheck, ListedEndpoint, Named, Statuses, Upstream,
+};
 use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawLoadBalancer, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
 use crate::yaml::{Kind, Span};
 
-/// Refuses `discovery.locator`, unless it is off.
+/// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the gateway's sections of those names. Reports
+/// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
     let Some(node) = discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
-            .error(enabled.span, "`discovery.locator` makes a route of each service in a registry, and none is asked here")
-            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their servers below `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is off and has no effect").ineffective().help("remove it"),
+            .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
+            .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
+        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }
 
@@ -51,7 +53,7 @@ pub(super) fn add(
     for (name, list) in instances {
         if named.contains_key(name) {
             diagnostics
-                .warn(list.span.key(), format!("`{name}` stands below `upstreams` as well, which wins"))
+                .warn(list.span.key(), format!("`{name}` is defined under `upstreams`, too, which wins"))
                 .help("keep one of them");
             continue;
         }
@@ -65,14 +67,14 @@ pub(super) fn add(
             list.value.iter().map(|one| instance(one, lists.weighted, diagnostics)).collect();
         let upstream = endpoints.filter(|endpoints| {
             if endpoints.is_empty() {
-                diagnostics.error(list.span, format!("`{name}` has no instances: nobody could answer"));
+                diagnostics.error(list.span, format!("`{name}` has no instances"));
             }
             !endpoints.is_empty()
         });
         let upstream = upstream.map(|endpoints| Upstream {
             name: name.as_str().into(),
             endpoints: EndpointSource::Listed(endpoints),
-            // Spring's default.
+            // Default of Spring.
             balance: Balance::RoundRobin,
             health: if lists.checked { health_check(name, checks, diagnostics) } else { None },
             ejection: default_ejection(),
@@ -81,20 +83,20 @@ pub(super) fn add(
     }
 }
 
-/// What `configurations` chooses of Spring's lists of instances.
+/// Features of Spring's instance lists that `configurations` selects.
 #[derive(Clone, Copy, Default)]
 struct Lists {
     weighted: bool,
     checked: bool,
 }
 
-/// Lists that are not kept here, and what does the like.
+/// Lists that are not supported, with alternatives.
 const OTHER_LISTS: [(&str, &str); 5] = [
     ("zone-preference", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
-    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client with one server"),
+    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
     (
         "request-based-sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("subset", "all endpoints are used: connections are made as they are needed"),
     ("api-version", "give each version a route and an upstream of its own"),
@@ -111,10 +113,7 @@ impl Lists {
             _ => {
                 match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
                     Some((_, instead)) => diagnostics
-                        .mistake(
-                            *span,
-                            format!("`configurations: {name}` has no effect here: every instance is as good"),
-                        )
+                        .mistake(*span, format!("`configurations: {name}` has no effect here: all instances are equal"))
                         .ineffective()
                         .help(*instead),
                     None => diagnostics
@@ -127,7 +126,7 @@ impl Lists {
     }
 }
 
-/// Says that checks which nobody chose do nothing, as in Spring.
+/// Reports health checks that are not selected, which have no effect in Spring either.
 fn unused_checks(checks: Option<&Spanned<RawSpringHealth>>, checked: bool, diagnostics: &mut Diagnostics) {
     if let Some(checks) = checks.filter(|_| !checked) {
         diagnostics
@@ -151,17 +150,17 @@ fn instance(raw: &Spanned<RawInstance>, weighted: bool, diagnostics: &mut Diagno
             Spanned { value: format!("{scheme}://{}:{port}", host.value), span: host.span }
         }
         (None, None) => {
-            diagnostics.error(at, "an instance without `uri`").help("`uri: http://host:port` says where it is");
+            diagnostics.error(at, "instance without `uri`").help("add `uri: http://host:port`");
             return None;
         }
     };
-    // Spring takes what it cannot read for 1.
+    // Spring reads invalid weights as 1.
     let weight = raw.metadata.get("weight").filter(|_| weighted).and_then(|weight| weight.value.trim().parse().ok());
     let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
     Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority: 0 })
 }
 
-/// Spring's checks of the service `name`: 200 or nothing, and each answer counts.
+/// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
 fn health_check(
     name: &str,
     raw: Option<&Spanned<RawSpringHealth>>,
@@ -189,20 +188,17 @@ fn health_check(
     })
 }
 
-/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that say how Java's parts work, and what stands for
-/// them here; a path stands for everything below it.
+/// Settings of `spring.cloud.loadbalancer` and `spring.cloud.discovery` that configure Java components, with alternatives.
+/// A path includes everything below it.
 const NO_EFFECT: [(&str, &str); 20] = [
-    (
-        "loadbalancer.cache",
-        "the gateway knows its endpoints itself; `dns.refresh` says how long an answer of DNS counts",
-    ),
+    ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
     ("loadbalancer.zone", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),
     ("loadbalancer.hint-header-name", "give each hint a route with a `Header` predicate and an upstream of its own"),
     (
         "loadbalancer.sticky-session",
-        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session with one server",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
     ),
     ("loadbalancer.subset", "all endpoints are used: connections are made as they are needed"),
     ("loadbalancer.api-version", "give each version a route and an upstream of its own"),
@@ -220,7 +216,7 @@ const NO_EFFECT: [(&str, &str); 20] = [
     ("discovery.client", "the servers stand below `discovery.client.simple.instances` or `upstreams`"),
 ];
 
-/// What stands here for the setting of Spring's at `path`, when it means nothing itself.
+/// Alternative to Spring's setting at `path`, if the setting has no effect.
 pub(crate) fn no_effect(path: &[String]) -> Option<&'static str> {
     let begins = |known: &str| {
         let steps: Vec<&str> = known.split('.').collect();

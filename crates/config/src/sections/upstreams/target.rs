@@ -1,4 +1,4 @@
-//! `lb://orders`, and the URIs of endpoints.
+//! `lb://NAME`, and URIs of endpoints.
 
 use std::sync::Arc;
 
@@ -7,12 +7,11 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::sections::upstreams::check::Named;
-use crate::sections::upstreams::model::{EndpointAddress, Scheme, Upstream};
+use crate::sections::upstreams::model::{EndpointAddress, Named, Scheme, Upstream};
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
-/// The target that `lb://orders` or `lb:https://orders` means; `None` when it cannot be used, which `sink` then knows.
+/// The upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
 pub(crate) fn target(
     uri: &Spanned<String>,
     named: &Named,
@@ -23,7 +22,7 @@ pub(crate) fn target(
     let (scheme, rest) = match rest.split_once("//") {
         Some(("", rest)) => (None, rest),
         Some((scheme, rest)) => match scheme.trim_end_matches(':').to_ascii_lowercase().as_str() {
-            // An upgrade passes on any of them.
+            // WebSocket upgrades work with all of them.
             "http" | "ws" => (Some(Scheme::Http), rest),
             "https" | "wss" => (Some(Scheme::Https), rest),
             _ => {
@@ -34,7 +33,7 @@ pub(crate) fn target(
             }
         },
         None => {
-            diagnostics.error(at, format!("`{text}` is no URI")).help("write it like `lb://orders`");
+            diagnostics.error(at, format!("`{text}` is not a valid URI")).help("write it like `lb://orders`");
             return None;
         }
     };
@@ -42,22 +41,22 @@ pub(crate) fn target(
     let (authority, tail) = rest.split_at(end);
     let name = authority.split_once(':').map_or(authority, |(name, _)| name);
     if name.is_empty() || authority.contains('@') {
-        diagnostics.error(at, format!("`{text}` names no upstream")).help("write it like `lb://orders`");
+        diagnostics.error(at, format!("`{text}` has no upstream name")).help("write it like `lb://orders`");
         return None;
     }
     if !matches!(tail, "" | "/") || name != authority {
         diagnostics
-            .warn(at, "only the name in an `lb:` URI counts: port, path and query are ignored, as in Spring")
-            .help("`PrefixPath=/…` or `SetPath=/…` changes the path; ports stand with the endpoints");
+            .warn(at, "port, path and query of an `lb:` URI are ignored, as in Spring")
+            .help("`PrefixPath=/…` or `SetPath=/…` changes the path; ports belong to the endpoints");
     }
-    // Registries of Spring's do not tell cases apart, and host names have none.
+    // Names are case-insensitive in Spring's registries and in host names.
     let alike = || named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, upstream)| upstream);
     let Some(upstream) = named.get(name).or_else(alike) else {
         let near =
             closest(name, named.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`? otherwise "));
         let near = near.unwrap_or_default();
-        diagnostics.error(at, format!("no upstream is called `{name}`")).help(format!(
-            "{near}say where its servers are: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
+        diagnostics.error(at, format!("unknown upstream `{name}`")).help(format!(
+            "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
              or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file"
         ));
         return None;
@@ -65,23 +64,23 @@ pub(crate) fn target(
     Some((Arc::clone(upstream.as_ref()?), scheme))
 }
 
-/// Complains about variables that `hash-by` reads and no pattern of the route gives a value to.
+/// Reports variables of `hash-by` that no pattern of the route sets.
 pub(crate) fn variables(resolver: &KeyResolver, predicates: &[Predicate], at: Span, diagnostics: &mut Diagnostics) {
     for name in resolver.variables() {
         if !predicates.iter().flat_map(Predicate::variable_names).any(|known| known == name) {
-            diagnostics.mistake(at, format!("`hash-by` of this upstream reads the variable `{{{name}}}`, which no `Path` or `Host` of this route has"))
-                .help(format!("`Path=/{{{name}}}/**` gives it a value; without one requests are spread by lot"));
+            diagnostics.mistake(at, format!("`hash-by` of this upstream uses the variable `{{{name}}}`, which no `Path` or `Host` of this route sets"))
+                .help(format!("`Path=/{{{name}}}/**` sets it; without a value endpoints are chosen at random"));
         }
     }
 }
 
-/// The endpoint at `uri`; `None` when it cannot be used, which `sink` then knows.
+/// Reads the endpoint at `uri`. Reports errors.
 pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<EndpointAddress> {
     let (text, at) = (uri.value.trim(), uri.span);
     let parsed = text.parse::<Uri>().ok();
     let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?, uri)));
     let Some((scheme, authority, whole)) = parts else {
-        diagnostics.error(at, format!("`{text}` is no endpoint")).help("write it like `http://10.0.0.1:9000`");
+        diagnostics.error(at, format!("`{text}` is not an endpoint")).help("write it like `http://10.0.0.1:9000`");
         return None;
     };
     let scheme = match scheme.to_ascii_lowercase().as_str() {
@@ -89,7 +88,7 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
         "https" | "wss" => Scheme::Https,
         other => {
             diagnostics
-                .error(at, format!("endpoints of scheme `{other}` cannot be spoken to"))
+                .error(at, format!("unsupported scheme `{other}`"))
                 .help("use `http://host:port` or `https://host:port`");
             return None;
         }
@@ -113,7 +112,7 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
     };
     if whole.path_and_query().is_some_and(|path| path.as_str() != "/") {
         diagnostics
-            .warn(at, "path and query of an endpoint are ignored: only scheme, host and port count")
+            .warn(at, "path and query of an endpoint are ignored")
             .help("`PrefixPath=/…` or `SetPath=/…` in the route changes the path");
     }
     Some(EndpointAddress { scheme, host: host.to_owned(), port, name: host.to_owned() })

@@ -19,7 +19,7 @@ fn addresses(upstream: &Upstream) -> Vec<(String, u32, u16)> {
 }
 
 #[test]
-fn an_upstream_needs_its_servers_and_has_a_default_for_everything_else() {
+fn an_upstream_needs_endpoints_and_has_defaults_for_all_else() {
     let config = config(
         "upstreams:\n  orders: {endpoints: [\"http://a\", {uri: \"https://[::1]\", weight: 3, priority: 1}]}\n\
          routes: [\"a=lb://orders,Path=/**\"]\n",
@@ -36,7 +36,7 @@ fn an_upstream_needs_its_servers_and_has_a_default_for_everything_else() {
 }
 
 #[test]
-fn names_of_dns_and_health_checks_are_read() {
+fn dns_names_and_health_checks_are_read() {
     let config = config(
         "dns: {server: [10.0.0.2, \"10.0.0.3:5353\", \"::1\"], timeout: 300ms}\nloadbalancer: {use404: true}\nupstreams:\n  \
          a: {dns: {name: a.internal., scheme: https, type: any}, health: {}}\n  \
@@ -64,7 +64,7 @@ fn names_of_dns_and_health_checks_are_read() {
 }
 
 #[test]
-fn lb_uris_name_an_upstream_and_perhaps_a_scheme() {
+fn lb_uris_have_an_upstream_and_an_optional_scheme() {
     for (uri, wanted) in [
         ("lb://orders", None),
         ("LB://Orders/", None),
@@ -84,7 +84,7 @@ fn lb_uris_name_an_upstream_and_perhaps_a_scheme() {
 }
 
 #[test]
-fn springs_instances_are_upstreams_in_turn() {
+fn springs_instances_become_round_robin_upstreams() {
     let config = config(
         "spring.cloud:\n  gateway:\n    loadbalancer.use404: true\n    routes: [\"a=lb://orders,Path=/**\"]\n  loadbalancer:\n    \
          configurations: weighted\n    clients:\n      shop: {configurations: health-check, health-check: {path: {shop: /ping}, port: 81}}\n  \
@@ -102,7 +102,7 @@ fn springs_instances_are_upstreams_in_turn() {
 }
 
 #[test]
-fn a_registry_that_is_switched_off_is_skipped_like_everything_that_is_not_ours() {
+fn a_disabled_registry_is_skipped_like_other_foreign_settings() {
     let text = |eureka: &str| format!("spring.cloud.gateway.routes: [\"a=http://a,Path=/**\"]\neureka: {eureka}\n");
     assert!(notes(&text("{client: {enabled: false}}")).contains("skipped: eureka"));
     assert!(notes(&text("{client: {register-with-eureka: true}}")).contains("`eureka` is a registry"));

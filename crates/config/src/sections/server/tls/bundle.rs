@@ -8,11 +8,11 @@ use crate::sections::server::tls::{Locations, spot};
 use crate::spec::definition::flatten;
 use crate::yaml::Node;
 
-/// Options of a bundle that say nothing which could be left undone.
+/// Options of a bundle that can be ignored safely.
 const HARMLESS: [&str; 6] =
     ["reloadonupdate", "truststore.type", "keystore.type", "truststore.verifykeys", "keystore.verifykeys", "key.alias"];
 
-/// What the bundle `name` says; `None` when there is no such bundle, or it cannot be kept, which `sink` then knows.
+/// Reads the bundle `name`. Reports errors; `None` if it is unknown or cannot be used.
 pub(super) fn find(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Option<Locations> {
     let node = pem::named(name, bundles, diagnostics)?;
     let wanted = name.value.trim();
@@ -35,8 +35,8 @@ pub(super) fn find(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: 
             }
             harmless if HARMLESS.contains(&harmless) => {}
             _ => diagnostics
-                .error(option.span.key(), format!("`{written}` of the SSL bundle `{wanted}` cannot be kept"))
-                .help("of a bundle `truststore.certificate`, `keystore.certificate`, `keystore.private-key` and `options.enabled-protocols` are read"),
+                .error(option.span.key(), format!("`{written}` of the SSL bundle `{wanted}` is not supported"))
+                .help("supported: `truststore.certificate`, `keystore.certificate`, `keystore.private-key` and `options.enabled-protocols`"),
         }
     }
     // A list of versions on one line.

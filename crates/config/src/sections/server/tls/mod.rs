@@ -1,4 +1,4 @@
-//! `server.ssl`: Spring Boot's TLS towards clients, by files or by bundles in PEM, read and checked at once.
+//! `server.ssl`: TLS with clients, by files or by bundles in PEM, which are read and checked here.
 
 mod bundle;
 mod names;
@@ -24,7 +24,7 @@ use crate::sections::server::model::ServerTls;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};
 
-/// What a bundle or the plain keys give: each a place in the file.
+/// Nodes with the parts of a bundle, or of the plain keys.
 #[derive(Debug, Default)]
 struct Locations {
     certificate: Option<Spanned<String>>,
@@ -33,7 +33,7 @@ struct Locations {
     protocols: Option<Vec<Spanned<String>>>,
 }
 
-/// What `server.ssl` asks for; `None`: clear text, or what cannot be had, which `sink` then knows.
+/// Checks `server.ssl`. Returns `None` for clear text, or after an error.
 pub(crate) fn check(
     ssl: Option<NodeRef>,
     http2: bool,
@@ -63,21 +63,21 @@ pub(crate) fn check(
     let verifier = clients(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
     let versions = versions(raw.enabled_protocols.or(locations.protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
-        diagnostics.error(node.span.key(), format!("`server.ssl` cannot be used: {error}"));
+        diagnostics.error(node.span.key(), format!("invalid `server.ssl`: {error}"));
     });
     let mut config = built
         .ok()?
         .with_client_cert_verifier(verifier?)
         .with_cert_resolver(Arc::new(ByName { default: own?, by_name: by_name? }));
     config.alpn_protocols = if http2 { vec![b"h2".into(), b"http/1.1".into()] } else { vec![b"http/1.1".into()] };
-    // A ticket holds the session, so nothing is kept here for clients that may never come back.
+    // Tickets keep the session with the client, so the gateway holds no state for it.
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
     Some(ServerTls(Arc::new(config)))
 }
 
-/// Says what becomes of a key that is not read; false where TLS cannot be had because of it.
+/// Reports a key that is not read. Returns false if TLS cannot be used because of it.
 fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
     const STORES: [&str; 10] = [
         "keystore",
@@ -117,7 +117,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
         }
         "protocol" => {
             diagnostics
-                .info(at, "`protocol` has no effect: `enabled-protocols` says which versions are spoken")
+                .info(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
                 .ineffective()
                 .help("remove it");
             true
@@ -126,7 +126,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
             diagnostics
                 .mistake(at, format!("`{name}` has no effect"))
                 .ineffective()
-                .help("a key is read in plain, an authority's not at all");
+                .help("private keys must not be encrypted, and a CA's key is not needed");
             true
         }
         _ => {
@@ -136,7 +136,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
     }
 }
 
-/// A certificate with its key. `explained`: `sink` knows already why there is none.
+/// Reads a certificate with its key. `explained`: an error about them is already reported.
 fn identity(
     locations: &Locations,
     at: Span,
@@ -147,13 +147,13 @@ fn identity(
     let (certificate, key) = match (&locations.certificate, &locations.key) {
         (Some(certificate), Some(key)) => (certificate, key),
         (Some(only), None) | (None, Some(only)) => {
-            diagnostics.error(only.span.key(), "a certificate and its key go together").help("give both");
+            diagnostics.error(only.span.key(), "a certificate and its key are required together").help("give both");
             return None;
         }
         (None, None) => {
             if !explained {
                 diagnostics.error(at, "TLS without a certificate").help(
-                    "`certificate` and `certificate-private-key` name files in PEM; `enabled: false` switches it off",
+                    "set `certificate` and `certificate-private-key` to files in PEM; `enabled: false` disables TLS",
                 );
             }
             return None;
@@ -164,14 +164,14 @@ fn identity(
         Ok(identity) => Some(Arc::new(identity)),
         Err(rustls::Error::InconsistentKeys(_)) => {
             diagnostics
-                .error(key.span, "the key is not the certificate's")
+                .error(key.span, "the key does not belong to the certificate")
                 .help("`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same");
             None
         }
         Err(error) => {
             diagnostics
-                .error(certificate.span, format!("the certificate or its key cannot be used: {error}"))
-                .help("RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519 can");
+                .error(certificate.span, format!("invalid certificate or key: {error}"))
+                .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
             None
         }
     }
@@ -193,10 +193,10 @@ fn private_key(location: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
 fn invalid(path: &Path, error: &pem_error::Error, at: Span, diagnostics: &mut Diagnostics) {
     diagnostics
         .error(at, format!("{} is not valid PEM: {error}", path.display()))
-        .help("what stands between its first and last line must be as `openssl` wrote it");
+        .help("check that the file is complete and unchanged");
 }
 
-/// Who looks at clients' certificates.
+/// Verifier of client certificates.
 fn clients(
     auth: Option<&Spanned<RawClientAuth>>,
     trusted: Option<&Spanned<String>>,
@@ -206,15 +206,18 @@ fn clients(
     let Some(Spanned { value: RawClientAuth::Want | RawClientAuth::Need, span }) = auth.copied() else {
         if let Some(trusted) = trusted {
             diagnostics
-                .mistake(trusted.span.key(), "clients are not asked for a certificate: nothing is checked against this")
-                .help("`client-auth: need` asks for one");
+                .mistake(
+                    trusted.span.key(),
+                    "`trust-certificate` has no effect: clients are not asked for a certificate",
+                )
+                .help("add `client-auth: need`");
         }
         return Some(WebPkiClientVerifier::no_client_auth());
     };
     let Some(trusted) = trusted else {
         diagnostics
-            .error(span, "`client-auth` without `trust-certificate`: there is nothing to check a certificate against")
-            .help("`trust-certificate` names the authority that signs your clients' certificates");
+            .error(span, "`client-auth` needs `trust-certificate` to verify client certificates")
+            .help("set `trust-certificate` to the CA that signs your clients' certificates");
         return None;
     };
     let roots = roots(&certificates(trusted, diagnostics)?, trusted.span, diagnostics)?;
@@ -224,7 +227,7 @@ fn clients(
     builder
         .build()
         .map_err(|error| {
-            diagnostics.error(trusted.span, format!("the trusted certificates cannot be used: {error}"));
+            diagnostics.error(trusted.span, format!("invalid trusted certificates: {error}"));
         })
         .ok()
 }
@@ -233,14 +236,14 @@ fn roots(certificates: &[CertificateDer<'static>], at: Span, diagnostics: &mut D
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         if let Err(error) = roots.add(certificate.clone()) {
-            diagnostics.error(at, format!("a trusted certificate cannot be used: {error}"));
+            diagnostics.error(at, format!("invalid trusted certificate: {error}"));
             return None;
         }
     }
     Some(roots)
 }
 
-/// The versions of TLS that are spoken.
+/// Enabled versions of TLS.
 fn versions(
     listed: Option<Vec<Spanned<String>>>,
     diagnostics: &mut Diagnostics,
@@ -253,8 +256,8 @@ fn versions(
             "TLSv1.3" => chosen.push(&version::TLS13),
             "TLSv1.2" => chosen.push(&version::TLS12),
             old @ ("TLSv1.1" | "TLSv1" | "SSLv3" | "SSLv2Hello") => diagnostics
-                .mistake(name.span, format!("`{old}` is not spoken: it is broken (RFC 8996)"))
-                .help("`TLSv1.2` and `TLSv1.3` are"),
+                .mistake(name.span, format!("`{old}` is not supported: it is insecure (RFC 8996)"))
+                .help("use `TLSv1.2` or `TLSv1.3`"),
             other => diagnostics
                 .error(name.span, format!("expected `TLSv1.2` or `TLSv1.3`, found `{other}`"))
                 .help("remove `enabled-protocols` for both"),
@@ -262,7 +265,7 @@ fn versions(
     }
     match (chosen.is_empty(), listed.first()) {
         (true, Some(first)) => {
-            diagnostics.error(first.span, "no version of TLS is left").help("`TLSv1.2` and `TLSv1.3` are spoken");
+            diagnostics.error(first.span, "no version of TLS is left").help("use `TLSv1.2` or `TLSv1.3`");
             all
         }
         (true, None) => all,
@@ -270,7 +273,7 @@ fn versions(
     }
 }
 
-/// A node's text where it is one.
+/// Text of a node; `None` if it is no text.
 fn spot(node: &Node) -> Option<Spanned<String>> {
     node.scalar().map(|text| Spanned { value: text.to_owned(), span: node.span })
 }

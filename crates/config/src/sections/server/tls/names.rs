@@ -1,4 +1,4 @@
-//! Which certificate a client is shown: by the name that it asks for (SNI, RFC 6066 §3).
+//! Certificates by the name that a client requests (SNI, RFC 6066 §3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::sections::server::tls::{bundle, identity};
 use crate::sections::tls::RawServerName;
 use crate::yaml::{Node, Span};
 
-/// Certificates by the name that is asked for, and the one for everybody else.
+/// Certificates by requested name, and the default.
 #[derive(Debug)]
 pub(super) struct ByName {
     pub(super) default: Arc<CertifiedKey>,
-    /// Names in lower case; `*.example.org` stands for one label more.
+    /// Names in lower case; `*` in `*.example.org` matches one label.
     pub(super) by_name: HashMap<String, Arc<CertifiedKey>>,
 }
 
@@ -36,7 +36,7 @@ impl ByName {
     }
 }
 
-/// `server-name-bundles`; `None` when one of them cannot be had, which `sink` then knows.
+/// Checks `server-name-bundles`. Reports errors; `None` if one cannot be used.
 pub(super) fn read(
     listed: Option<&[RawServerName]>,
     bundles: Option<&Node>,
@@ -47,7 +47,7 @@ pub(super) fn read(
     for entry in listed.unwrap_or_default() {
         let (Some(name), Some(bundle)) = (&entry.server_name, &entry.bundle) else {
             let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(Span::ROOT, |given| given.span);
-            diagnostics.error(at, "`server-name` and `bundle` go together").help("give both");
+            diagnostics.error(at, "`server-name` and `bundle` are required together").help("give both");
             return None;
         };
         let locations = bundle::find(bundle, bundles, diagnostics)?;

@@ -1,0 +1,108 @@
+//! Settings of limiters on all routes.
+
+use std::cell::RefCell;
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_filters::headers::HeaderNames;
+
+use crate::de::spanned::Spanned;
+use crate::de::status::parse_status;
+use crate::diagnostics::Diagnostics;
+use crate::key_resolvers::KeyResolvers;
+use crate::rate_limiter::context::LimiterContext;
+use crate::rate_limiter::settings::{families, throw_on_limit};
+use crate::sections::redis::raw::RawRedis;
+use crate::sections::scalars::Scalar;
+use crate::spec::values::{header_name, refusal};
+
+/// Requests without a key, and denials.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawEmptyKey {
+    /// Refuses requests without a key. Default true.
+    pub(crate) deny_empty_key: Option<bool>,
+    /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
+    #[serde(alias = "empty-key-status")]
+    #[schemars(with = "Option<Scalar>")]
+    pub(crate) empty_key_status_code: Option<Spanned<String>>,
+    /// Enables Spring's exception for denials, which is answered 500. Default false.
+    pub(crate) throw_on_limit: Option<Spanned<bool>>,
+}
+
+/// Response headers of `RequestRateLimiter` on all routes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawLimiterHeaders {
+    /// Enables the headers of limiters. Default true.
+    pub(crate) include_headers: Option<bool>,
+    /// Name of the header with the remaining tokens. Default `X-RateLimit-Remaining`.
+    pub(crate) remaining_header: Option<Spanned<String>>,
+    /// Name of the header with the rate. Default `X-RateLimit-Replenish-Rate`.
+    pub(crate) replenish_rate_header: Option<Spanned<String>>,
+    /// Name of the header with the capacity. Default `X-RateLimit-Burst-Capacity`.
+    pub(crate) burst_capacity_header: Option<Spanned<String>>,
+    /// Name of the header with the tokens per request. Default `X-RateLimit-Requested-Tokens`.
+    pub(crate) requested_tokens_header: Option<Spanned<String>>,
+    /// Families of header fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
+    pub(crate) headers: Option<Vec<Spanned<String>>>,
+}
+
+/// Checks the settings of limiters on all routes.
+pub(crate) fn context<'c>(
+    settings: &RawEmptyKey,
+    headers: &RawLimiterHeaders,
+    redis: Option<&Spanned<RawRedis>>,
+    key_resolvers: &'c KeyResolvers<'c>,
+    diagnostics: &mut Diagnostics,
+) -> LimiterContext<'c> {
+    LimiterContext {
+        key_resolvers,
+        deny_empty_key: settings.deny_empty_key.unwrap_or(true),
+        empty_key_status: status(settings.empty_key_status_code.as_ref(), StatusCode::FORBIDDEN, diagnostics),
+        throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
+        headers: header_names(headers, diagnostics),
+        // Errors in the section are reported there.
+        has_redis: redis.is_some(),
+        has_cluster: redis.is_some_and(|redis| redis.value.cluster.is_some()),
+        counter_buckets: RefCell::default(),
+        limiter_buckets: RefCell::default(),
+    }
+}
+
+/// Status of refusals, or `default` if absent. Reports invalid ones.
+fn status(text: Option<&Spanned<String>>, default: StatusCode, diagnostics: &mut Diagnostics) -> StatusCode {
+    let Some(text) = text else { return default };
+    match parse_status(&text.value) {
+        Ok(status) => {
+            refusal(status, text.span, diagnostics);
+            status
+        }
+        Err(message) => {
+            diagnostics.error(text.span, message);
+            default
+        }
+    }
+}
+
+fn header_names(raw: &RawLimiterHeaders, diagnostics: &mut Diagnostics) -> HeaderNames {
+    let mut headers = HeaderNames::default();
+    headers.include = raw.include_headers.unwrap_or(headers.include);
+    for (text, header) in [
+        (&raw.remaining_header, &mut headers.remaining),
+        (&raw.replenish_rate_header, &mut headers.replenish_rate),
+        (&raw.burst_capacity_header, &mut headers.burst_capacity),
+        (&raw.requested_tokens_header, &mut headers.requested_tokens),
+    ] {
+        if let Some(name) = text.as_ref().and_then(|text| header_name(&text.value, text.span, diagnostics)) {
+            *header = name;
+        }
+    }
+    if let Some(names) = &raw.headers
+        && let Some(found) = families(names, diagnostics)
+    {
+        headers.families = found;
+    }
+    headers
+}
