@@ -1,4 +1,4 @@
-//! Raw to checked: every section but the routes.
+//! From the raw configuration to the checked one.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::Span;
 
-/// The configuration that `raw` means. It is only good when `sink` has no errors afterwards.
+/// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,

@@ -48,7 +48,7 @@ pub enum Filter {
 
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum FilterPosition {
     /// Before all others: filters that can respond without them.
     First,
     /// At its position in the list.
@@ -97,11 +97,11 @@ pub struct Forward {
 impl Filter {
     /// Position among the filters of its route.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn position(&self) -> FilterPosition {
         match self {
-            Self::Edit(edit) if edit.runs_last() => Place::Last,
-            Self::LocalResponseCache(_) => Place::First,
-            _ => Place::Listed,
+            Self::Edit(edit) if edit.runs_last() => FilterPosition::Last,
+            Self::LocalResponseCache(_) => FilterPosition::First,
+            _ => FilterPosition::Listed,
         }
     }
 

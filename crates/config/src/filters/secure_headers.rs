@@ -46,7 +46,7 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     let spec = input.spec.with_joined_lists();
     let names: [&str; 12] = std::array::from_fn(|at| input.args.get(at).map_or("", |argument| argument.name));
     let [enable, disable, permissions, values @ ..] = spec.arguments(names, diagnostics);
-    let global = input.context.filter.secure_headers.as_ref().map(|spot| &spot.value);
+    let global = input.context.filter.secure_headers.as_ref().map(|spanned| &spanned.value);
     let (mut enabled, mut disabled) = (Vec::new(), Vec::new());
     let texts = |arg: Option<&Arg>| -> Vec<(String, Span)> {
         let each =
@@ -58,11 +58,11 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
         enabled.extend(texts(enable));
         disabled.extend(texts(disable));
     } else if let Some(global) = global {
-        let spots = |list: &Option<Vec<Spanned<String>>>| -> Vec<_> {
+        let items = |list: &Option<Vec<Spanned<String>>>| -> Vec<_> {
             list.iter().flatten().map(|name| (name.value.trim().to_owned(), name.span)).collect()
         };
-        enabled.extend(spots(&global.enable));
-        disabled.extend(spots(&global.disable));
+        enabled.extend(items(&global.enable));
+        disabled.extend(items(&global.disable));
     }
     let [enabled, disabled] = [enabled, disabled].map(|names| headers(&names, diagnostics));
     let is_added =

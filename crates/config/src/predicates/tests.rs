@@ -86,11 +86,11 @@ fn the_base_path_is_prepended_to_every_pattern() {
         assert_eq!(shown(base, predicates), expected, "{base} {predicates}");
     }
     for base in ["/a/../b", "/{a}", "/a%20b", "/a b", "/a*"] {
-        let said = complaint(&format!("base-path: '{base}'\n"), "['Path=/a']");
-        assert!(said.contains("1:12: error: `") && said.contains("is no base path"), "{base}: {said}");
+        let notes = complaint(&format!("base-path: '{base}'\n"), "['Path=/a']");
+        assert!(notes.contains("1:12: error: `") && notes.contains("is not a valid base path"), "{base}: {notes}");
     }
-    let said = complaint("base-path: /api\n", "['Path=/a/{b']");
-    assert!(said.contains("path pattern `/a/{b` cannot be used: `{` at character 4"), "{said}");
+    let notes = complaint("base-path: /api\n", "['Path=/a/{b']");
+    assert!(notes.contains("path pattern `/a/{b` cannot be used: `{` at character 4"), "{notes}");
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn api_versions_are_checked() {
     let used = "api-version: {use: {header: X-Version}}\n";
     assert_eq!(shown(used, "['Version=1.3']"), "Version: 1.3");
     for (before, predicates, expected) in [
-        ("", "['Version=1.3']", "1:45: error: `Version` never matches: nothing says where"),
+        ("", "['Version=1.3']", "1:45: error: `Version` never matches: `api-version` has no source"),
         (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
-        ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is no version"),
-        ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is no version"),
+        ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is not a version"),
+        ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is not a version"),
         ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a valid header name"),
-        ("api-version: {default: 1}\n", "['Path=/a']", "error: `api-version` does not say where requests name"),
+        ("api-version: {default: 1}\n", "['Path=/a']", "error: `api-version` has no source of versions"),
         (
             "api-version: {use: {header: X-Version}, default: 1, required: true}\n",
             "['Path=/a']",
@@ -124,19 +124,19 @@ fn api_versions_are_checked() {
         ),
         ("api-version: {use: {head: X-Version}}\n", "['Path=/a']", "error: unknown key `head`"),
     ] {
-        let said = complaint(before, predicates);
-        assert!(said.contains(expected), "{before}{predicates}: {said}");
+        let notes = complaint(before, predicates);
+        assert!(notes.contains(expected), "{before}{predicates}: {notes}");
     }
 }
 
 #[test]
 fn lists_need_their_own_name_in_our_form() {
-    let said = complaint("", "[{name: Path, args: {anything: /a}}]");
-    assert!(said.contains("error: `Path` has no argument `anything`"), "{said}");
-    let said = complaint("", "[{name: Method, args: {methods: GET, flag: true}}]");
-    assert!(said.contains("error: `Method` has no argument `flag`"), "{said}");
-    let said = complaint("", "[{name: Path, args: {matchTrailingSlash: true, patterns: /a}}]");
-    assert!(said.contains("error: Spring takes `matchTrailingSlash` for a pattern"), "{said}");
+    let notes = complaint("", "[{name: Path, args: {anything: /a}}]");
+    assert!(notes.contains("error: `Path` has no argument `anything`"), "{notes}");
+    let notes = complaint("", "[{name: Method, args: {methods: GET, flag: true}}]");
+    assert!(notes.contains("error: `Method` has no argument `flag`"), "{notes}");
+    let notes = complaint("", "[{name: Path, args: {matchTrailingSlash: true, patterns: /a}}]");
+    assert!(notes.contains("error: Spring reads `matchTrailingSlash` as a pattern"), "{notes}");
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl Groups {
                 diagnostics.warn(
                     other.at,
                     format!(
-                        "routes `{}` and `{}` of weight group `{name}` differ in other predicates, which are not \
-                         asked before one is drawn",
+                        "routes `{}` and `{}` of weight group `{name}` differ in other predicates, which are \
+                         ignored when one is selected",
                         first.route, other.route
                     ),
                 )

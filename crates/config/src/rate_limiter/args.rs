@@ -69,8 +69,8 @@ macro_rules! with_rule {
         $(#[$meta])*
         #[schemars(transform = arguments)]
         pub(crate) struct $name {
-            $($(#[$own_meta])* pub(super) $own: $own_type,)*
             $($(#[$field_meta])* pub(super) $field: $type,)*
+            $($(#[$own_meta])* pub(super) $own: $own_type,)*
         }
 
         impl $name {

@@ -13,6 +13,8 @@ mod rule;
 mod rules;
 pub(crate) mod settings;
 pub(crate) mod store;
+#[cfg(test)]
+mod tests;
 pub(crate) mod words;
 
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};

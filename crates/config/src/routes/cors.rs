@@ -191,7 +191,7 @@ mod tests {
             );
             let loaded = parse("test.yaml", &text, &|_| None).map_err(|problems| problems.to_string()).unwrap();
             let notes = loaded.notes.to_string();
-            assert_eq!(notes.contains("`/a/**` never holds"), is_pointed_out, "{patterns:?}: {notes}");
+            assert_eq!(notes.contains("`/a/**` never applies"), is_pointed_out, "{patterns:?}: {notes}");
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct RawRoute {
 /// A route as a map, or on one line: `id=uri,Predicate=arg`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawRouteEntry {
     /// As a map.
     Full(Box<RawRoute>),
@@ -55,7 +55,7 @@ pub(crate) enum RawRouteEntry {
 /// A predicate, or several joined by `any`, `all` and `not`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawCondition {
     /// A predicate.
     One(PredicateEntrySchema),

@@ -231,7 +231,7 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFi
         merged.push(filter);
     }
     merged.extend(defaults);
-    merged.sort_by_key(|listed| listed.filter.place());
+    merged.sort_by_key(|listed| listed.filter.position());
     merged
 }
 

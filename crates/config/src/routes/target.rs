@@ -46,8 +46,8 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
     None
 }
 
-fn http_target(text: &str, scheme: Scheme, spot: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Target> {
-    let at = spot.span;
+fn http_target(text: &str, scheme: Scheme, uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Target> {
+    let at = uri.span;
     let parsed = text.parse::<Uri>().ok();
     let authority = parsed.as_ref().and_then(Uri::authority);
     let (Some(uri), Some(authority)) = (&parsed, authority) else {

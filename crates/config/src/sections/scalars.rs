@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 /// One text or a list of texts.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum StringOrList {
     /// One.
     One(String),
@@ -16,7 +16,7 @@ pub(crate) enum StringOrList {
 /// A text, or a number or flag that is read as text.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read as text")]
+#[expect(dead_code, reason = "describes a value in the schema that is read as text")]
 pub(crate) enum Scalar {
     /// A text.
     Text(String),

@@ -62,9 +62,7 @@ fn each_pool_type_has_springs_defaults() {
     assert_eq!((kind("elastic").max_connections, kind("ELASTIC").max_idle), (None, 512));
     assert!(kind("FIXED").max_connections.unwrap().get() >= 16);
     assert_eq!(kind("disabled").max_idle, 0);
-    assert!(
-        refused("{pool: {max-connections: 5}}").contains("`max-connections` counts in a pool of `type: fixed` alone")
-    );
+    assert!(refused("{pool: {max-connections: 5}}").contains("`max-connections` has no effect without `type: fixed`"));
     assert!(refused("{pool: {type: fixed, max-connections: 0}}").contains("must be at least 1"));
 }
 
@@ -98,7 +96,7 @@ fn certificates_are_read_and_their_errors_have_positions() {
     for (text, wanted) in [
         ("{tls: {ca: /nowhere.pem}}".to_owned(), "cannot read /nowhere.pem"),
         (format!("{{tls: {{ca: {key}}}}}"), "holds no certificate in PEM"),
-        (format!("{{tls: {{cert: {cert}}}}}"), "`cert` and `key` go together"),
+        (format!("{{tls: {{cert: {cert}}}}}"), "`cert` and `key` are required together"),
         (format!("{{tls: {{cert: {cert}, key: {}}}}}", foreign.display()), "does not fit"),
         (format!("{{tls: {{ca: {ca}, insecure: true}}}}"), "remove one of the two"),
         ("{tls: {server-name: 'https://a'}}".to_owned(), "is neither a host name nor an address"),
@@ -110,7 +108,7 @@ fn certificates_are_read_and_their_errors_have_positions() {
         assert!(problems.contains(wanted) && problems.contains("test.yaml:2:"), "{text}: {problems}");
     }
     let (_, notes) = given("{tls: {insecure: true}}");
-    assert!(notes.contains("warning: upstreams' certificates are not checked"), "{notes}");
+    assert!(notes.contains("warning: upstreams' certificates are not verified"), "{notes}");
 }
 
 #[test]
@@ -131,12 +129,12 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     let (_, notes) =
         springs(&format!("{{ssl: {{use-insecure-trust-manager: true, trusted-x509-certificates: ['{ca}']}}}}"), "")
             .unwrap();
-    assert!(notes.contains("beside `trusted-x509-certificates` this does nothing"), "{notes}");
+    assert!(notes.contains("this has no effect beside `trusted-x509-certificates`"), "{notes}");
     let (config, notes) =
         springs("{ssl: {useInsecureTrustManager: true, close-notify-flush-timeout: 3s}}", "").unwrap();
     assert_eq!(config.http_client.tls.trust, Trust::Anybody);
     assert!(
-        notes.contains("not checked") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
+        notes.contains("not verified") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
         "{notes}"
     );
 
@@ -145,7 +143,7 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
         ("key-store: client.p12, key-store-password: x", "`openssl pkcs12 -in client.p12 -nodes -out client.pem`"),
         ("ssl-bundle: nowhere", "there is no SSL bundle `nowhere`"),
         ("trusted-x509-certificates: ['classpath:ca.pem']", "is inside of a Java archive"),
-        ("cipher: x", "`ssl.cipher` is no setting that can be kept"),
+        ("cipher: x", "`ssl.cipher` is not supported"),
     ] {
         let problems = springs(&format!("{{ssl: {{{ssl}}}}}"), "").unwrap_err();
         assert!(problems.contains(wanted), "{problems}");
@@ -168,16 +166,17 @@ fn settings_of_springs_client_without_effect_are_reported() {
     ] {
         assert!(notes.contains(&format!("info: `httpclient.{name}` has no effect here")), "{name}: {notes}");
     }
-    assert!(notes.contains("warning: `proxy-ping: false` cannot be kept"), "{notes}");
+    assert!(notes.contains("warning: `proxy-ping: false` is not supported"), "{notes}");
     assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));
 }
 
 #[test]
 fn an_incomplete_proxy_is_ignored_or_refused() {
-    assert!(refused("{proxy: {host: p}}").contains("the proxy `p` has no port"));
+    assert!(refused("{proxy: {host: p}}").contains("proxy `p` has no port"));
     assert!(
-        refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}").contains("is no regular expression")
+        refused("{proxy: {host: p, port: 1, non-proxy-hosts-pattern: '*.a'}}")
+            .contains("is not a valid regular expression")
     );
-    assert!(refused("{proxy: {port: 1}}").contains("a proxy without `host` is none"));
+    assert!(refused("{proxy: {port: 1}}").contains("`proxy` has no effect without `host`"));
     assert!(given("{proxy: {host: '', port: 1}}").0.http_client.proxy.is_none());
 }

@@ -27,7 +27,7 @@ pub(super) fn said(
     nodes: &Nodes<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Option<Tls>, Option<Duration>) {
-    let node = |whole: Option<_>| whole.and_then(|whole| nodes.get(whole));
+    let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(raw.tls), node(raw.ssl)) {
         (Some(_), Some(ssl)) => {
             diagnostics.error(ssl.span.key(), "`ssl` and `tls` are both given").help("remove one of the two");
@@ -139,7 +139,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
     }
     let insecure = raw.use_insecure_trust_manager.filter(|on| on.value);
     if let Some(name) = raw.ssl_bundle.as_ref().filter(|name| !name.value.trim().is_empty()) {
-        let bundles = raw.bundles.and_then(|whole| nodes.get(whole));
+        let bundles = raw.bundles.and_then(|node| nodes.get(node));
         let bundle = pem::bundle(name, bundles, diagnostics)?;
         if insecure.is_some() || !raw.trusted_x509_certificates.is_empty() {
             diagnostics

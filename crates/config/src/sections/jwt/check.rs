@@ -106,8 +106,8 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
 }
 
 /// One text or a list of texts.
-fn texts(whole: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
-    let Some(node) = whole.and_then(|whole| nodes.get(whole)) else { return Vec::new() };
+fn texts(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
+    let Some(node) = node.and_then(|node| nodes.get(node)) else { return Vec::new() };
     let items: &[Node] = match &node.kind {
         Kind::Null => return Vec::new(),
         Kind::Seq(items) => items,

@@ -83,7 +83,7 @@ pub(crate) fn management(
 /// Labels for Prometheus: letters, digits and `_`, which replaces all other characters of Micrometer's names.
 fn labels(tags: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
     let mut tagged = Vec::new();
-    if let Some(node) = tags.and_then(|whole| nodes.get(whole)) {
+    if let Some(node) = tags.and_then(|node| nodes.get(node)) {
         flatten("", node, &mut tagged);
     }
     let mut labels: Vec<(String, String)> = Vec::with_capacity(tagged.len());

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tollgate_limiter::store::redis::{Login, RedisSettings};
 
-use self::servers::Found;
+use self::servers::FoundServers;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
@@ -27,13 +27,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
 pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Redis> {
     let redis = &raw.value;
     let timeout = timeout(redis, diagnostics);
-    let said = tls::said(redis, nodes, diagnostics);
+    let tls = tls::settings(redis, nodes, diagnostics);
     let found = servers::find(raw, diagnostics);
-    let (said, found) = (said?, found?);
-    let login = beside(redis, &found, diagnostics);
+    let (tls, found) = (tls?, found?);
+    let login = credentials(redis, &found, diagnostics);
     let database = database(redis, &found, diagnostics);
     let resp2 = resp2(redis, &found, diagnostics);
-    let (servers, tls) = tls::agree(found, said, diagnostics)?;
+    let (servers, tls) = tls::combine(found, tls, diagnostics)?;
     let settings = RedisSettings {
         login: login?,
         database: database?,
@@ -69,13 +69,13 @@ fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
 }
 
 /// Credentials beside the URL.
-fn beside(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<Login> {
-    let heeded = !found.says_all(diagnostics);
+fn credentials(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Login> {
+    let heeded = !found.url_decides(diagnostics);
     let username = redis.username.as_ref().filter(|_| heeded);
     let password = redis.password.as_ref().filter(|_| heeded);
     let login = login(username, password, redis.password_file.as_ref(), diagnostics)?;
     let (named, with_password) = match found {
-        Found::Url(url) => (url.has_username, url.has_password),
+        FoundServers::Url(url) => (url.has_username, url.has_password),
         _ => (false, false),
     };
     let second = username.filter(|_| named && login.username.is_some()).map(|at| ("user name", at)).or_else(|| {
@@ -136,29 +136,29 @@ fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Strin
     }
 }
 
-fn database(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
-    let Some(Spanned { value: number, span }) = redis.database.filter(|_| !found.says_all(diagnostics)) else {
+fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
+    let Some(Spanned { value: number, span }) = redis.database.filter(|_| !found.url_decides(diagnostics)) else {
         return Some(None);
     };
     match found {
-        Found::Cluster(_) if number > 0 => {
+        FoundServers::Cluster(_) if number > 0 => {
             diagnostics.error(span, format!("a cluster has only database 0, found {number}")).help("remove `database`");
             None
         }
-        Found::Url(url) if url.database.is_some_and(|other| other != number) => {
+        FoundServers::Url(url) if url.database.is_some_and(|other| other != number) => {
             diagnostics
                 .error(span, format!("`database` is {number}, but `url` names another one"))
                 .help("remove one of the two");
             None
         }
-        Found::Cluster(_) => Some(None),
+        FoundServers::Cluster(_) => Some(None),
         _ => Some(Some(number)),
     }
 }
 
-fn resp2(redis: &RawRedis, found: &Found, diagnostics: &mut Diagnostics) -> Option<bool> {
+fn resp2(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<bool> {
     match (redis.protocol, found) {
-        (Some(protocol), Found::Url(url)) if url.says_protocol => {
+        (Some(protocol), FoundServers::Url(url)) if url.says_protocol => {
             diagnostics.error(protocol.span.key(), "`protocol` is already in `url`").help("remove one of the two");
             None
         }

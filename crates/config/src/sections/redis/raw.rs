@@ -105,7 +105,7 @@ pub(crate) struct RawTls {
 /// TLS by files, or on and off.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawTlsOrFlag {
     /// By files.
     Files(RawTls),

@@ -12,31 +12,31 @@ use crate::yaml::Span;
 
 /// The servers, before TLS is known.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundServers {
     Url(Url),
     Cluster(Vec<HostPort>),
     Sentinel(Sentinel),
 }
 
-impl Found {
+impl FoundServers {
     /// True if the URL decides everything, as in Spring.
-    pub(super) fn says_all(&self, diagnostics: &Diagnostics) -> bool {
+    pub(super) fn url_decides(&self, diagnostics: &Diagnostics) -> bool {
         diagnostics.is_spring && matches!(self, Self::Url(url) if url.is_written)
     }
 }
 
 /// The servers that `raw` names. Reports errors; `None` if they cannot be used.
-pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<Found> {
+pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Option<FoundServers> {
     let redis = &raw.value;
     several(redis, diagnostics)?;
     match (&redis.sentinel, &redis.cluster, &redis.url) {
-        (Some(sentinel), ..) => self::sentinel(sentinel, diagnostics).map(Found::Sentinel),
-        (None, Some(cluster), _) => self::cluster(cluster, diagnostics).map(Found::Cluster),
+        (Some(sentinel), ..) => self::sentinel(sentinel, diagnostics).map(FoundServers::Sentinel),
+        (None, Some(cluster), _) => self::cluster(cluster, diagnostics).map(FoundServers::Cluster),
         (None, None, Some(url)) => {
-            beside_url(redis, diagnostics);
-            url::check(url, diagnostics).map(Found::Url)
+            report_beside_url(redis, diagnostics);
+            url::check(url, diagnostics).map(FoundServers::Url)
         }
-        (None, None, None) => one(redis, raw.span.key(), diagnostics).map(Found::Url),
+        (None, None, None) => one(redis, raw.span.key(), diagnostics).map(FoundServers::Url),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Op
 fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let (sentinel, cluster) = (redis.sentinel.as_ref().map(|at| at.span), redis.cluster.as_ref().map(|at| at.span));
     let Some(winner) = sentinel.map(|_| "sentinel").or(cluster.map(|_| "cluster")) else { return Some(()) };
-    let help = "leave one of `url`, `host`, `cluster` and `sentinel`";
+    let help = "keep one of `url`, `host`, `cluster` and `sentinel`";
     if let Some(url) = &redis.url {
         diagnostics.error(url.span.key(), format!("`url` and `{winner}` are both given")).help(help);
         return None;
@@ -55,14 +55,14 @@ fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<()> {
     let mut clashes = [host, port, cluster].into_iter().flatten().peekable();
     let is_clear = diagnostics.is_spring || clashes.peek().is_none();
     for (name, at) in clashes {
-        let wins = if diagnostics.is_spring { ", which wins, as in Spring" } else { ", which says where Redis is" };
+        let wins = if diagnostics.is_spring { "; the latter wins, as in Spring" } else { "" };
         diagnostics.mistake(at.key(), format!("`{name}` and `{winner}` are both given{wins}")).help(help);
     }
     is_clear.then_some(())
 }
 
 /// Keys that a URL replaces.
-fn beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
+fn report_beside_url(redis: &RawRedis, diagnostics: &mut Diagnostics) {
     let text = |part: &Option<Spanned<String>>| part.as_ref().map(|part| part.span);
     let parts = [("host", text(&redis.host)), ("port", redis.port.map(|part| part.span))];
     let in_spring = [
@@ -93,7 +93,12 @@ fn one(redis: &RawRedis, at: Span, diagnostics: &mut Diagnostics) -> Option<Url>
         return None;
     }
     let port = redis.port.map_or(6379, |port| port.value);
-    url::of_parts(host, port, redis.port.filter(|port| port.value == 0).map_or(at, |port| port.span), diagnostics)
+    url::from_host_and_port(
+        host,
+        port,
+        redis.port.filter(|port| port.value == 0).map_or(at, |port| port.span),
+        diagnostics,
+    )
 }
 
 fn cluster(cluster: &Spanned<RawCluster>, diagnostics: &mut Diagnostics) -> Option<Vec<HostPort>> {

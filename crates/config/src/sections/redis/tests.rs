@@ -22,7 +22,7 @@ fn own(redis: &str) -> RedisSettings {
     loaded.config.redis.unwrap().settings
 }
 
-/// Those of `spring:` and what is told of them.
+/// Settings under `spring:`, and their diagnostics.
 fn spring(rest: &str) -> (RedisSettings, String) {
     let loaded = load(&format!("spring:\n  cloud.gateway.routes: ['a=http://a,Path=/**']\n{rest}"));
     (loaded.config.redis.unwrap().settings, loaded.notes.to_string())

@@ -8,21 +8,21 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::pem::{self, Bundle};
 use crate::sections::redis::raw::{RawRedis, RawSsl, RawTls};
-use crate::sections::redis::servers::Found;
+use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Kind, Url};
 use crate::yaml::{Kind as Yaml, Node, Span};
 
 /// TLS settings beside the URL.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum TlsSettings {
     Nothing,
     Off(Span),
     On(Tls, Span),
 }
 
 /// Checks `tls` or `ssl`. Reports errors; `None` if it cannot be used.
-pub(super) fn said(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Said> {
-    let node = |whole: Option<_>| whole.and_then(|whole| nodes.get(whole));
+pub(super) fn settings(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
+    let node = |whole: Option<_>| whole.and_then(|node| nodes.get(node));
     match (node(redis.tls), node(redis.ssl)) {
         (Some(_), Some(ssl)) => {
             diagnostics.error(ssl.span.key(), "`ssl` and `tls` are both given").help("remove one of the two");
@@ -38,25 +38,25 @@ pub(super) fn said(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Diagno
             None if matches!(ssl.kind, Yaml::Map(_)) => self::ssl(ssl, nodes, diagnostics),
             None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
         },
-        (None, None) => Some(Said::Nothing),
+        (None, None) => Some(TlsSettings::Nothing),
     }
 }
 
-fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Option<Said> {
+fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     diagnostics.error(node.span, format!("expected true, false or a map with {keys}, found {}", node.describe()));
     None
 }
 
 /// Plain `true` or `false`.
-fn flag(node: &Node) -> Option<Said> {
+fn flag(node: &Node) -> Option<TlsSettings> {
     match node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
-        Some("true" | "yes" | "on") => Some(Said::On(Tls::default(), node.span)),
-        Some("false" | "no" | "off") => Some(Said::Off(node.span)),
+        Some("true" | "yes" | "on") => Some(TlsSettings::On(Tls::default(), node.span)),
+        Some("false" | "no" | "off") => Some(TlsSettings::Off(node.span)),
         _ => None,
     }
 }
 
-fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
+fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     let (raw, unknown) = de::read::<RawTls>(node, diagnostics);
     unknown.iter().for_each(|unknown| de::report_unknown(unknown, diagnostics));
     // `${REDIS_CA:}` is empty in an environment without it.
@@ -74,10 +74,10 @@ fn files(node: &Node, diagnostics: &mut Diagnostics) -> Option<Said> {
         }
     };
     let Bundle { ca, identity } = Bundle::of(ca, client)?;
-    Some(Said::On(Tls { ca, client: identity }, node.span))
+    Some(TlsSettings::On(Tls { ca, client: identity }, node.span))
 }
 
-fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<Said> {
+fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<TlsSettings> {
     let (raw, unknown) = de::read::<RawSsl>(node, diagnostics);
     for unknown in &unknown {
         let name = unknown.path.join(".");
@@ -97,53 +97,59 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
                     .ineffective()
                     .help("remove one of the two");
             }
-            Some(Said::Off(span))
+            Some(TlsSettings::Off(span))
         }
         (_, Some(name)) => {
-            let bundles = raw.bundles.and_then(|whole| nodes.get(whole));
+            let bundles = raw.bundles.and_then(|node| nodes.get(node));
             let Bundle { ca, identity } = pem::bundle(name, bundles, diagnostics)?;
-            Some(Said::On(Tls { ca, client: identity }, name.span))
+            Some(TlsSettings::On(Tls { ca, client: identity }, name.span))
         }
-        (Some(enabled), None) => Some(Said::On(Tls::default(), enabled.span)),
-        (None, None) => Some(Said::Nothing),
+        (Some(enabled), None) => Some(TlsSettings::On(Tls::default(), enabled.span)),
+        (None, None) => Some(TlsSettings::Nothing),
     }
 }
 
 /// The servers with their TLS settings. Reports contradictions.
-pub(super) fn agree(found: Found, said: Said, diagnostics: &mut Diagnostics) -> Option<(Servers, Option<Tls>)> {
+pub(super) fn combine(
+    found: FoundServers,
+    settings: TlsSettings,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Servers, Option<Tls>)> {
     let url = match found {
-        Found::Sentinel(sentinel) => return Some((Servers::Sentinel(sentinel), on(said))),
-        Found::Cluster(nodes) => return Some((Servers::Cluster(nodes), on(said))),
-        Found::Url(url) => url,
+        FoundServers::Sentinel(sentinel) => return Some((Servers::Sentinel(sentinel), enabled(settings))),
+        FoundServers::Cluster(nodes) => return Some((Servers::Cluster(nodes), enabled(settings))),
+        FoundServers::Url(url) => url,
     };
-    match (url.kind, said) {
-        (Kind::Tls, Said::Off(at)) => {
+    match (url.kind, settings) {
+        (Kind::Tls, TlsSettings::Off(at)) => {
             diagnostics
                 .error(at, "`redis.url` begins with rediss://, but TLS is disabled here")
                 .help("remove one of the two");
             None
         }
-        (Kind::Socket, Said::On(_, at)) => {
+        (Kind::Socket, TlsSettings::On(_, at)) => {
             diagnostics.error(at, "a unix socket has no TLS").help("remove `tls`");
             None
         }
-        (Kind::Plain, Said::On(_, at)) if url.is_written && !diagnostics.is_spring => {
+        (Kind::Plain, TlsSettings::On(_, at)) if url.is_written && !diagnostics.is_spring => {
             diagnostics
                 .error(at, "TLS is enabled here, but `redis.url` begins with redis://")
                 .help("write `rediss://`");
             None
         }
-        (Kind::Plain, Said::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
-        (Kind::Tls, Said::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
-        (Kind::Tls, said @ Said::On(..)) => Some((Servers::One(url.text), on(said))),
-        (Kind::Plain | Kind::Socket, Said::Nothing | Said::Off(_)) => Some((Servers::One(url.text), None)),
+        (Kind::Plain, TlsSettings::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
+        (Kind::Tls, TlsSettings::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
+        (Kind::Tls, settings @ TlsSettings::On(..)) => Some((Servers::One(url.text), enabled(settings))),
+        (Kind::Plain | Kind::Socket, TlsSettings::Nothing | TlsSettings::Off(_)) => {
+            Some((Servers::One(url.text), None))
+        }
     }
 }
 
-fn on(said: Said) -> Option<Tls> {
-    match said {
-        Said::On(tls, _) => Some(tls),
-        Said::Nothing | Said::Off(_) => None,
+fn enabled(settings: TlsSettings) -> Option<Tls> {
+    match settings {
+        TlsSettings::On(tls, _) => Some(tls),
+        TlsSettings::Nothing | TlsSettings::Off(_) => None,
     }
 }
 

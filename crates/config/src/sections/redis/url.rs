@@ -116,7 +116,7 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
 }
 
 /// The server at `host`, an IPv6 address with or without brackets, and `port`.
-pub(super) fn of_parts(host: &str, port: u16, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
+pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &mut Diagnostics) -> Option<Url> {
     let brackets = host.contains(':') && !host.starts_with('[');
     let host_port = if brackets { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     self::host(&host_port, "redis.host", at, diagnostics)?;

@@ -132,14 +132,14 @@ pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnosti
 
 /// Reports settings that need Java or have no effect here.
 fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
-    for (whole, name) in [
+    for (node, name) in [
         (raw.record_failure_predicate, "record-failure-predicate"),
         (raw.record_result_predicate, "record-result-predicate"),
         (raw.ignore_exception_predicate, "ignore-exception-predicate"),
     ] {
-        if let Some(whole) = whole {
+        if let Some(node) = node {
             diagnostics
-                .error(whole.0.key(), format!("`{name}` needs a Java class"))
+                .error(node.0.key(), format!("`{name}` needs a Java class"))
                 .help("use `record-exceptions`, `ignore-exceptions` and the filter's `statusCodes`");
         }
     }
@@ -153,19 +153,19 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
             .warn(wait.span, "randomized waits are not supported: breakers of several gateways open independently")
             .help("remove `enable-randomized-wait`");
     }
-    for (whole, name, why) in [
+    for (node, name, why) in [
         (raw.register_health_indicator, "register-health-indicator", "`/metrics` shows the state of each breaker"),
         (
             raw.allow_health_indicator_to_fail,
             "allow-health-indicator-to-fail",
             "a breaker does not make the gateway unhealthy",
         ),
-        (raw.event_consumer_buffer_size, "event-consumer-buffer-size", "the log tells when a breaker opens and closes"),
+        (raw.event_consumer_buffer_size, "event-consumer-buffer-size", "the log has an entry for each change of state"),
         (raw.writable_stack_trace_enabled, "writable-stack-trace-enabled", "there are no stack traces"),
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {
-        if let Some(whole) = whole {
-            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
+        if let Some(node) = node {
+            diagnostics.info(node.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

@@ -9,7 +9,7 @@ use tollgate_filters::fault::{Fault, FaultSet};
 
 use crate::{CircuitBreaker, Filter, Report, Severity, parse};
 
-/// The filters of the first route, and what was said.
+/// The filters of the first route, and the diagnostics.
 fn filters(text: &str) -> (Vec<Filter>, Report) {
     let mut loaded = parse("test.yaml", text, &|_| None).unwrap_or_else(|problems| panic!("{problems}"));
     (loaded.config.routes.remove(0).filters, loaded.notes)
@@ -95,8 +95,8 @@ fn an_application_yml_has_three_roots_for_resilience4j() {
     assert_eq!((breaker.name.as_deref(), breaker.settings.time_limit), (Some("b"), None));
     assert_eq!(breaker.rules.window, WindowSize::Calls(NonZeroU32::new(4).unwrap()));
     assert!(notes.list().iter().all(|note| note.severity == Severity::Info), "{notes}");
-    for said in ["`default-group-tag` has", "`register-health-indicator` has", "`retry` has", "called `feign`"] {
-        assert!(notes.to_string().contains(said), "no {said} in\n{notes}");
+    for part in ["`default-group-tag` has", "`register-health-indicator` has", "`retry` has", "has the name `feign`"] {
+        assert!(notes.to_string().contains(part), "no {part} in\n{notes}");
     }
 }
 

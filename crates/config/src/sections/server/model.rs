@@ -45,6 +45,6 @@ pub struct ServerTls(pub Arc<rustls::ServerConfig>);
 
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ServerTls") // nothing of a key belongs into a log
+        f.write_str("ServerTls") // keys must not be logged
     }
 }

@@ -88,7 +88,7 @@ impl Reading<'_> {
 
     fn balance(&self, diagnostics: &mut Diagnostics) -> Option<Balance> {
         let raw = &self.raw.value;
-        let hash_by = raw.hash_by.and_then(|whole| self.nodes.get(whole));
+        let hash_by = raw.hash_by.and_then(|node| self.nodes.get(node));
         let balance = match raw.balance.as_ref().map(|balance| balance.value) {
             None | Some(RawBalance::LeastRequest) => Balance::LeastRequest,
             Some(RawBalance::RoundRobin | RawBalance::Weighted) => Balance::RoundRobin,
@@ -119,10 +119,10 @@ fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagn
         return None;
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
-    let mut whole = true;
-    for node in list.iter().filter_map(|whole| nodes.get(*whole)) {
+    let mut is_complete = true;
+    for node in list.iter().filter_map(|node| nodes.get(*node)) {
         let Some((read, at)) = one_endpoint(node, diagnostics) else {
-            whole = false;
+            is_complete = false;
             continue;
         };
         if endpoints.iter().any(|known| known.address == read.address) {
@@ -133,11 +133,11 @@ fn listed(list: &[NodeRef], nodes: &Nodes<'_>, at: Span, diagnostics: &mut Diagn
         }
         endpoints.push(read);
     }
-    if whole && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
+    if is_complete && endpoints.iter().all(|endpoint| endpoint.weight == 0) {
         diagnostics.error(at, "every endpoint has weight 0").help("give one of them a weight above 0");
         return None;
     }
-    whole.then_some(endpoints)
+    is_complete.then_some(endpoints)
 }
 
 /// Reads an endpoint, and returns it with the place of its URI.
@@ -228,7 +228,7 @@ fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<Dn
 
 /// DNS servers.
 pub(crate) fn dns(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
-    let parts: &[Node] = match raw.server.and_then(|whole| nodes.get(whole)) {
+    let parts: &[Node] = match raw.server.and_then(|node| nodes.get(node)) {
         None => &[],
         Some(Node { kind: Kind::Seq(items), .. }) => items,
         Some(one) => std::slice::from_ref(one),

@@ -13,7 +13,7 @@ use crate::sections::upstreams::model::{Ejection, HealthCheck, Statuses};
 use crate::sections::upstreams::raw::{RawEjection, RawHealth};
 
 /// Checks `health`. Returns `Some(None)` if it is disabled, `None` after an error.
-#[expect(clippy::option_option, reason = "the outer one says whether it could be read")]
+#[expect(clippy::option_option, reason = "the outer one tells an error from a disabled check")]
 pub(super) fn health_check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> Option<Option<HealthCheck>> {
     let (at, raw) = (raw.span, &raw.value);
     let text = raw.path.as_ref().map_or("/", |path| path.value.trim());

@@ -44,7 +44,7 @@ pub(crate) struct RawEndpoint {
 /// An endpoint as a map, or its URI.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "stands in the schema for what is read by hand")]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
 pub(crate) enum RawEndpointEntry {
     /// As a map.
     Full(RawEndpoint),

@@ -20,7 +20,7 @@ use crate::yaml::{Kind, Span};
 /// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the gateway's sections of those names. Reports
 /// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
-    let Some(node) = discovery.locator.and_then(|whole| nodes.get(whole)) else { return };
+    let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
     let Kind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
@@ -92,7 +92,10 @@ struct Lists {
 
 /// Lists that are not supported, with alternatives.
 const OTHER_LISTS: [(&str, &str); 5] = [
-    ("zone-preference", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
+    (
+        "zone-preference",
+        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
+    ),
     ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
     (
         "request-based-sticky-session",
@@ -193,7 +196,10 @@ fn health_check(
 const NO_EFFECT: [(&str, &str); 20] = [
     ("loadbalancer.cache", "the gateway caches endpoints itself; `dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.retry", "what is safe to repeat goes to another endpoint by itself; the filter `Retry` does more"),
-    ("loadbalancer.zone", "`priority: 1` on endpoints of other zones keeps requests in this one while it lives"),
+    (
+        "loadbalancer.zone",
+        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
+    ),
     ("loadbalancer.hint", "give each hint a route with a `Header` predicate and an upstream of its own"),
     ("loadbalancer.hint-header-name", "give each hint a route with a `Header` predicate and an upstream of its own"),
     (
@@ -202,18 +208,18 @@ const NO_EFFECT: [(&str, &str); 20] = [
     ),
     ("loadbalancer.subset", "all endpoints are used: connections are made as they are needed"),
     ("loadbalancer.api-version", "give each version a route and an upstream of its own"),
-    ("loadbalancer.x-forwarded", "`trusted-proxies` says who is told of the client"),
+    ("loadbalancer.x-forwarded", "use `trusted-proxies` and `x-forwarded`"),
     ("loadbalancer.eager-load", "upstreams are known from the start"),
-    ("loadbalancer.stats", "`tollgate_upstream_…` on `/metrics` tells of endpoints"),
+    ("loadbalancer.stats", "`tollgate_upstream_…` on `/metrics` describes endpoints"),
     ("loadbalancer.enabled", "`lb://` works wherever `upstreams` are listed"),
     ("loadbalancer.call-get-with-request-on-delegates", "endpoints are chosen with the request at hand"),
     ("loadbalancer.health-check.initial-delay", "endpoints are checked from the start"),
     ("loadbalancer.health-check.repeat-health-check", "checks are repeated as long as the gateway runs"),
-    ("loadbalancer.health-check.refetch-instances", "`dns.refresh` says how long an answer of DNS counts"),
-    ("loadbalancer.health-check.refetch-instances-interval", "`dns.refresh` says how long an answer of DNS counts"),
+    ("loadbalancer.health-check.refetch-instances", "`dns.refresh` sets the interval of DNS lookups"),
+    ("loadbalancer.health-check.refetch-instances-interval", "`dns.refresh` sets the interval of DNS lookups"),
     ("loadbalancer.health-check.update-results-list", "an endpoint that fails its checks gets no request"),
     ("loadbalancer.clients", "write the service's own section below `upstreams`"),
-    ("discovery.client", "the servers stand below `discovery.client.simple.instances` or `upstreams`"),
+    ("discovery.client", "define endpoints under `discovery.client.simple.instances` or `upstreams`"),
 ];
 
 /// Alternative to Spring's setting at `path`, if the setting has no effect.

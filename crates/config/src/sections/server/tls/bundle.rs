@@ -4,7 +4,7 @@ use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::pem;
-use crate::sections::server::tls::{Locations, spot};
+use crate::sections::server::tls::{Locations, scalar};
 use crate::spec::definition::flatten;
 use crate::yaml::Node;
 
@@ -40,7 +40,7 @@ pub(super) fn find(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: 
         }
     }
     // A list of versions on one line.
-    let listed = node.at(&["options", "enabled-protocols"]).and_then(spot);
+    let listed = node.at(&["options", "enabled-protocols"]).and_then(scalar);
     if let Some(listed) = listed {
         let each = |name: &str| Spanned { value: name.to_owned(), span: listed.span };
         found.protocols = Some(listed.value.split(',').map(each).collect());

@@ -47,7 +47,7 @@ pub(crate) fn check(
     }
     let is_explained = unknown.iter().filter(|unknown| !report(unknown, diagnostics)).count() > 0;
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let bundles = raw.bundles.and_then(|whole| nodes.get(whole));
+    let bundles = raw.bundles.and_then(|node| nodes.get(node));
     let locations = match &raw.bundle {
         Some(name) => bundle::find(name, bundles, diagnostics),
         None => {
@@ -107,7 +107,7 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
             );
             false
         }
-        other if STORES.contains(&other) => true, // said once, at the store
+        other if STORES.contains(&other) => true, // reported once, at the store
         "ciphers" => {
             diagnostics
                 .info(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
@@ -274,6 +274,6 @@ fn versions(
 }
 
 /// Text of a node; `None` if it is no text.
-fn spot(node: &Node) -> Option<Spanned<String>> {
+fn scalar(node: &Node) -> Option<Spanned<String>> {
     node.scalar().map(|text| Spanned { value: text.to_owned(), span: node.span })
 }

@@ -1,0 +1,68 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::filters::model::Filter;
+use crate::parse;
+use crate::rate_limiter::{PlanResolver, RateLimiter};
+
+fn text(args: &str) -> String {
+    format!(
+        "routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: {args}}}]}}]\n"
+    )
+}
+
+fn limiter(args: &str) -> RateLimiter {
+    let loaded = parse("test.yaml", &text(args), &|_| None).unwrap_or_else(|report| panic!("{report}"));
+    let Filter::RequestRateLimiter(limiter) = &loaded.config.routes[0].filters[0] else { panic!("{args}") };
+    (**limiter).clone()
+}
+
+#[test]
+fn dotted_and_nested_names_mean_the_same() {
+    for (dotted, nested) in [
+        (
+            "{key-resolver: ip, 'limits[0].name': a, 'limits[0].replenish-rate': 1, 'limits[0].burst-capacity': 2}",
+            "{key-resolver: ip, limits: [{name: a, replenish-rate: 1, burst-capacity: 2}]}",
+        ),
+        (
+            "{key-resolver: ip, redis-rate-limiter.replenishRate: 1, redis-rate-limiter.burstCapacity: 2}",
+            "{key-resolver: ip, redis-rate-limiter: {replenish-rate: 1, burst-capacity: 2}}",
+        ),
+        (
+            "{replenish-rate: 1, burst-capacity: 1, 'key-resolver[0]': ip, 'key-resolver[1]': route}",
+            "{replenish-rate: 1, burst-capacity: 1, key-resolver: [ip, route]}",
+        ),
+    ] {
+        assert_eq!(format!("{:?}", limiter(dotted)), format!("{:?}", limiter(nested)), "{dotted}");
+    }
+}
+
+#[test]
+fn keys_in_the_table_of_plans_can_contain_dots() {
+    let limiter = limiter(
+        "{key-resolver: ip, default-plan: free, plans: {free: {replenish-rate: 1, burst-capacity: 1}, all: unlimited}, \
+         plan-resolver: {table: {10.0.0.1: all, 'a.b[0]': all}}}",
+    );
+    let plans = limiter.plans.unwrap();
+    let PlanResolver::Table(table) = plans.resolver else { panic!("{:?}", plans.resolver) };
+    let mut keys: Vec<&str> = table.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["10.0.0.1", "a.b[0]"]);
+}
+
+#[test]
+fn a_wrong_value_does_not_hide_the_other_errors() {
+    let args = "{replenish-rate: many, status-code: FOO, mode: on, key-resolver: nowhere, lock: {tries: 0}, zork: 1}";
+    let report = parse("test.yaml", &text(args), &|_| None).unwrap_err().to_string();
+    for part in [
+        "found `many`",
+        "found `FOO`",
+        "found `on`",
+        "`nowhere`",
+        "must be at least 1, got 0",
+        "`RequestRateLimiter` has no argument `zork`",
+        "`lock` applies to `atomicity: lock` only",
+    ] {
+        assert!(report.contains(part), "no {part} in\n{report}");
+    }
+    assert!(!report.contains("needs `replenish-rate`"), "{report}");
+}
