@@ -1,11 +1,11 @@
-//! Any text gives either a configuration or problems with places: never a panic, never a hang.
+//! Any text gives either a configuration or errors with positions: never a panic, never a hang.
 
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use tollgate_config::{Report, parse};
 
-/// Longer texts find nothing that shorter ones do not, at a fraction of their speed.
+/// Longer texts find no more errors and are much slower.
 const MAX_BYTES: usize = 16 * 1024;
 
 fn env(name: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// What YAML takes for the end of a line.
+/// Line breaks of YAML.
 const BREAKS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
 fn have_places(problems: &Report, text: &str) {

@@ -35,7 +35,7 @@ fn files(folder: &str, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     files
 }
 
-/// What `config` makes of a request, but for how its author wrote it.
+/// Returns the behaviour of `config`, without the author's spelling.
 fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanation {
     let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
@@ -133,7 +133,7 @@ fn every_notation_of_springs_becomes_the_plain_one() {
         "      # Nobody writes but\n      - Method=GET,POST\n",
         "      # Changed: `StripPrefix` takes 1 argument; `2` is one too many.\n      - StripPrefix=1\n",
         "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",
-        "    # Left out: `/ignored/path`: nobody reads it.\n    uri: http://limits\n",
+        "    # Left out: `/ignored/path`: it is ignored.\n    uri: http://limits\n",
         "  # Was written on one line.\n  - id: line\n    uri: http://line:81\n",
         "  - id: route-3\n    uri: http://nameless\n",
         "      response-timeout: -1\n",

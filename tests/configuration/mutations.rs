@@ -1,8 +1,8 @@
-//! Any change of a valid file gives either a working configuration or problems with places: never a panic, never a hang,
-//! never half a generation.
+//! A changed file gives either a working configuration or errors with positions: never a panic, a hang or half a
+//! generation.
 //!
-//! Files of the repository are changed at random, always the same ones ([`mutate`]); each is checked within a time, what
-//! is accepted is built as for serving and migrated. `TOLLGATE_MUTATIONS=100000` tries more, of another seed each time.
+//! Files of the repository are changed at random with a fixed seed ([`mutate`]). Each is checked within a time limit;
+//! accepted files are built as for serving and migrated. `TOLLGATE_MUTATIONS=100000` tries more, with another seed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,11 +18,11 @@ use tollgate::gateway::WorkerState;
 use tollgate::state::stores::{SharedStores, Stores};
 use tollgate_config::{Config, Diagnostic, Report, Severity, migrate, parse};
 
-/// Changed files in a usual run.
+/// Changed files by default.
 const CASES: usize = 1_200;
 
-/// A case that takes longer hangs: the slowest of them take some milliseconds, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit of a case; the slowest take some milliseconds on a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 fn env(name: &str) -> Option<String> {
     ["REDIS_HOST", "ORDERS_URL"].contains(&name).then(|| "http://host${".to_owned())
@@ -42,7 +42,7 @@ fn seeds() -> Vec<String> {
 }
 
 #[test]
-fn a_changed_file_works_or_says_where_it_does_not() {
+fn a_changed_file_works_or_is_refused_with_a_position() {
     let more = std::env::var("TOLLGATE_MUTATIONS").ok().and_then(|cases| cases.parse().ok());
     let first = if more.is_some() { fastrand::u64(..u64::MAX / 2) } else { 0 };
     let seeds = seeds();
@@ -66,7 +66,7 @@ fn a_changed_file_works_or_says_where_it_does_not() {
     });
     let mut current = String::new();
     loop {
-        match cases.recv_timeout(PATIENCE) {
+        match cases.recv_timeout(TIME_LIMIT) {
             Ok(text) => current = text,
             Err(RecvTimeoutError::Timeout) => panic!("no end of\n{current}"),
             Err(RecvTimeoutError::Disconnected) => break,
@@ -80,7 +80,7 @@ fn a_changed_file_works_or_says_where_it_does_not() {
     }
 }
 
-/// Whether `text` is accepted; the error is what is wrong with the answer.
+/// Returns true if `text` is accepted. The error describes a wrong result.
 fn try_out(text: &str) -> Result<bool, String> {
     let loaded = match parse("changed.yaml", text, &env) {
         Ok(loaded) => loaded,
@@ -99,14 +99,13 @@ fn try_out(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Whether all that our own form refuses is what the old file was warned about: it does something, and a person has to
-/// decide what is meant.
+/// Returns true if all errors of the migrated file are warnings of the old one, which need a decision by its author.
 fn are_known(problems: &Report, notes: &Report) -> bool {
     let errors = || problems.list().iter().filter(|problem| problem.severity == Severity::Error);
     errors().all(|problem| notes.list().iter().any(|note| note.message == problem.message))
 }
 
-/// Complains about problems that stand nowhere, or say nothing.
+/// Fails for diagnostics without a position or message.
 fn have_places(problems: &Report, text: &str) -> Result<(), String> {
     let height = text.lines().count() + 1;
     let is_good = |Diagnostic { line, column, message, .. }: &Diagnostic| {
@@ -118,7 +117,7 @@ fn have_places(problems: &Report, text: &str) -> Result<(), String> {
     }
 }
 
-/// Builds what a worker would serve.
+/// Builds the routes as a worker does.
 fn build(config: &Config) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

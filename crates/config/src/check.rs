@@ -1,11 +1,9 @@
-//! Raw to checked: every section but the routes.
+//! From the raw configuration to the checked one.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::Time;
+use crate::de::nodes::Nodes;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
@@ -19,33 +17,9 @@ use crate::sections::resilience::Resilience;
 use crate::sections::upstreams::{self, UpstreamSections};
 use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::Span;
 
-/// The nodes below a root by their place.
-pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
-
-impl<'n> Nodes<'n> {
-    pub(crate) fn new(root: &'n Node) -> Self {
-        let mut nodes = BTreeMap::new();
-        index(root, &mut nodes);
-        Self(nodes)
-    }
-
-    pub(crate) fn get(&self, whole: NodeRef) -> Option<&'n Node> {
-        self.0.get(&whole.0.place).copied()
-    }
-}
-
-fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
-    into.insert(node.span.place, node);
-    match &node.kind {
-        Kind::Seq(items) => items.iter().for_each(|item| index(item, into)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),
-        Kind::Null | Kind::Scalar(_) => {}
-    }
-}
-
-/// The configuration that `raw` means. It is only good when `sink` has no errors afterwards.
+/// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: &RawConfig,
     nodes: &Nodes<'_>,
@@ -160,18 +134,5 @@ pub(crate) fn check(
         cors,
         routes,
         is_spring: diagnostics.is_spring,
-    }
-}
-
-/// A duration above zero: nothing is ever done in no time.
-pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
-    match time {
-        None => Duration::from_secs(default_secs),
-        Some(time) => {
-            if time.value.0.is_zero() {
-                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
-            }
-            time.value.0
-        }
     }
 }

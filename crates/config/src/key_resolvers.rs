@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::check::Nodes;
 use crate::de::canonical;
 use crate::de::given::Texts;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::sections::jwt::check::Tokens;

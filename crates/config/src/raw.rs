@@ -1,4 +1,4 @@
-//! The YAML as typed, after [`crate::spring::normalize`]: our sections at the top level, each default beside its key.
+//! The raw configuration, after [`crate::spring::normalize`]: our sections at the top level, defaults in doc comments.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -33,95 +33,91 @@ use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstr
 #[serde(default, rename_all = "kebab-case")]
 #[schemars(title = "Tollgate")]
 pub(crate) struct RawConfig {
-    /// The listener for traffic.
+    /// Listener for traffic.
     pub(crate) server: RawServer,
-    /// The listener for health, metrics and the API.
+    /// Listener for health, metrics and the admin API.
     pub(crate) management: RawManagement,
-    /// Where limits are kept across gateways; absent: in memory.
+    /// Redis, the store that gateways share limits in. Without it limits are kept in memory.
     pub(crate) redis: Option<Spanned<RawRedis>>,
-    /// JSON Web Tokens: what `jwt:CLAIM` believes.
+    /// JSON Web Tokens (RFC 7519): keys and rules that `jwt:CLAIM` verifies tokens with.
     pub(crate) jwt: Option<Spanned<RawJwt>>,
-    /// Limits kept in memory.
-    #[schemars(extend("x-needs-restart" = true))]
+    /// Memory store of limits.
     pub(crate) memory: RawMemory,
-    /// Counts of `RequestCounter` on their way to Redis.
-    #[schemars(extend("x-needs-restart" = true))]
+    /// Transfer of `RequestCounter` counts to Redis.
     pub(crate) metering: RawMetering,
-    /// One line a request.
-    #[schemars(extend("x-needs-restart" = true))]
+    /// Access log, one line per request.
     pub(crate) access_log: RawAccessLog,
-    /// The gateway's own log, on standard error.
-    #[schemars(extend("x-needs-restart" = true))]
+    /// Log of the gateway, on standard error.
     pub(crate) log: RawLog,
-    /// Header names.
+    /// Checks of header names.
     pub(crate) headers: RawHeaders,
-    /// The name in the `Via` field that is added to what is forwarded (RFC 9110 §7.6.3), or `false` for none. Default `tollgate`.
+    /// Name in the `Via` field of forwarded requests and responses (RFC 9110 §7.6.3), or `false` for no field. Default `tollgate`.
     #[schemars(with = "Option<Scalar>")]
     pub(crate) via: Option<Spanned<String>>,
-    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed: a list of addresses and networks, or Spring's one regular expression. Default: nobody.
+    /// Proxies trusted to report the client in `X-Forwarded-*` and `Forwarded`: a list of addresses and networks, or one regular expression as in Spring. Default: none.
     #[schemars(with = "StringOrList", example = &["10.0.0.0/8"])]
     pub(crate) trusted_proxies: Option<NodeRef>,
-    /// `X-Forwarded-*` fields towards upstreams.
+    /// `X-Forwarded-*` fields in requests to upstreams.
     pub(crate) x_forwarded: RawXForwarded,
-    /// The `Forwarded` field towards upstreams.
+    /// `Forwarded` field in requests to upstreams.
     pub(crate) forwarded: RawForwarded,
-    /// The server below the gateway.
+    /// HTTP server of the gateway.
     pub(crate) httpserver: RawHttpServer,
-    /// Who may ask from other origins, on any path; preflights are answered whether or not a route takes them.
+    /// CORS policy for every path. Preflights are answered even if no route matches.
     pub(crate) cors: Option<Spanned<RawCors>>,
-    /// Who may ask from other origins, by path.
+    /// CORS policies by path.
     pub(crate) globalcors: RawGlobalCors,
-    /// How requests that match a route are counted.
+    /// Metrics of requests that match a route.
     pub(crate) metrics: RawRequestSeries,
     /// Connections to upstreams.
     pub(crate) httpclient: RawHttpClient,
-    /// Several servers that do the same, by the name that `lb://NAME` calls them.
+    /// Load-balanced upstreams by name, the targets of `lb://NAME`.
     pub(crate) upstreams: BTreeMap<String, Spanned<RawUpstream>>,
-    /// Who is asked for the servers of `upstreams.NAME.dns`.
+    /// DNS resolver for `upstreams.NAME.dns`.
     pub(crate) dns: RawDns,
-    /// What becomes of a request for which no server lives.
+    /// Response if no endpoint of an upstream is healthy.
     pub(crate) loadbalancer: RawLoadBalancer,
-    /// Spring's ways to find servers.
+    /// Spring's service discovery.
     #[schemars(skip)]
     pub(crate) discovery: RawDiscovery,
-    /// Settings of filters wherever they stand.
+    /// Settings of filters, for all routes.
     pub(crate) filter: RawFilterSettings,
-    /// Circuit breakers: when they open and close, and how long calls may take.
+    /// Circuit breakers: thresholds and time limits.
     pub(crate) resilience4j: RawResilience,
-    /// What `RequestRateLimiter` tells the client, wherever it stands.
+    /// Response headers of `RequestRateLimiter`, for all routes.
     pub(crate) redis_rate_limiter: RawLimiterHeaders,
-    /// What `SetStatus` tells the client, wherever it stands.
+    /// Response header of `SetStatus`, for all routes.
     pub(crate) set_status: RawSetStatus,
-    /// Key resolvers by name: what `"#{@name}"` refers to. Default: none.
+    /// Key resolvers by name, referenced as `"#{@name}"`. Default: none.
     #[schemars(with = "BTreeMap<String, StringOrList>")]
     pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
-    /// Filters of every route, merged with its own by position: default 1, own 1, default 2, … Default: none.
+    /// Filters of every route, merged with the route's own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<FilterEntrySchema>")]
     pub(crate) default_filters: Vec<NodeRef>,
-    /// Settings of predicates wherever they stand.
+    /// Settings of predicates, for all routes.
     pub(crate) predicate: RawPredicateSettings,
-    /// A path that every `Path` pattern is below, and every request that a route without `Path` takes. Default: none.
+    /// Prefix of every `Path` pattern. Routes without `Path` match only below it. Default: none.
     pub(crate) base_path: Option<Spanned<String>>,
-    /// Versions of an API: what the predicate `Version` compares with.
+    /// API versions for the predicate `Version`.
     pub(crate) api_version: Option<Spanned<RawApiVersion>>,
-    /// Which requests go where.
+    /// Routes, tried by `order`.
     #[schemars(with = "Vec<RawRouteEntry>")]
     pub(crate) routes: Vec<NodeRef>,
-    /// Whether a route with an error keeps the gateway from starting; `false` leaves such routes out with a warning. Default true.
+    /// Refuses a file with an invalid route; `false` drops such routes with a warning. Default true.
     pub(crate) fail_on_route_definition_error: Option<bool>,
-    /// Whether the gateway is on: any other value is refused. Default true.
+    /// Enables the gateway; `false` is refused. Default true.
     pub(crate) enabled: Option<Spanned<bool>>,
 }
 
-/// The names of our sections.
+/// Returns the names of our sections.
 pub(crate) fn sections() -> &'static [&'static str] {
     let names = Cell::new([].as_slice());
-    // Deserialising fails at once, having told its field names.
+    // Fails at once: the deserializer only records the field names.
     let _ = RawConfig::deserialize(Names(&names));
     names.get()
 }
 
-/// A deserializer that learns the field names of the struct that asks.
+/// Deserializer that records the field names of the struct.
 struct Names<'n>(&'n Cell<&'static [&'static str]>);
 
 impl<'de> serde::Deserializer<'de> for Names<'_> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::raw::RawConfig;
 
-/// The JSON Schema of the YAML, in our own form.
+/// Returns the JSON Schema of the YAML in our own form.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(RawConfig).to_value();
@@ -14,7 +14,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Lists of texts may also be one text with commas.
+/// Allows one text with commas for a list of texts.
 fn allow_comma_lists(schema: &mut Value, definitions: &Value) {
     match schema {
         Value::Object(members) => {
@@ -34,7 +34,7 @@ fn allow_comma_lists(schema: &mut Value, definitions: &Value) {
     }
 }
 
-/// True for the schema of a text or of one of several words.
+/// Returns true for the schema of a text or of one of several words.
 fn is_text(schema: &Value, definitions: &Value) -> bool {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or_default();
@@ -47,7 +47,7 @@ fn is_text(schema: &Value, definitions: &Value) -> bool {
     is_string(schema) || schema["oneOf"].as_array().is_some_and(|words| words.iter().all(is_word))
 }
 
-/// Numbers and flags may also be a text with a `${NAME}` in it.
+/// Allows a text with a `${NAME}` in it for numbers and booleans.
 fn allow_placeholders(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// What stands well in no place.
+/// Texts that are invalid almost everywhere.
 const NASTY: [&str; 62] = [
     "",
     "~",

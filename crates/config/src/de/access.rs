@@ -1,4 +1,4 @@
-//! What [`crate::de`] hands to visitors: the items of lists, the entries of maps, the names of variants.
+//! Access for visitors: items of lists, entries of maps, names of variants.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 pub(super) struct Entries<'n, 'c> {
     pub(super) entries: std::slice::Iter<'n, (String, Node)>,
     pub(super) value: Option<&'n (String, Node)>,
-    /// The names a struct has; a map takes every key as it is.
+    /// Field names of a struct; `None` for a map, which takes any key.
     pub(super) fields: Option<&'static [&'static str]>,
     pub(super) seen: HashSet<&'static str>,
     pub(super) context: &'c Context<'c>,
@@ -82,13 +82,13 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// A value and its place, as a sequence of two.
-pub(super) struct SpotAccess<'n, 'c> {
+/// A value and its span, as a sequence of two.
+pub(super) struct SpannedAccess<'n, 'c> {
     pub(super) de: De<'n, 'c>,
     pub(super) step: u8,
 }
 
-impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
+impl<'de> SeqAccess<'de> for SpannedAccess<'_, '_> {
     type Error = DeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
@@ -104,7 +104,7 @@ impl<'de> SeqAccess<'de> for SpotAccess<'_, '_> {
     }
 }
 
-/// The name of an enum's variant that carries nothing.
+/// Name of an enum variant without content.
 pub(super) struct Variant(pub(super) &'static str);
 
 impl<'de> EnumAccess<'de> for Variant {

@@ -1,12 +1,12 @@
-//! A serde `Deserializer` over [`Node`]s that finds every problem in one go.
+//! A serde `Deserializer` over [`Node`]s that reports every error in one run.
 //!
-//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as whatever type is wanted. A key nobody knows is
-//! noted, not fatal. When a value does not fit, its problem is noted, the node is treated as absent, and reading starts
-//! again, so that the next problem comes to light too.
+//! Names are relaxed as Spring's are ([`canonical`]). A scalar is read as the type of its field. An unknown key is
+//! collected, not fatal. If a value does not fit, its error is reported, the node counts as absent and reading starts
+//! again, so that one run reports all errors.
 
 pub(crate) mod access;
-pub(crate) mod comma_lists;
 pub(crate) mod given;
+pub(crate) mod nodes;
 pub(crate) mod spanned;
 pub(crate) mod status;
 pub(crate) mod units;
@@ -17,46 +17,33 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
 
-use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpotAccess, Variant};
+use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpannedAccess, Variant};
 use crate::diagnostics::{Diagnostics, suggest};
+pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
 
-/// Name of the newtype that asks for a value together with its origin: see [`crate::de::spanned::Spot`].
-pub(crate) const SPOT: &str = "$tollgate::Spot";
-/// Name of the newtype that asks for a node's origin alone: see [`crate::de::spanned::Whole`].
-pub(crate) const WHOLE: &str = "$tollgate::Whole";
+/// Name of the newtype for a value with its span: [`Spanned`](crate::de::spanned::Spanned).
+pub(crate) const SPANNED: &str = "$tollgate::Spanned";
+/// Name of the newtype for a node's span: [`NodeRef`](crate::de::spanned::NodeRef).
+pub(crate) const NODE_REF: &str = "$tollgate::NodeRef";
 
 /// Name of the newtype of an argument that may be wrong: see [`crate::de::given::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
-/// Name of enums whose variants are shapes of YAML: `scalar`, `seq` and `map`.
+/// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
-/// Values that do not fit are looked for this often before reading is given up.
+/// Errors of values at most; reading stops after them.
 const MAX_PROBLEMS: usize = 100;
 
-/// What `kebab-case`, `camelCase` and `snake_case` spellings of one name have in common.
-pub(crate) fn canonical(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// Whether two spellings have the same [`canonical`] one. Asked for every key of a file, so it allocates nothing.
-pub(crate) fn same_name(one: &str, other: &str) -> bool {
-    letters(one).eq(letters(other))
-}
-
-fn letters(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|byte| byte.to_ascii_lowercase())
-}
-
-/// A key that the wanted struct does not have.
+/// A key that the struct does not have.
 pub(crate) struct Unknown {
     pub(crate) span: Span,
-    /// Path of keys that leads to it, itself last.
+    /// Keys that lead to it, the key itself last.
     pub(crate) path: Vec<String>,
     pub(crate) fields: &'static [&'static str],
 }
 
-/// Reads `node` as a `T`, its problems into `sink`, the keys that nobody knows beside it.
+/// Reads `node` as a `T`, reports its errors and returns its unknown keys.
 pub(crate) fn read<T: DeserializeOwned + Default>(node: &Node, diagnostics: &mut Diagnostics) -> (T, Vec<Unknown>) {
     let mut blank = HashSet::new();
     for _ in 0..MAX_PROBLEMS {
@@ -94,7 +81,7 @@ pub(super) struct Context<'c> {
     pub(super) path: RefCell<Vec<String>>,
 }
 
-/// A value that does not fit, and where it stands.
+/// A value that does not fit, with its span.
 #[derive(Debug)]
 pub(crate) struct DeError {
     message: String,
@@ -116,7 +103,7 @@ impl serde::de::Error for DeError {
 
     fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         match found {
-            // What a `NonZero` says of it reads like Rust.
+            // The message of `NonZero` names Rust types.
             Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
             _ => Self::custom(format_args!("expected {wanted}, found {found}")),
         }
@@ -130,7 +117,7 @@ pub(super) struct De<'n, 'c> {
 }
 
 impl De<'_, '_> {
-    fn misfit<T>(self, wanted: &str) -> Result<T, DeError> {
+    fn mismatch<T>(self, wanted: &str) -> Result<T, DeError> {
         Err(DeError {
             message: format!("expected {wanted}, found {}", self.node.describe()),
             span: Some(self.node.span),
@@ -147,7 +134,7 @@ impl De<'_, '_> {
         }
     }
 
-    /// Marks an error that does not know its place yet as this node's.
+    /// Adds the span of this node to an error without one.
     pub(super) fn here<T>(self, result: Result<T, DeError>) -> Result<T, DeError> {
         result.map_err(|e| DeError { span: e.span.or(Some(self.node.span)), ..e })
     }
@@ -168,9 +155,9 @@ macro_rules! whole_numbers {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
             match self.node.scalar().and_then(|text| text.trim().replace('_', "").parse::<$type>().ok()) {
                 Some(number) => self.here(visitor.$visit(number)),
-                // Nobody needs to be told twenty digits.
-                None if <$type>::BITS == 64 => self.misfit(&format!("a whole number from {}", <$type>::MIN)),
-                None => self.misfit(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
+                // A bound of twenty digits is no help.
+                None if <$type>::BITS == 64 => self.mismatch(&format!("a whole number from {}", <$type>::MIN)),
+                None => self.mismatch(&format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX)),
             }
         }
     )*};
@@ -197,14 +184,14 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         match self.node.scalar().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
             Some("true" | "yes" | "on") => self.here(visitor.visit_bool(true)),
             Some("false" | "no" | "off") => self.here(visitor.visit_bool(false)),
-            _ => self.misfit("true or false"),
+            _ => self.mismatch("true or false"),
         }
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.node.scalar() {
             Some(text) => self.here(visitor.visit_str(text)),
-            None => self.misfit("a text"),
+            None => self.mismatch("a text"),
         }
     }
 
@@ -221,8 +208,8 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
         match name {
-            SPOT => visitor.visit_seq(SpotAccess { de: self, step: 0 }),
-            WHOLE => visitor.visit_u32(self.node.span.place),
+            SPANNED => visitor.visit_seq(SpannedAccess { de: self, step: 0 }),
+            NODE_REF => visitor.visit_u32(self.node.span.place),
             GIVEN if matches!(self.node.kind, Kind::Null) => visitor.visit_unit(),
             GIVEN => visitor.visit_seq(GivenAccess { de: self, step: 0 }),
             _ => visitor.visit_newtype_struct(self),
@@ -232,7 +219,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
             Kind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
-            // Spring reads `a, b` as a list of two.
+            // Spring reads `a, b` as a list of two items.
             Kind::Scalar(text) => {
                 let parts: Vec<Node> = text
                     .split(',')
@@ -243,7 +230,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 visitor.visit_seq(Items { items: parts.iter(), context: self.context })
             }
             Kind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
-            Kind::Map(_) => self.misfit("a list"),
+            Kind::Map(_) => self.mismatch("a list"),
         }
     }
 
@@ -256,7 +243,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 seen: HashSet::new(),
                 context: self.context,
             }),
-            _ => self.misfit("a map"),
+            _ => self.mismatch("a map"),
         }
     }
 
@@ -284,13 +271,13 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
             _ => {
                 let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
                 if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {
-                    // What follows may be a password.
+                    // The rest may be a password.
                     let message = format!("`{key}:` lacks a space behind its colon");
                     return Err(DeError { message, span: Some(self.node.span) });
                 }
-                // `ssl` is Spring's.
+                // `ssl` is Spring's form of `tls`.
                 let keys: Vec<&str> = fields.iter().copied().filter(|field| *field != "ssl").collect();
-                self.misfit(&format!("a map with {}", keys.join(", ")))
+                self.mismatch(&format!("a map with {}", keys.join(", ")))
             }
         }
     }
@@ -306,13 +293,13 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 Some(shape) if variants.contains(&shape) => {
                     self.here(visitor.visit_enum(ShapeAccess { de: self, shape }))
                 }
-                _ => self.misfit(&wanted_shapes(variants)),
+                _ => self.mismatch(&wanted_shapes(variants)),
             };
         }
-        let Some(text) = self.node.scalar() else { return self.misfit(&format!("one of {}", variants.join(", "))) };
+        let Some(text) = self.node.scalar() else { return self.mismatch(&format!("one of {}", variants.join(", "))) };
         match variants.iter().find(|variant| canonical(variant) == canonical(text)) {
             Some(variant) => self.here(visitor.visit_enum(Variant(variant))),
-            None => self.misfit(&format!("one of {}", variants.join(", "))),
+            None => self.mismatch(&format!("one of {}", variants.join(", "))),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Raw values that know where they stand.
+//! Raw values with their spans.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::de::{SPOT, WHOLE};
+use crate::de::{NODE_REF, SPANNED};
 use crate::yaml::Span;
 
-/// A value and where it stands. Reads like the value alone.
+/// A value and its span. Deserializes from the same YAML as the value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
@@ -46,7 +46,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
             }
         }
 
-        deserializer.deserialize_newtype_struct(SPOT, Both(PhantomData))
+        deserializer.deserialize_newtype_struct(SPANNED, Both(PhantomData))
     }
 }
 
@@ -64,7 +64,7 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
-/// A whole node, kept by its origin for somebody who reads it himself.
+/// Reference to a node, for fields that are read by hand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeRef(pub(crate) Span);
 
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for NodeRef {
             }
         }
 
-        deserializer.deserialize_newtype_struct(WHOLE, Place)
+        deserializer.deserialize_newtype_struct(NODE_REF, Place)
     }
 }
 

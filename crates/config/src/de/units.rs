@@ -7,6 +7,9 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 
+use crate::de::spanned::Spanned;
+use crate::diagnostics::Diagnostics;
+
 /// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
@@ -35,10 +38,10 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// As good as for ever, and still a moment from now that clocks can tell: a thousand years.
+/// A thousand years: the upper bound of durations, so that clocks can add them.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
-/// Reads a duration, at most [`LONGEST`]; the error says what was expected.
+/// Parses a duration, at most [`LONGEST`]. The error says what was expected.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if let Ok(millis) = text.parse::<u64>() {
@@ -54,7 +57,20 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("expected a duration such as `500ms`, `5s` or `PT1S`, found `{text}`"))
 }
 
-/// Reads a number of bytes; the error says what was expected.
+/// Returns a duration above zero, or the default of `default_secs`; reports zero.
+pub(crate) fn positive(time: Option<Spanned<Time>>, default_secs: u64, diagnostics: &mut Diagnostics) -> Duration {
+    match time {
+        None => Duration::from_secs(default_secs),
+        Some(time) => {
+            if time.value.0.is_zero() {
+                diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default");
+            }
+            time.value.0
+        }
+    }
+}
+
+/// Parses a number of bytes. The error says what was expected.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();

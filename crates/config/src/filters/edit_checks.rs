@@ -20,6 +20,7 @@ fn hosts(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     for (_, spec) in edits.iter().filter(|(edit, _)| edit.touches_host()) {
         diagnostics
             .mistake(spec.span, format!("`{}` has no effect: upstreams get the `Host` of their `uri`", spec.text))
+            .ineffective()
             .help("use SetRequestHostHeader for another one, PreserveHostHeader for that of the request");
     }
 }
@@ -29,6 +30,7 @@ fn prefixes(edits: &[(&Edit, &FilterSpec)], diagnostics: &mut Diagnostics) {
     for (_, spec) in edits.iter().filter(|(edit, _)| edit.is_prefix_path()).skip(1) {
         diagnostics
             .mistake(spec.span, format!("`{}` has no effect: another PrefixPath is before it", spec.text))
+            .ineffective()
             .help("only the first PrefixPath of default-filters and a route's filters applies");
     }
 }

@@ -35,7 +35,7 @@ use crate::filters::model::Filter;
 use crate::spec::FilterSpec;
 pub use crate::spec::argument::{Argument, ArgumentType};
 use crate::spec::schema::{Named, definition};
-use crate::spring::names::{Known, look_up};
+use crate::spring::names::refusal;
 
 /// All filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
@@ -83,20 +83,16 @@ pub(crate) fn check(spec: &FilterSpec, context: &FilterContext<'_>, diagnostics:
 
 fn report_unknown(spec: &FilterSpec, diagnostics: &mut Diagnostics) {
     let name = spec.name.as_str();
-    match look_up(name) {
-        Known::Later => diagnostics
-            .error(spec.span, format!("filter `{name}` is not supported yet"))
-            .help("remove it, or keep this route on Spring Cloud Gateway for now"),
-        Known::Refused(why, instead) => {
-            diagnostics.error(spec.span, format!("filter `{name}` is not supported: {why}")).help(instead)
-        }
-        Known::No => {
-            diagnostics.error(spec.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("filters: {}", names().join(", ")),
-            })
-        }
+    if let Some(refusal) = refusal(name) {
+        diagnostics
+            .error(spec.span, format!("filter `{name}` is not supported: {}", refusal.reason))
+            .help(refusal.instead);
+        return;
     }
+    diagnostics.error(spec.span, format!("unknown filter `{name}`")).help(match closest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("filters: {}", names().join(", ")),
+    })
 }
 
 /// A filter as the file specifies it, for the schema.

@@ -70,6 +70,7 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
     if let Some(arg) = permissions.filter(|_| !is_added(&SecureHeader::PermissionsPolicy)) {
         diagnostics
             .mistake(arg.span, "`permissionsPolicy` has no effect: `Permissions-Policy` is not enabled")
+            .ineffective()
             .help("add `enable: permissions-policy`");
     }
     let value = |header: SecureHeader| {

@@ -1,8 +1,9 @@
-//! The keys of the YAML with what their doc comments say, out of the schema.
+//! The keys of the YAML with their documentation, from the schema.
 
 use serde_json::Value;
 
-use crate::schema;
+use crate::restart;
+use crate::schema::schema;
 
 /// One key and those below it.
 #[derive(Debug)]
@@ -10,42 +11,42 @@ pub(super) struct Key {
     pub(super) name: String,
     /// The doc comment, on one line.
     pub(super) description: String,
-    /// What the doc comment says in its sentence `Default …` or `Required`.
+    /// The sentence `Default …` or `Required` of the doc comment.
     pub(super) default: Default,
     /// The rest of it.
     pub(super) meaning: String,
-    /// Whether a reload leaves it as it was.
+    /// True if a change needs a restart.
     pub(super) needs_restart: bool,
-    /// Whether it may be absent as a whole, and is unless it is written: `redis`, `jwt`.
+    /// True for a section that may be absent: `redis`, `jwt`.
     pub(super) is_optional: bool,
     pub(super) shape: Shape,
-    /// A value that it could have, for one that has none by default.
+    /// An example value, for a key without a default.
     pub(super) example: String,
 }
 
-/// What stands behind a key.
+/// Kind of a key's value.
 #[derive(Debug)]
 pub(super) enum Shape {
     Value,
     Section(Vec<Key>),
-    /// A section for each name of the author's.
+    /// A map from free names to sections.
     Named(Vec<Key>),
     /// A list of sections.
     List(Vec<Key>),
 }
 
-/// Every key at the top level.
+/// Returns the keys at the top level.
 pub(super) fn keys() -> Vec<Key> {
     let schema = schema();
-    Walk { schema: &schema }.properties(&schema, false)
+    Walk { schema: &schema }.properties(&schema, "")
 }
 
-/// What a description says of the default.
+/// Default of a key, from its description.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Default {
-    /// It, where it can be written down: a number, a time, a flag, or what is quoted.
+    /// The value, if it can be written: a number, a time, a boolean, or a quoted text.
     pub(super) literal: Option<String>,
-    /// What follows it, or all where it cannot be written down.
+    /// The text behind the value, or the whole text without a value.
     pub(super) words: String,
 }
 
@@ -54,33 +55,32 @@ struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    fn properties(&self, node: &'s Value, needs_restart: bool) -> Vec<Key> {
+    /// Returns the keys of the section at `path`, which ends with a dot.
+    fn properties(&self, node: &'s Value, path: &str) -> Vec<Key> {
         let properties = node["properties"].as_object().into_iter().flatten();
-        properties.map(|(name, field)| self.key(name, field, needs_restart)).collect()
+        properties.map(|(name, field)| self.key(name, field, &format!("{path}{name}"))).collect()
     }
 
-    fn key(&self, name: &str, field: &'s Value, needs_restart: bool) -> Key {
+    fn key(&self, name: &str, field: &'s Value, path: &str) -> Key {
         let parts = self.parts(field);
-        let says = |word: &str| field[word] == true || parts.iter().any(|part| part[word] == true);
-        let needs_restart = needs_restart || says("x-needs-restart");
         let description = field["description"].as_str().unwrap_or_default().replace('\n', " ");
         let (meaning, default) = split(&description);
         Key {
             name: name.to_owned(),
             default,
             meaning,
-            needs_restart,
+            needs_restart: restart::keys().any(|key| format!("{path}.").starts_with(&format!("{key}."))),
             is_optional: field["anyOf"].as_array().is_some_and(|parts| parts.iter().any(|part| part["type"] == "null")),
-            shape: self.shape(&parts, needs_restart),
+            shape: self.shape(&parts, path),
             example: example(field, &parts),
             description,
         }
     }
 
-    fn shape(&self, parts: &[&'s Value], needs_restart: bool) -> Shape {
+    fn shape(&self, parts: &[&'s Value], path: &str) -> Shape {
         for part in parts {
             if part.get("properties").is_some() {
-                return Shape::Section(self.properties(part, needs_restart));
+                return Shape::Section(self.properties(part, &format!("{path}.")));
             }
             for (inner, wrap) in [("additionalProperties", Shape::Named as fn(_) -> _), ("items", Shape::List)] {
                 let inner = self.parts(&part[inner]);
@@ -88,14 +88,14 @@ impl<'s> Walk<'s> {
                 let has_table = inner.iter().any(|inner| inner["x-shortcut"] == true);
                 let section = inner.into_iter().find(|inner| inner["properties"].is_object());
                 if let Some(section) = section.filter(|_| !has_table) {
-                    return wrap(self.properties(section, needs_restart));
+                    return wrap(self.properties(section, &format!("{path}.NAME.")));
                 }
             }
         }
         Shape::Value
     }
 
-    /// What a field can be: itself, or each of its alternatives, references followed.
+    /// Returns the alternatives of a schema, or the schema itself; follows references.
     fn parts(&self, node: &'s Value) -> Vec<&'s Value> {
         if let Some(reference) = node["$ref"].as_str() {
             return self.parts(self.schema.pointer(reference.trim_start_matches('#')).unwrap());
@@ -107,7 +107,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// What a description says besides the default, and of the default.
+/// Splits a description into meaning and default.
 ///
 /// `Default 5s, as Spring's.` and ``Default `x`.`` name values; `Default: none` and all else is words.
 fn split(description: &str) -> (String, Default) {
@@ -139,7 +139,7 @@ fn of_sentence(rest: &str) -> Default {
     }
 }
 
-/// A value for a key whose author gave none: by what its schema takes.
+/// Returns an example value for a schema.
 fn example(field: &Value, parts: &[&Value]) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if let Some(given) = field["examples"].get(0).or_else(|| parts.iter().find_map(|part| part["examples"].get(0))) {
@@ -175,5 +175,17 @@ fn a_default_is_told_from_what_a_key_means() {
         ("A name.", ""),
     ] {
         assert_eq!(split(text).1, Default { literal: None, words: words.to_owned() });
+    }
+}
+
+#[test]
+fn every_setting_that_needs_a_restart_is_a_key() {
+    let keys = keys();
+    for path in restart::keys() {
+        let found = path.split('.').try_fold(keys.as_slice(), |keys, name| {
+            let key = keys.iter().find(|key| key.name == name)?;
+            Some(if let Shape::Section(inner) = &key.shape { inner.as_slice() } else { &[] })
+        });
+        assert!(found.is_some(), "{path}");
     }
 }

@@ -1,7 +1,7 @@
-//! What is made from the code: `config/schema.json`, the keys in `config/reference.yaml`, the tables in `docs/`.
+//! Files generated from the code: `config/schema.json`, the keys in `config/reference.yaml`, the tables in `docs/`.
 //!
-//! A test per file compares what is there with what would be made; `tests/regenerate` lets the same tests write it.
-//! Nothing of this is in the binary.
+//! One test per file compares it with the generated text; `tests/regenerate` makes the same tests write it. All of this
+//! is test code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -13,22 +13,24 @@ mod spring;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Config, Server, parse, schema};
+use crate::load::parse;
+use crate::model::{Config, Server};
+use crate::schema::schema;
 
-/// The variable with which the tests write the files instead of comparing them.
+/// Variable that makes the tests write the files instead of comparing them.
 const REGENERATE: &str = "TOLLGATE_REGENERATE";
 
-/// The root of the repository.
+/// Returns the root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a file of the repository.
+/// Reads a file of the repository.
 fn file(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Fails where the file at `path` is not `made`, or makes it so.
+/// Fails if the file at `path` is not `made`, or writes it.
 fn is_current(path: &str, made: &str) {
     if std::env::var_os(REGENERATE).is_some() {
         std::fs::write(root().join(path), made).unwrap();
@@ -39,7 +41,7 @@ fn is_current(path: &str, made: &str) {
     assert!(kept == made, "{path} is not what the code says, from line {line} on: run tests/regenerate");
 }
 
-/// `text` with `made` between the lines `begin` and `end`, which stay.
+/// Replaces the text between the lines `begin` and `end` with `made`.
 fn between(text: &str, begin: &str, end: &str, made: &str) -> String {
     let after = |from: usize, marker: &str| {
         let at = text[from..].find(marker).unwrap_or_else(|| panic!("no line `{marker}`")) + from;
@@ -67,7 +69,7 @@ fn the_reference_file_is_current() {
     is_current("config/reference.yaml", &made);
 }
 
-/// What `yaml` and one route make.
+/// Returns the configuration of `yaml` with one route.
 fn config(yaml: &str) -> Config {
     let text = format!("{yaml}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n");
     parse("made.yaml", &text, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config

@@ -1,12 +1,12 @@
-//! `config/reference.yaml`: every key with its default and what its doc comment says.
+//! `config/reference.yaml`: every key with its default and documentation.
 
 use std::fmt::Write as _;
 
 use crate::generated::keys::{Key, Shape};
 
-/// Begins what is made; the file's own words stand before it.
+/// First line of the generated part.
 pub(super) const BEGIN: &str = "# ── made from the code by tests/regenerate ──";
-/// Ends it; resolvers, filters and routes stand behind it, written by hand.
+/// Last line of the generated part; resolvers, filters and routes follow, written by hand.
 pub(super) const END: &str = "# ── end of what is made ──";
 
 /// Keys that are shown below [`END`].
@@ -15,7 +15,7 @@ const BY_HAND: [&str; 3] = ["key-resolvers", "default-filters", "routes"];
 /// Columns of the file.
 const WIDTH: usize = 120;
 
-/// Every key but those [`BY_HAND`]. What has no default is commented out.
+/// Returns every key but those [`BY_HAND`]. Keys without a default are commented out.
 pub(super) fn yaml(keys: &[Key]) -> String {
     let mut out = String::new();
     for key in keys.iter().filter(|key| !BY_HAND.contains(&key.name.as_str())) {
@@ -26,11 +26,11 @@ pub(super) fn yaml(keys: &[Key]) -> String {
     out
 }
 
-/// Writes `key`, `depth` levels deep; `off`: what it belongs to is commented out.
+/// Writes `key` at a depth; `off`: its section is commented out.
 fn write(key: &Key, depth: usize, off: bool, out: &mut String) {
     let indent = "  ".repeat(depth);
     for line in wrapped(&key.description, WIDTH - indent.len() - 4) {
-        // Within what is commented out, a second sign tells what is a comment there.
+        // In a commented-out section, a second `#` marks comments.
         writeln!(out, "{}{indent}# {line}", if off { "# " } else { "" }).unwrap();
     }
     let inner = match &key.shape {
@@ -45,7 +45,7 @@ fn write(key: &Key, depth: usize, off: bool, out: &mut String) {
         Shape::Section(inner) | Shape::Named(inner) | Shape::List(inner) => inner,
     };
     let is_plain = matches!(key.shape, Shape::Section(_)) && !key.is_optional;
-    // A section of nothing but comments would have no value at all.
+    // A section of comments alone would be null.
     let off = off || !is_plain || !inner.iter().any(Key::has_value);
     let sign = if off { "# " } else { "" };
     writeln!(out, "{sign}{indent}{}:", key.name).unwrap();
@@ -63,7 +63,7 @@ fn write(key: &Key, depth: usize, off: bool, out: &mut String) {
 }
 
 impl Key {
-    /// Whether it or something below it is shown with its default.
+    /// Returns true if the key, or one below it, is shown with a default.
     fn has_value(&self) -> bool {
         match &self.shape {
             Shape::Value => self.default.literal.is_some(),
@@ -73,7 +73,7 @@ impl Key {
     }
 }
 
-/// `text` as YAML reads it, whatever it holds.
+/// Returns `text` as a YAML scalar, quoted if needed.
 fn quoted(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "-_./ ".contains(c));
     if is_plain && !text.is_empty() {
@@ -83,7 +83,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// `text` in lines of at most `width` columns.
+/// Wraps `text` into lines of at most `width` columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

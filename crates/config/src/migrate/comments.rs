@@ -10,23 +10,23 @@ use std::cell::RefCell;
 use crate::migrate::ByPlace;
 use crate::yaml::{Kind, Node, Places, Span};
 
-/// Comments by place.
+/// Comments by the place of the node below them.
 #[derive(Debug, Default)]
 pub(super) struct Comments {
-    /// Each is taken once: what a dotted key unfolds to stands in one place.
+    /// Each is taken once: the nodes of a dotted key share one place.
     above: RefCell<ByPlace<Vec<String>>>,
 }
 
-/// A map or a list that lines are in.
+/// An open map or list.
 struct Open {
     indent: usize,
     is_list: bool,
-    /// The position of its latest entry.
+    /// Position of its latest entry.
     at: u32,
 }
 
 impl Comments {
-    /// The comments of `text`, whose nodes are below `root`.
+    /// Collects the comments of `text`, parsed as `root`.
     pub(super) fn of(text: &str, root: &Node, places: &Places) -> Self {
         let mut keys = ByPlace::new();
         index(root, places, &mut keys);
@@ -48,7 +48,7 @@ impl Comments {
             } else if let Some(comment) = content.strip_prefix('#') {
                 waiting.push(comment.trim().to_owned());
             } else if content.is_empty() {
-                // A comment that stands apart belongs to nothing below it.
+                // A comment before an empty line belongs to no node.
                 waiting.clear();
             } else {
                 has_content = true;
@@ -66,14 +66,14 @@ impl Comments {
         Self { above: RefCell::new(above) }
     }
 
-    /// Takes the comments above what stands at `origin`.
+    /// Removes and returns the comments above the node at `span`.
     pub(super) fn take(&self, places: &Places, span: Span) -> Vec<String> {
         let place = places.get(span).map(|place| (place.document, place.path.clone()));
         place.and_then(|place| self.above.borrow_mut().remove(&place)).unwrap_or_default()
     }
 }
 
-/// Follows one line into the maps and lists that it opens and goes on; how many of `open` lead to what begins the line.
+/// Follows one line into the maps and lists that it opens or continues. Returns the depth of the line's first node.
 fn enter(content: &str, mut indent: usize, open: &mut Vec<Open>) -> usize {
     let mut rest = content;
     let mut first = None;
@@ -105,7 +105,7 @@ fn is_key(key: &str, after: &str) -> bool {
     (after.is_empty() || after.starts_with(' ')) && !key.contains(['{', '[', '"', '\'', '='])
 }
 
-/// Whether the line `content` begins with what the parser found there: a key, or an item of a list.
+/// Returns true if the line `content` begins with the parsed key, or with an item of a list.
 fn fits(key: Option<&str>, content: &str) -> bool {
     match key {
         Some(key) => content.trim_start_matches(['"', '\'', '[']).starts_with(key.split('.').next().unwrap_or(key)),
@@ -113,7 +113,7 @@ fn fits(key: Option<&str>, content: &str) -> bool {
     }
 }
 
-/// Every node's place, with its key where it has one.
+/// Collects the place of every node, with its key if it has one.
 fn index(node: &Node, places: &Places, into: &mut ByPlace<Option<String>>) {
     let mut add = |node: &Node, key: Option<&String>| {
         if let Some(place) = places.get(node.span) {

@@ -1,7 +1,7 @@
-//! An application.yml of Spring's in our own plain form: `tollgate migrate`.
+//! Rewrites a Spring `application.yml` in our own form: `tollgate migrate`.
 //!
-//! The tree of the file, unfolded but with its placeholders as they stand, is rewritten node by node and printed. What
-//! Spring's form means without saying is said ([`routes`]); what does nothing is left out, with the reason as a comment.
+//! The normalized tree of the file, placeholders unresolved, is rewritten node by node and printed. Implicit settings of
+//! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
 mod comments;
 mod names;
@@ -15,18 +15,18 @@ use std::path::Path;
 
 use self::comments::Comments;
 use self::print::{Item, Value};
-use crate::diagnostics::{Report, Severity};
+use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
+use crate::load::{Loaded, Remains, Unresolved, parse_text};
 use crate::model::Config;
-use crate::source::text::{self, Part, Text};
+use crate::source::files::{self, LoadError};
 use crate::yaml::{Kind, Node, Span};
-use crate::{LoadError, Loaded, Remains};
 
-/// A file in our own form.
+/// A migrated file.
 #[derive(Clone, Debug)]
 pub struct Migrated {
     /// The new file.
     pub yaml: String,
-    /// What `check` says of the old one.
+    /// Warnings and notes about the old file.
     pub notes: Report,
 }
 
@@ -36,7 +36,7 @@ pub struct Migrated {
 /// # Errors
 /// As [`parse`](crate::parse): what cannot be used cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
-    migrate_text(Text::of(vec![Part::new(file_name, text)]), env)
+    migrate_text(SourceText::new(vec![SourceFile::new(file_name, text)]), env)
 }
 
 /// The file at `path` and those of its profiles beside it, as one file in our own form. Placeholders stay what they are.
@@ -45,13 +45,13 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
 /// As [`load`](crate::load): what cannot be used cannot be migrated.
 pub fn migrate_file(path: &Path) -> Result<Migrated, LoadError> {
     let env = |name: &str| std::env::var(name).ok();
-    migrate_text(Text::of(text::read(path, &env)?), &env).map_err(LoadError::Invalid)
+    migrate_text(SourceText::new(files::read(path, &env)?), &env).map_err(LoadError::Invalid)
 }
 
-fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
+fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
-    let mut keep = |(root, properties): (&Node, &Node)| written = Some((root.clone(), properties.clone()));
-    let (Loaded { config, notes }, remains) = crate::parse_text(text.clone(), env, &mut keep)?;
+    let mut keep = |tree: Unresolved<'_>| written = Some((tree.root.clone(), tree.properties.clone()));
+    let (Loaded { config, notes }, remains) = parse_text(text.clone(), env, &mut keep)?;
     let Some((mut root, properties)) = written else { return Err(notes) };
     placeholders::own(&mut root, &properties);
     names::plain(&mut root);
@@ -63,13 +63,13 @@ fn migrate_text(text: Text, env: &dyn Fn(&str) -> Option<String>) -> Result<Migr
     let is_spring = config.is_spring;
     let rewriting = Rewriting { remains: &remains, comments, config: &config, is_spring, default_filters };
     let root = rewriting.root(root);
-    let names: Vec<&str> = text.parts.iter().map(|(_, part)| part.name.as_str()).collect();
+    let names: Vec<&str> = text.files.iter().map(|(_, file)| file.name.as_str()).collect();
     let mut yaml = head(&names.join(", "), &notes);
     print::print(&root, &mut yaml);
     Ok(Migrated { yaml, notes })
 }
 
-/// What stands above everything: where it comes from, and what `check` says of that.
+/// Returns the comment at the top: the source, and the diagnostics of `check`.
 fn head(file_name: &str, notes: &Report) -> String {
     let mut head = format!("# Made by `tollgate migrate` from {file_name}.\n");
     if !notes.is_empty() {
@@ -83,13 +83,13 @@ fn head(file_name: &str, notes: &Report) -> String {
     head
 }
 
-/// From nodes to what is printed.
+/// State of a rewrite from nodes to printed items.
 struct Rewriting<'r> {
     remains: &'r Remains,
     comments: Comments,
     config: &'r Config,
     is_spring: bool,
-    /// How many default filters there are.
+    /// Number of default filters.
     default_filters: usize,
 }
 
@@ -113,12 +113,12 @@ impl Rewriting<'_> {
             item.is_section = true;
             sections.push((key, item));
         }
-        self.said(&mut sections);
+        self.add_implicit(&mut sections);
         Item::plain(Value::Map(sections))
     }
 
-    /// Says what Spring's form means without saying, where it matters.
-    fn said(&self, sections: &mut Vec<(String, Item)>) {
+    /// Adds settings that are implicit in Spring's form.
+    fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
         let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
         if self.is_spring && has(sections, "trusted-proxies") {
             let mut only = Item::scalar("true");
@@ -135,7 +135,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// A node as it is, without what does nothing.
+    /// Copies a node without settings that have no effect.
     fn item(&self, node: Node) -> Item {
         let mut item = self.noted(node.span);
         item.value = match node.kind {
@@ -156,26 +156,26 @@ impl Rewriting<'_> {
         item
     }
 
-    /// An item without a value yet, with its author's comments.
+    /// Returns an item without a value, with the author's comments.
     fn noted(&self, span: Span) -> Item {
         let mut item = Item::plain(Value::Null);
         item.notes.extend(self.comments.take(&self.remains.places, span));
         item
     }
 
-    /// Why what stands at `origin` does nothing.
+    /// Returns the reason if the setting at `span` has no effect.
     fn ineffective(&self, span: Span) -> Option<String> {
         let is_it = |known: &Span| known.place == span.place && known.argument == 0;
-        let idle = self.remains.idle.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
+        let idle = self.remains.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
         idle.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }
 
-    /// Redis, with Spring's TLS as files.
+    /// Rewrites `redis`, with Spring's TLS bundle as files.
     fn redis(&self, node: Node) -> Item {
         let mut item = self.item(node);
         let Some(redis) = &self.config.redis else { return item };
         let Value::Map(entries) = &mut item.value else { return item };
-        // Our own form wants both to say it.
+        // Our own form needs both the scheme and `tls`.
         if let Some((_, Item { value: Value::Scalar(url), .. })) = entries.iter_mut().find(|(key, _)| key == "url")
             && redis.settings.tls.is_some()
         {
@@ -198,7 +198,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// `redis://` as `rediss://`.
+/// Replaces `redis://` with `rediss://`.
 fn with_tls(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme @ ("redis" | "valkey"), rest)) => format!("{scheme}s://{rest}"),
@@ -206,5 +206,5 @@ fn with_tls(url: &str) -> String {
     }
 }
 
-/// By place.
+/// Values by place.
 type ByPlace<T> = HashMap<(usize, Vec<u32>), T>;

@@ -1,12 +1,12 @@
-//! Names of keys as our own form writes them.
+//! Names of keys in our own form.
 
 use serde_json::Value;
 
 use crate::de::canonical;
-use crate::schema;
+use crate::schema::schema;
 use crate::yaml::{Kind, Node};
 
-/// Writes the keys that the schema knows in kebab-case, throughout `root`.
+/// Renames the keys of the schema to kebab-case, throughout `root`.
 pub(super) fn plain(root: &mut Node) {
     let schema = schema();
     rename(root, &schema, &schema);
@@ -38,7 +38,7 @@ fn rename(node: &mut Node, at: &Value, schema: &Value) {
     }
 }
 
-/// What a value can be: references followed, alternatives apart.
+/// Returns the alternatives of a schema; follows references.
 fn parts<'s>(at: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     if let Some(target) = at["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#'))) {
         return parts(target, schema);

@@ -1,10 +1,10 @@
-//! Placeholders that name properties of the file, which move in it or leave it.
+//! Placeholders that refer to properties of the file, which may move or disappear.
 
-use crate::property;
+use crate::source::dotted::property;
 use crate::source::placeholder::closing_brace;
 use crate::yaml::{Kind, Node};
 
-/// Nesting at which a property that leads back to itself is left as it is.
+/// Nesting of properties at most; a property that refers to itself stays unresolved.
 const MAX_DEPTH: usize = 8;
 
 /// Gives every placeholder below `node` that names one of `properties` that property's text as a default, in place of its

@@ -1,12 +1,11 @@
-//! YAML with comments.
+//! Prints YAML with comments.
 
-use crate::diagnostics::Diagnostics;
 use crate::yaml::{self, Kind};
 
-/// Columns that a comment may reach.
+/// Width of comments in columns.
 const WIDTH: usize = 118;
 
-/// Texts to YAML 1.2, flags to older readers.
+/// Texts in YAML 1.2 that YAML 1.1 reads as booleans.
 const UNCLEAR: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
 
 /// A value, and the comments above it.
@@ -14,7 +13,7 @@ const UNCLEAR: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
 pub(super) struct Item {
     pub(super) notes: Vec<String>,
     pub(super) value: Value,
-    /// Set off by an empty line.
+    /// True to print an empty line before it.
     pub(super) is_section: bool,
 }
 
@@ -35,18 +34,18 @@ impl Item {
         Self::plain(Value::Scalar(text.into()))
     }
 
-    /// Says `note` above it.
+    /// Adds a comment above it.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// Says that `what` stood here and is gone.
+    /// Adds a comment that `what` was dropped.
     pub(super) fn left_out(&mut self, what: &str, why: &str) {
         let why = why.strip_prefix(&format!("`{what}` ")).unwrap_or(why);
         self.note(format!("Left out: `{what}`: {why}."));
     }
 
-    /// Whether nothing is left of a map or a list.
+    /// Returns true for an empty map or list.
     pub(super) fn is_gone(&self) -> bool {
         match &self.value {
             Value::Map(entries) => entries.iter().all(|(_, item)| item.is_gone() && item.notes.is_empty()),
@@ -56,7 +55,7 @@ impl Item {
         }
     }
 
-    /// The entry `key` of a map.
+    /// Returns the entry `key` of a map.
     pub(super) fn get(&self, key: &str) -> Option<&Item> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, item)| item),
@@ -154,18 +153,16 @@ fn notes(item: &Item, depth: usize, out: &mut String) {
     }
 }
 
-/// A key. One that holds dots or brackets of its own stands in brackets.
+/// Returns a key as YAML; one with dots or brackets is put in brackets.
 fn key_text(key: &str) -> String {
     if key.contains(['.', '[']) { quoted(&format!("[{key}]")) } else { scalar(key) }
 }
 
-/// `text` plainly where YAML reads that as this text, and quoted elsewhere.
+/// Returns `text` as a YAML scalar, quoted unless the plain form reads back as the same text.
 fn scalar(text: &str) -> String {
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
-    let mut diagnostics = Diagnostics::default();
     if is_simple
-        && let (documents, _) = yaml::parse(&format!("- {text}\n"), &mut diagnostics)
-        && let [document] = documents.as_slice()
+        && let [document] = yaml::parse(&format!("- {text}\n")).documents.as_slice()
         && let Kind::Seq(items) = &document.kind
         && let [only] = items.as_slice()
         && only.scalar() == Some(text)
@@ -179,7 +176,7 @@ fn scalar(text: &str) -> String {
     quoted(text)
 }
 
-/// In double quotes, as JSON, which YAML is a superset of.
+/// Returns `text` in double quotes: JSON strings are YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -237,7 +234,7 @@ mod tests {
         ] {
             let mut out = String::new();
             print(&Item::plain(Value::Map(vec![("k".to_owned(), Item::scalar(text))])), &mut out);
-            let (documents, _) = yaml::parse(&out, &mut Diagnostics::default());
+            let documents = yaml::parse(&out).documents;
             assert_eq!(documents[0].get("k").unwrap().scalar(), Some(text), "{out}");
         }
     }

@@ -70,14 +70,14 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Only scheme, host and port of it count.
+    /// Rewrites `uri` without its path, which is ignored.
     fn uri(&self, node: Node) -> Item {
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value
             && let Some(end) = ignored_path(text)
         {
             let path = text.split_off(end);
-            item.left_out(&path, "nobody reads it");
+            item.left_out(&path, "it is ignored");
         }
         item
     }
@@ -137,7 +137,7 @@ impl Rewriting<'_> {
         if let Value::Scalar(text) = &mut item.value {
             path_alone(text);
             // The first argument that is one too many; those behind it are as well.
-            let extra = self.remains.idle.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
+            let extra = self.remains.ineffective.iter().find(|(at, _)| at.place == span.place && at.argument > 0);
             if let Some((at, why)) = extra {
                 *text = without_arguments(text, usize::from(at.argument) - 1);
                 let why = why.clone();
@@ -224,7 +224,7 @@ fn one_line(line: &str) -> Vec<(String, Item)> {
     ]
 }
 
-/// Where in `uri` the path begins that nobody reads.
+/// Returns the index at which the ignored path of `uri` begins.
 fn ignored_path(uri: &str) -> Option<usize> {
     let (scheme, rest) = uri.split_once("://")?;
     if scheme.eq_ignore_ascii_case("lb") && !rest.contains("${") {

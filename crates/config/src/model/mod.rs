@@ -24,42 +24,42 @@ pub use crate::sections::server::model::{Server, ServerTls};
 pub use crate::sections::upstreams::Scheme;
 use crate::sections::upstreams::{Dns, Upstream};
 
-/// Everything the gateway runs by.
+/// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The listener for traffic.
+    /// Listener for traffic.
     pub server: Server,
-    /// The listener for health, metrics and the API.
+    /// Listener for health, metrics and the admin API.
     pub management: Management,
-    /// Where limits are kept; `None`: in memory.
+    /// Redis store; `None` keeps limits in memory.
     pub redis: Option<Redis>,
-    /// Whose tokens `jwt:CLAIM` believes.
+    /// Verification of tokens for `jwt:CLAIM`.
     #[cfg(feature = "jwt")]
     pub jwt: Option<crate::Jwt>,
-    /// Limits kept in memory.
+    /// Memory store of limits.
     pub memory: Memory,
-    /// Counts of use on their way to Redis.
+    /// Transfer of request counts to Redis.
     pub metering: Metering,
-    /// One line a request.
+    /// Access log.
     pub access_log: AccessLog,
-    /// The gateway's own log.
+    /// Log of the gateway.
     pub logging: Logging,
-    /// How requests are counted.
+    /// Metrics of routed requests.
     pub request_series: RequestSeries,
-    /// Which headers are believed, kept and added.
+    /// Trusted proxies and forwarded headers.
     pub forwarding: Forwarding,
     /// Connections to upstreams.
     pub http_client: HttpClient,
-    /// Who is asked for endpoints.
+    /// DNS resolver for endpoints.
     pub dns: Dns,
-    /// What `lb://` leads to.
+    /// Upstreams of `lb://` targets.
     pub upstreams: Vec<Arc<Upstream>>,
-    /// Whether a request for which no endpoint lives is answered 404 instead of 503.
+    /// True to answer 404 instead of 503 if no endpoint is healthy.
     pub use404: bool,
-    /// Who may ask from other origins.
+    /// CORS policies by path.
     pub cors: Cors,
-    /// Enabled routes in the order in which they are tried.
+    /// Enabled routes, in the order in which they are tried.
     pub routes: Vec<Route>,
-    /// Whether the file is an application.yml of Spring's.
+    /// True for a Spring `application.yml`.
     pub is_spring: bool,
 }

@@ -11,7 +11,7 @@ use crate::predicates::entry::{Entry, PredicateInput};
 use crate::spec::PredicateSpec;
 use crate::spec::argument;
 use crate::spec::schema::{Named, definition};
-use crate::spring::names::{Known, look_up};
+use crate::spring::names::refusal;
 use crate::spring::switches;
 use tollgate_routing::Predicate;
 
@@ -48,20 +48,16 @@ pub(super) fn check(
 
 fn report_unknown(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
     let name = spec.name.as_str();
-    match look_up(name) {
-        Known::Later => diagnostics
-            .error(spec.span, format!("predicate `{name}` is not supported yet"))
-            .help("remove it, or keep this route on Spring Cloud Gateway for now"),
-        Known::Refused(why, instead) => {
-            diagnostics.error(spec.span, format!("predicate `{name}` is not supported: {why}")).help(instead)
-        }
-        Known::No => {
-            diagnostics.error(spec.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
-            })
-        }
+    if let Some(refusal) = refusal(name) {
+        diagnostics
+            .error(spec.span, format!("predicate `{name}` is not supported: {}", refusal.reason))
+            .help(refusal.instead);
+        return;
     }
+    diagnostics.error(spec.span, format!("unknown predicate `{name}`")).help(match closest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("predicates: {}", names().collect::<Vec<_>>().join(", ")),
+    })
 }
 
 /// A predicate as the file specifies it, for the schema.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tollgate_filters::cors::Policy;
 
-use crate::check::Nodes;
 use crate::de;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::routes::model::{Cors, Route};
@@ -29,6 +29,7 @@ pub(crate) fn all(
         {
             diagnostics
                 .warn(cors.span, "`metadata.cors` has no effect with `globalcors.enabled: false`")
+                .ineffective()
                 .help("remove one");
             continue;
         }

@@ -1,6 +1,6 @@
 //! Lists of predicates and filters.
 
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::Diagnostics;
 use crate::filters;
@@ -9,7 +9,7 @@ use crate::filters::model::Filter;
 use crate::predicates;
 use crate::spec::FilterSpec;
 use crate::spec::parse::Syntax;
-use crate::spring::names::{Known, look_up};
+use crate::spring::names::refusal;
 use crate::spring::switches::{self, Switches};
 
 /// Syntax of predicates.
@@ -22,7 +22,7 @@ const FILTER: Syntax = Syntax { noun: "filter", example: "StripPrefix=1", takes_
 fn is_known(name: &str) -> bool {
     predicates::names().any(|known| known == name)
         || filters::filters().any(|entry| entry.name == name)
-        || !matches!(look_up(name), Known::No)
+        || refusal(name).is_some()
 }
 
 /// A checked filter and its specification.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::check::Nodes;
 use crate::de;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::configure_breaker;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::check::positive;
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 
 /// Delivery of the counts of `RequestCounter` to Redis.

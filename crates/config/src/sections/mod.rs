@@ -9,6 +9,7 @@ pub(crate) mod log;
 pub(crate) mod management;
 pub(crate) mod memory;
 pub(crate) mod metering;
+pub(crate) mod pem;
 pub(crate) mod redis;
 pub(crate) mod resilience;
 pub(crate) mod scalars;

@@ -1,13 +1,13 @@
-//! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`) and one map over another.
+//! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
 
-use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::same_name;
 use crate::yaml::{Kind, Node, Places};
 
-/// More steps than any dotted key has.
+/// Steps of a dotted key at most; longer keys stay as they are.
 const MAX_STEPS: usize = 32;
 
-/// Unfolds every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, is taken as it is.
+/// Expands every dotted or indexed key below `node` into maps and lists. A key in brackets, `"[a.b]"`, stays whole.
 pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
     settle(expand_keys(node, places, diagnostics))
 }
@@ -44,7 +44,7 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
     Node { span, kind }
 }
 
-/// Whether `key` in another spelling stands in `map` already and the two cannot be joined.
+/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged.
 fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
     let Kind::Map(entries) = &map.kind else { return false };
     entries
@@ -53,7 +53,7 @@ fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
         .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
 }
 
-/// Turns every map of indices below `node` into the list it stands for.
+/// Turns every map of indices below `node` into a list.
 fn settle(node: Node) -> Node {
     let kind = match node.kind {
         Kind::Map(entries) => {
@@ -65,7 +65,7 @@ fn settle(node: Node) -> Node {
     Node { span: node.span, kind }
 }
 
-/// `a.b[0].c` as `a`, `b`, `[0]`, `c`.
+/// Splits `a.b[0].c` into `a`, `b`, `[0]`, `c`.
 pub(crate) fn split(key: &str) -> Vec<String> {
     let mut steps = Vec::new();
     let mut rest = key;
@@ -88,7 +88,7 @@ fn is_index(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A map whose keys are all `[0]`, `[1]` … is a list.
+/// Turns a map with the keys `[0]`, `[1]` … into a list.
 fn indexed(kind: Kind) -> Kind {
     let Kind::Map(entries) = kind else { return kind };
     let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
@@ -100,7 +100,12 @@ fn indexed(kind: Kind) -> Kind {
     Kind::Seq(items.into_iter().map(|(_, value)| value).collect())
 }
 
-/// Lays `over` on `under`: maps join key by key, anything else is replaced, as between Spring's property sources.
+/// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
+pub(crate) fn property(properties: &Node, name: &str) -> Option<String> {
+    split(name).iter().try_fold(properties, |node, step| node.step(step))?.scalar().map(str::to_owned)
+}
+
+/// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
 pub(crate) fn merge(under: &mut Node, over: Node) {
     match (&mut under.kind, over.kind) {
         (Kind::Map(entries), Kind::Map(more)) => {

@@ -1,16 +1,16 @@
-//! Environment variables that override keys of the file, as Spring Boot lets them: `SPRING_DATA_REDIS_HOST` for
+//! Environment variables that override keys of the file, as in Spring Boot: `SPRING_DATA_REDIS_HOST` for
 //! `spring.data.redis.host`.
 //!
-//! Only Spring's own sections can be overridden, since any other name may be in the environment by chance: Kubernetes
-//! puts `REDIS_PORT=tcp://…` there for a service called redis.
+//! Only Spring's own sections can be overridden. Other names may be set for another purpose: Kubernetes sets
+//! `REDIS_PORT=tcp://…` for a service called redis.
 
 use std::collections::HashSet;
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places};
 
-/// What can be set where the file does not say it, by its place among our sections.
+/// Keys that a variable can set even if the file does not have them.
 const UNSAID: [&str; 14] = [
     "server.address",
     "server.ssl.enabled",
@@ -28,13 +28,13 @@ const UNSAID: [&str; 14] = [
     "redis.timeout",
 ];
 
-/// Read where the listeners are checked: problems of theirs are the environment's, not the file's.
+/// Variables that the checks of the listeners read: their errors are about the environment, not the file.
 const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
 
-/// Places whose value is taken as it is: it may be a password with `${` in it.
+/// Places of values without placeholders: a password may contain `${`.
 pub(crate) type Literal = HashSet<u32>;
 
-/// Lays the variables over our sections in `root`, and tells `sink` which of them.
+/// Overrides values of our sections in `root` and reports the variables that did so.
 pub(crate) fn overlay(
     root: &mut Node,
     env: &dyn Fn(&str) -> Option<String>,
@@ -67,7 +67,7 @@ pub(crate) fn overlay(
     taken.literal
 }
 
-/// What the variables of a section begin with.
+/// Returns the prefixes of the variables of a section.
 fn prefixes(section: &str, is_spring: bool) -> Vec<String> {
     let name = variable(section);
     match name.as_str() {
@@ -89,7 +89,7 @@ impl Taken<'_> {
         (self.env)(variable).filter(|_| !PORTS.contains(&variable))
     }
 
-    /// Overrides every plain value below `node`. Lists are left alone: a variable would replace the whole of one.
+    /// Overrides every scalar below `node`. Lists stay: a variable would replace a whole list.
     fn over(&mut self, node: &mut Node, variable_so_far: &str) {
         match &mut node.kind {
             Kind::Map(entries) => {
@@ -109,13 +109,13 @@ impl Taken<'_> {
     }
 }
 
-/// `server.ssl.client-auth` as a variable: `SERVER_SSL_CLIENTAUTH`.
+/// Returns the variable of a path: `SERVER_SSL_CLIENTAUTH` for `server.ssl.client-auth`.
 fn variable(path: &str) -> String {
     let letters = path.chars().filter(|letter| *letter != '-');
     letters.map(|letter| if letter == '.' { '_' } else { letter.to_ascii_uppercase() }).collect()
 }
 
-/// Adds a key that is not there and returns its place; `None` where it is.
+/// Adds a missing key and returns its place; `None` if the key exists.
 fn add(node: &mut Node, steps: &[&str], value: String, places: &mut Places) -> Option<u32> {
     let (first, rest) = steps.split_first()?;
     let span = node.span;

@@ -1,7 +1,8 @@
-//! TODO-DOC
+//! From files to one tree of values: profiles, dotted keys, overrides by environment variables and placeholders.
 
+pub(crate) mod documents;
 pub(crate) mod dotted;
 pub(crate) mod environment;
+pub(crate) mod files;
 pub(crate) mod placeholder;
 pub(crate) mod profiles;
-pub(crate) mod text;

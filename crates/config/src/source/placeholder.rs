@@ -1,8 +1,8 @@
 //! `${NAME}` and `${NAME:default}` in values, as Spring resolves them.
 //!
-//! They are resolved in scalars after parsing, so no value can inject YAML. A default, or a property of the file, may
-//! hold placeholders again. A value of the environment is taken as it is: it may be a password with `${` in it, and
-//! must not end up in a message.
+//! They are resolved in scalars after parsing, so no value can inject YAML. Defaults and properties of the file may
+//! contain placeholders. Values of the environment may not: a password may contain `${` and must not appear in a
+//! message.
 
 use std::collections::HashSet;
 
@@ -10,19 +10,18 @@ use crate::diagnostics::Diagnostics;
 use crate::source::environment::Literal;
 use crate::yaml::{Kind, Node};
 
-/// Nesting at which a default that leads back to itself is given up.
+/// Nesting of placeholders at most: a bound for defaults that refer to themselves.
 const MAX_DEPTH: usize = 16;
 
-/// What a name stands for.
+/// Value of a placeholder's name.
 pub(crate) enum Value {
-    /// Taken as it is.
+    /// A value without placeholders.
     Literal(String),
-    /// May hold placeholders again.
+    /// A text that may contain placeholders.
     Text(String),
 }
 
-/// Resolves every placeholder below `node`, but in what is `literal`; one that is unset and has no default goes to
-/// `sink`.
+/// Resolves every placeholder below `node`, except in `literal` places. Reports a name without value and default.
 pub(crate) fn resolve(
     node: &mut Node,
     lookup: &dyn Fn(&str) -> Option<Value>,
@@ -50,8 +49,8 @@ pub(crate) fn resolve(
     }
 }
 
-/// The names of groups, `(?<name>…)`, in all texts below `node`: `${name}` in a replacement means one of them where no
-/// property has that name. Spring leaves what it cannot resolve as it is.
+/// Collects the group names `(?<name>…)` in all texts below `node`. In a replacement, `${name}` refers to a group if
+/// no property has that name; Spring keeps placeholders that it cannot resolve.
 pub(crate) fn groups(node: &Node, into: &mut HashSet<String>) {
     match &node.kind {
         Kind::Null => {}
@@ -93,7 +92,7 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<Value>, depth: usize) -> R
     Ok(out)
 }
 
-/// The brace that closes a placeholder whose inside begins `text`.
+/// Returns the index of the brace that closes a placeholder; `text` is the part behind `${`.
 pub(crate) fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -107,7 +106,7 @@ pub(crate) fn closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// Finds `name` in the environment as Spring does: as written, then in capitals with `_` for `.` and without `-`.
+/// Looks up `name` in the environment as Spring does: unchanged, then in capitals with `_` for `.` and without `-`.
 pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     env(name).or_else(|| {
         let relaxed: String =
@@ -116,7 +115,7 @@ pub(crate) fn in_environment(name: &str, env: &dyn Fn(&str) -> Option<String>) -
     })
 }
 
-/// Spring's `random.value`, `random.uuid`, `random.int` and `random.long`, the latter two with `(max)` or `[min,max]`,
+/// Returns one of Spring's random values: `random.value`, `random.uuid`, `random.int` and `random.long`, the latter two with `(max)` or `[min,max]`,
 /// `max` itself excluded.
 pub(crate) fn random(name: &str) -> Option<String> {
     let kind = name.strip_prefix("random.")?;

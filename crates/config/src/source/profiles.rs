@@ -1,17 +1,17 @@
-//! Profiles: which of them are active, and which documents and files that makes count.
+//! Active profiles, and the documents and files that they select.
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
 use crate::source::placeholder;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node};
 
-/// For which profiles a document is.
+/// Path of a document's condition.
 const ON_PROFILE: &[&str] = &["spring", "config", "activate", "on-profile"];
-/// What is active where nothing says so.
+/// Active profile if none is named.
 const DEFAULT: &str = "default";
-/// Groups within groups at which one that leads back to itself is given up.
+/// Nesting of profile groups and expressions at most: a bound for groups that contain themselves.
 const MAX_DEPTH: usize = 16;
-/// What platforms are told by (`org.springframework.boot.cloud.CloudPlatform`).
+/// Variables that identify a platform (`org.springframework.boot.cloud.CloudPlatform`).
 const PLATFORMS: [(&str, &str); 3] =
     [("kubernetes", "KUBERNETES_SERVICE_HOST"), ("cloudfoundry", "VCAP_APPLICATION"), ("heroku", "DYNO")];
 
@@ -20,11 +20,11 @@ const PLATFORMS: [(&str, &str); 3] =
 pub(crate) struct Profiles(Vec<String>);
 
 impl Profiles {
-    /// The profiles that `SPRING_PROFILES_ACTIVE` makes active, or else `spring.profiles.active` of a document that
-    /// has no condition, or else the default ones; with those that are included and grouped.
+    /// Returns the profiles of `SPRING_PROFILES_ACTIVE`, or else of `spring.profiles.active` in a document without a
+    /// condition, or else the default ones; with included and grouped profiles.
     pub(crate) fn of(documents: &[Node], env: &dyn Fn(&str) -> Option<String>) -> Self {
         let plain = || documents.iter().filter(|document| condition(document).is_none());
-        // A later document overrides an earlier one.
+        // The last document wins.
         let said = |key: &str| {
             let last = plain().filter_map(|document| setting(document, &[key])).next_back();
             last.map(|node| names(&with_environment(node, env)))
@@ -49,13 +49,13 @@ impl Profiles {
         Self(active)
     }
 
-    /// The active ones.
+    /// Returns the active profiles.
     pub(crate) fn names(&self) -> &[String] {
         &self.0
     }
 
-    /// Whether `document` counts; tells `sink` of a condition that cannot be read, and adds to `skipped` one that
-    /// does not hold.
+    /// Returns true if `document` is selected. Reports a condition that cannot be read; adds one that is false to
+    /// `skipped`.
     pub(crate) fn accept<'n>(
         &self,
         document: &'n Node,
@@ -100,7 +100,7 @@ impl Profiles {
     }
 }
 
-/// Adds a profile with those that its group adds.
+/// Adds a profile and the members of its group.
 fn add(name: &str, group: &dyn Fn(&str) -> Vec<String>, active: &mut Vec<String>, depth: usize) {
     if depth > MAX_DEPTH || active.iter().any(|known| known == name) {
         return;
@@ -109,14 +109,15 @@ fn add(name: &str, group: &dyn Fn(&str) -> Vec<String>, active: &mut Vec<String>
     group(name).iter().for_each(|member| add(member, group, active, depth + 1));
 }
 
-/// For which profiles a document is: `spring.config.activate.on-profile`, or `spring.profiles` as before Spring Boot 2.4.
+/// Returns the condition of a document: `spring.config.activate.on-profile`, or `spring.profiles` as before Spring
+/// Boot 2.4.
 pub(crate) fn condition(document: &Node) -> Option<&Node> {
     let older =
         || document.at(&["spring", "profiles"]).filter(|node| matches!(node.kind, Kind::Scalar(_) | Kind::Seq(_)));
     document.at(ON_PROFILE).or_else(older)
 }
 
-/// What stands at `path` below `spring.profiles`.
+/// Returns the node at `path` below `spring.profiles`.
 fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
     path.iter().try_fold(document.at(&["spring", "profiles"])?, |node, key| {
         let Kind::Map(entries) = &node.kind else { return None };
@@ -124,16 +125,16 @@ fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
     })
 }
 
-/// `node` with what its placeholders are in the environment: profiles are known before properties are.
+/// Resolves the placeholders of `node` from the environment alone: profiles are known before properties.
 fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
     let mut node = node.clone();
     let lookup = |name: &str| placeholder::in_environment(name, env).map(placeholder::Value::Literal);
-    // What stays unresolved is no profile's name, and stands as such among the active ones.
+    // An unresolved placeholder stays among the active profiles and matches none.
     placeholder::resolve(&mut node, &lookup, &Default::default(), &mut Diagnostics::default());
     node
 }
 
-/// The names that `node` lists, with commas or as a list.
+/// Returns the names in `node`: a list, or a text with commas.
 fn names(node: &Node) -> Vec<String> {
     match &node.kind {
         Kind::Seq(items) => items.iter().filter_map(Node::scalar).map(|name| name.trim().to_owned()).collect(),
@@ -149,7 +150,7 @@ fn is_platform(name: &str, env: &dyn Fn(&str) -> Option<String>) -> bool {
     on.unwrap_or("none") == canonical(name)
 }
 
-/// Whether a profile expression holds: names, `!`, `&`, `|` and parentheses; `&` and `|` are not mixed without them.
+/// Evaluates a profile expression: names, `!`, `&`, `|` and parentheses. `&` beside `|` needs parentheses.
 fn holds_for(expression: &str, active: &[String]) -> Result<bool, &'static str> {
     let mut rest = expression.trim();
     let holds = any_or_all(&mut rest, active, 0)?;

@@ -1,6 +1,10 @@
-//! TODO-DOC
+//! Spring's forms of a configuration: `application.yml` normalized to our own form, shortcuts, switches, and the
+//! properties that are known but not used.
 
+pub(crate) mod comma_lists;
 pub(crate) mod names;
 pub(crate) mod normalize;
 pub(crate) mod properties;
+mod service_discovery;
 pub(crate) mod switches;
+mod tree;

@@ -1,9 +1,6 @@
-//! Names of Spring Cloud Gateway that Tollgate does not take, and why.
+//! Names of predicates and filters: those that exist here, and those of Spring Cloud Gateway that are refused.
 
-/// Filters of Spring's that will come.
-const LATER_FILTERS: &[&str] = &[];
-
-/// What Spring does with a Java class or another system, and what to do instead.
+/// Names that are refused because they need Java or another system: the name, the reason and the replacement.
 const REFUSED: [(&str, &str, &str); 9] = [
     ("ReadBody", "it needs a Java predicate", "match on a header, the query or the path instead"),
     ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
@@ -16,33 +13,41 @@ const REFUSED: [(&str, &str, &str); 9] = [
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
 
-/// Where a name stands that is neither a predicate nor a filter we can use.
-pub(crate) enum Known {
-    /// Spring has it, we will.
-    Later,
-    /// Spring has it, we won't: why, and what to use instead.
-    Refused(&'static str, &'static str),
-    /// Nobody has it.
-    No,
+/// The refused name that is a predicate; all others are filters.
+const REFUSED_PREDICATE: &str = "ReadBody";
+
+/// Reason for refusing a name that Spring Cloud Gateway has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: &'static str,
+    pub(crate) instead: &'static str,
 }
 
-/// Looks up a predicate's or a filter's name that cannot be used.
-pub(crate) fn look_up(name: &str) -> Known {
-    if let Some((_, why, instead)) = REFUSED.iter().find(|(refused, ..)| *refused == name) {
-        return Known::Refused(why, instead);
+/// Returns the reason for refusing `name`; `None` for names that Spring does not have or that exist here.
+pub(crate) fn refusal(name: &str) -> Option<Refusal> {
+    let (_, reason, instead) = REFUSED.iter().find(|(refused, ..)| *refused == name)?;
+    Some(Refusal { reason, instead })
+}
+
+/// Names of the predicates and filters that exist here.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownNames {
+    predicates: Vec<&'static str>,
+    filters: Vec<&'static str>,
+}
+
+impl KnownNames {
+    pub(crate) fn new(predicates: Vec<&'static str>, filters: Vec<&'static str>) -> Self {
+        Self { predicates, filters }
     }
-    if LATER_FILTERS.contains(&name) { Known::Later } else { Known::No }
-}
 
-/// Every filter that Spring or we have.
-pub(crate) fn filters() -> impl Iterator<Item = &'static str> {
-    crate::filters::names().into_iter().chain(LATER_FILTERS.iter().copied()).chain(REFUSED.map(|(name, ..)| name))
-}
+    /// Returns the names of all predicates, here or in Spring.
+    pub(super) fn all_predicates(&self) -> impl Iterator<Item = &'static str> {
+        self.predicates.iter().copied().chain([REFUSED_PREDICATE])
+    }
 
-/// Every predicate that Spring or we have.
-pub(crate) fn predicates() -> impl Iterator<Item = &'static str> {
-    crate::predicates::names().chain(["ReadBody"])
+    /// Returns the names of all filters, here or in Spring.
+    pub(super) fn all_filters(&self) -> impl Iterator<Item = &'static str> {
+        self.filters.iter().copied().chain(REFUSED.map(|(name, ..)| name))
+    }
 }
-
-/// Settings of Spring Cloud Gateway that are not read yet; a path stands for everything below it.
-pub(crate) const LATER_SETTINGS: &[&str] = &[];

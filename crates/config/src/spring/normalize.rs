@@ -1,33 +1,32 @@
-//! Spring's shapes to ours: the only place that knows where an application.yml keeps what Tollgate reads.
+//! Normalizes an `application.yml` to our own form: one map with our sections at the top level.
 //!
-//! In: the documents of a file. Out: one map with our sections at the top level, every node with its origin.
+//! Only this module knows the paths of an `application.yml`. Every node keeps its span.
 
-use crate::de::canonical;
 use crate::diagnostics::Diagnostics;
-use crate::raw::sections;
-use crate::sections::upstreams;
 use crate::source::dotted;
-use crate::source::profiles::Profiles;
+use crate::spring::service_discovery;
+use crate::spring::tree::{find, is_empty, section, take};
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places, Span};
 
-/// Where Spring Cloud Gateway before 4.3 keeps its settings.
+/// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
-/// Where it keeps them since.
+/// Root of the settings since Spring Cloud Gateway 4.3.
 const NEW_ROOT: [&str; 5] = ["spring", "cloud", "gateway", "server", "webflux"];
 
-/// What stands elsewhere in Spring, and what it is here.
+/// Settings outside the root, and their names here.
 const MOVED: [(&[&str], &str); 2] =
     [(&["spring", "webflux", "base-path"], "base-path"), (&["spring", "webflux", "apiversion"], "api-version")];
 
-/// What may name bundles of `spring.ssl.bundle`, and by which keys.
+/// Sections that may name bundles of `spring.ssl.bundle`, and the keys that do so.
 const BUNDLES: [(&[&str], &[&str]); 3] = [
     (&["redis", "ssl"], &["bundle"]),
     (&["httpclient", "ssl"], &["ssl-bundle"]),
     (&["server", "ssl"], &["bundle", "server-name-bundles"]),
 ];
 
-/// Whether one of `documents` is part of an application.yml: it has a `spring:` section. Profiles alone make none, our
-/// own form takes them too.
+/// Returns true if one of `documents` is part of an `application.yml`: it has a `spring:` section. Profiles alone do not
+/// count, since our own form has them too.
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
     documents.iter().any(|document| {
@@ -39,76 +38,15 @@ pub(crate) fn is_spring(documents: &[Node]) -> bool {
     })
 }
 
-/// The documents of a file with keys without dots; what is no map of sections goes to `sink`.
-pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
-    let mut expanded = Vec::with_capacity(documents.len());
-    for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
-        let document = dotted::expand(document, places, diagnostics);
-        if matches!(document.kind, Kind::Map(_)) {
-            expanded.push(document);
-        } else {
-            diagnostics
-                .error(document.span, format!("expected a map of sections, found {}", document.describe()))
-                .help("a smallest file is `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
-        }
-    }
-    expanded
-}
-
-/// Joins the documents that `profiles` make count, later ones over earlier ones.
-pub(crate) fn join(
-    documents: Vec<Node>,
-    profiles: &Profiles,
-    env: &dyn Fn(&str) -> Option<String>,
+/// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
+pub(crate) fn normalize(
+    mut whole: Node,
+    sections: &[&str],
+    places: &mut Places,
     diagnostics: &mut Diagnostics,
 ) -> Node {
-    let mut skipped = Vec::new();
-    let counts: Vec<bool> =
-        documents.iter().map(|document| profiles.accept(document, env, &mut skipped, diagnostics)).collect();
-    if let Some((_, first)) = skipped.first() {
-        let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
-        diagnostics
-            .info(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
-            .help(format!(
-                "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
-                profiles.names().join(", ")
-            ));
-    }
-    let mut whole: Option<Node> = None;
-    for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
-        imports(&document, diagnostics);
-        match &mut whole {
-            None => whole = Some(document),
-            Some(node) => dotted::merge(node, document),
-        }
-    }
-    whole.unwrap_or(Node { span: Span::ROOT, kind: Kind::Map(Vec::new()) })
-}
-
-/// `spring.config.import`: nothing is read from elsewhere.
-fn imports(document: &Node, diagnostics: &mut Diagnostics) {
-    let Some(import) = document.at(&["spring", "config", "import"]) else { return };
-    let listed: Vec<&Node> = match &import.kind {
-        Kind::Seq(items) => items.iter().collect(),
-        _ => vec![import],
-    };
-    for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
-        let text = location.scalar().unwrap_or_default();
-        let (message, help) = (
-            format!("`spring.config.import` is not read: `{text}`"),
-            "put what the gateway needs of it into this file, or give it as environment variables",
-        );
-        match text.starts_with("optional:") {
-            true => diagnostics.info(location.span, message).help(help),
-            false => diagnostics.mistake(location.span, message).help(help),
-        }
-    }
-}
-
-/// Brings what stands under Spring's roots to the top level and drops the sections that are not ours.
-pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
     if !diagnostics.is_spring {
-        // Profiles have done their work.
+        // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
         return whole;
     }
@@ -153,7 +91,7 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
         }
     }
     let Kind::Map(entries) = &mut whole.kind else { return result };
-    let is_ours = |key: &str| sections().iter().any(|section| canonical(section) == canonical(key));
+    let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
     for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
         let at = value.span;
         dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(key, value)]) });
@@ -165,9 +103,9 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
         server.push(("shutdown-timeout".to_owned(), phase));
     }
     lend_bundles(&mut whole, &mut result);
-    upstreams::take_over(&mut whole, &mut result, diagnostics);
+    service_discovery::take_over(&mut whole, &mut result, diagnostics);
     if let Some(security) = find(&mut whole, &["spring", "security"]) {
-        diagnostics.warn(security.span.key(), "`spring.security` is not read: whom Spring Security turns away is let in here")
+        diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
         take(&mut whole, &["spring", "security"]);
     }
@@ -180,20 +118,7 @@ pub(crate) fn unfold(mut whole: Node, places: &mut Places, diagnostics: &mut Dia
     result
 }
 
-/// The entries of a section, which is added where it is not there.
-fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
-    if find(root, &[name]).is_none()
-        && let Kind::Map(entries) = &mut root.kind
-    {
-        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: Kind::Map(Vec::new()) }));
-    }
-    match &mut find(root, &[name])?.kind {
-        Kind::Map(entries) => Some(entries),
-        _ => None,
-    }
-}
-
-/// Whether the gateway's own `redis.enabled` keeps limits out of Redis.
+/// Returns true if the gateway's own `redis.enabled` is false, which keeps limits in memory.
 fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
     if is_off {
@@ -202,7 +127,7 @@ fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     is_off
 }
 
-/// Puts `spring.ssl.bundle` where a setting names one of them.
+/// Copies `spring.ssl.bundle` into the sections that name a bundle.
 fn lend_bundles(whole: &mut Node, result: &mut Node) {
     let mut lent = false;
     for (path, names) in BUNDLES {
@@ -220,15 +145,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
     }
 }
 
-/// The node at `path` below `node`.
-pub(crate) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
-    let Some((first, rest)) = path.split_first() else { return Some(node) };
-    let Kind::Map(entries) = &mut node.kind else { return None };
-    let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
-    find(child, rest)
-}
-
-/// One line about everything that is not ours.
+/// Reports all settings that are not ours, in one note.
 pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagnostics) {
     if let Some((_, first)) = skipped.first() {
         let mut names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
@@ -237,12 +154,12 @@ pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagn
     }
 }
 
-/// Names what is left of a section: `spring.application`, `logging`, …
+/// Collects the names of the remaining sections: `spring.application`, `logging`, …
 fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     match &value.kind {
         Kind::Map(entries) if key == "spring" => {
             for (name, value) in entries {
-                // What was taken out leaves an empty map behind.
+                // A moved section leaves an empty map.
                 if !is_empty(value) && name != "config" && name != "profiles" {
                     into.push((format!("spring.{name}"), value.span));
                 }
@@ -252,25 +169,8 @@ fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     }
 }
 
-fn is_empty(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
-        _ => false,
-    }
-}
-
-/// Takes the map at `path` out of `node`.
-pub(crate) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
-    let (first, rest) = path.split_first()?;
-    let Kind::Map(entries) = &mut node.kind else { return None };
-    let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;
-    if rest.is_empty() {
-        return Some(entries.remove(at).1);
-    }
-    take(&mut entries[at].1, rest)
-}
-
-/// The old root without its `server`, which holds other flavours of the gateway, not a listener. `None` when nothing else stands there.
+/// Returns the old root without `server`, which there holds other kinds of the gateway, not a listener. `None` if
+/// nothing else is below it.
 fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node> {
     for (path, name) in [(["server", "webmvc"].as_slice(), "server.webmvc"), (["mvc"].as_slice(), "mvc")] {
         if let Some(other) = take(&mut root, path) {

@@ -1,32 +1,33 @@
-//! Properties of Spring's that nobody here reads: what stands for each, or why nothing has to.
+//! Properties of Spring that have no effect here, each with its replacement or the reason.
 //!
-//! In an application.yml they are spoken of and then passed over. In our own form they are unknown keys like any other.
+//! In an `application.yml` they are reported and ignored. In our own form they are unknown keys.
 
-use crate::de::{Unknown, canonical};
+use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node};
 
-/// What a property of Spring's means here.
+/// Meaning of a Spring property here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
-    /// Nothing, and why.
+    /// No effect, and the reason.
     Nothing(&'static str),
-    /// One value is how things are here; with any other it asks for what is lacking. What to do then.
+    /// Only one value is supported: the value, the missing feature, and the replacement.
     Only(&'static str, &'static str, &'static str),
 }
 
 use Meaning::{Nothing, Only};
 
-const STREAMS: &str = "every answer streams, whatever its type";
-const NO_SPANS: &str = "the gateway makes no spans: `/metrics` counts and times requests";
-const OTHER_SERVER: &str = "that is another server's than Spring Cloud Gateway's";
-const CLIENT: &str = "a worker shares few connections and pipelines over them: `connections` says how many";
+const STREAMS: &str = "every response streams, whatever its type";
+const NO_SPANS: &str = "the gateway creates no spans; `/metrics` counts and times requests";
+const OTHER_SERVER: &str = "Spring Cloud Gateway runs on Netty, not on this server";
+const CLIENT: &str = "each worker pipelines over a few shared connections; `connections` sets their number";
 
-/// Each property, by its path behind the gateway's root or from the top; a path stands for everything below it.
+/// The properties by their path below the gateway's root or from the top. A path includes everything below it.
 pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("streaming-media-types", Nothing(STREAMS)),
     ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
-    ("handler-mapping", Nothing("routes are all there is: they are tried in their `order`")),
+    ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
     ("restrictive-property-accessor", Nothing("no expression is evaluated: `#{@name}` names a key resolver")),
     ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
     ("observability", Nothing(NO_SPANS)),
@@ -43,15 +44,12 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
         "server.compression.enabled",
         Only(
             "false",
-            "answers are not compressed here",
+            "the gateway does not compress responses",
             "let the upstreams compress, or a proxy in front of the gateway",
         ),
     ),
-    ("server.compression", Nothing("answers are passed on as upstreams compress them")),
-    (
-        "server.error",
-        Nothing("errors of the gateway's own are short texts, or problem+json where the client asks for it"),
-    ),
+    ("server.compression", Nothing("responses are forwarded as upstreams compress them")),
+    ("server.error", Nothing("errors of the gateway are short texts, or problem+json if the client accepts it")),
     (
         "server.netty.connection-timeout",
         Nothing("`server.header-timeout` bounds how long a new connection may be silent"),
@@ -60,14 +58,14 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
         "server.netty.h2c-max-content-length",
         Nothing("HTTP/1.1 is not upgraded to h2c: HTTP/2 comes with prior knowledge"),
     ),
-    ("server.netty.initial-buffer-size", Nothing("buffers grow as they must")),
+    ("server.netty.initial-buffer-size", Nothing("buffers grow on demand")),
     ("server.netty.max-keep-alive-requests", Nothing("a connection serves any number of requests")),
     (
         "server.netty.max-initial-line-length",
         Nothing("the request line counts into `server.max-http-request-header-size`"),
     ),
     ("server.netty.validate-headers", Nothing("fields are always validated")),
-    ("server.server-header", Nothing("the gateway adds no `Server` field: the upstream's passes")),
+    ("server.server-header", Nothing("the gateway adds no `Server` field and forwards the upstream's")),
     ("server.servlet", Nothing(OTHER_SERVER)),
     ("server.reactive", Nothing("the gateway keeps no sessions")),
     ("server.tomcat", Nothing(OTHER_SERVER)),
@@ -75,20 +73,20 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("server.undertow", Nothing(OTHER_SERVER)),
     (
         "management.server.ssl.enabled",
-        Only("false", "the management port speaks clear text", "keep it on 127.0.0.1, or put a TLS proxy before it"),
+        Only("false", "the management port has no TLS", "keep it on 127.0.0.1, or put a TLS proxy before it"),
     ),
-    ("management.server.ssl", Nothing("the management port speaks clear text")),
-    ("management.endpoints.web.cors", Nothing("the management port answers no other site's scripts")),
-    ("management.endpoints.web.discovery", Nothing("`/actuator` lists what is served")),
-    ("management.endpoints.jmx", Nothing("there is no Java here to be managed")),
+    ("management.server.ssl", Nothing("the management port has no TLS")),
+    ("management.endpoints.web.cors", Nothing("the management port has no CORS")),
+    ("management.endpoints.web.discovery", Nothing("`/actuator` lists the endpoints")),
+    ("management.endpoints.jmx", Nothing("there is no JVM to manage")),
     ("management.endpoints.migrate-legacy-ids", Nothing("endpoints have one name")),
     ("management.endpoint.health.group", Nothing("there are two groups: `/health/live` and `/health/ready`")),
-    ("management.endpoint.health.status", Nothing("200 while it is up, 503 while it is not")),
-    ("management.endpoint.health.roles", Nothing("the management port knows no users")),
-    ("management.health", Nothing("`management.readiness.redis` says whether Redis counts")),
+    ("management.endpoint.health.status", Nothing("200 while up, 503 otherwise")),
+    ("management.endpoint.health.roles", Nothing("the management port has no users")),
+    ("management.health", Nothing("`management.readiness.redis` includes Redis")),
     ("management.info", Nothing("there is no `/actuator/info`")),
     ("management.metrics.distribution", Nothing("buckets go from 1 ms to 10 s")),
-    ("management.metrics.enable", Nothing("all there is is counted")),
+    ("management.metrics.enable", Nothing("all metrics are enabled")),
     ("management.metrics.export", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
     ("management.prometheus", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
     ("management.metrics", Nothing("`management.metrics.tags` is read")),
@@ -96,20 +94,20 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("management.tracing", Nothing(NO_SPANS)),
     ("management.zipkin", Nothing(NO_SPANS)),
     ("management.otlp", Nothing(NO_SPANS)),
-    ("management.httpexchanges", Nothing("the access log holds a line a request")),
-    ("management.trace", Nothing("the access log holds a line a request")),
-    ("management.auditevents", Nothing("the gateway's log tells of reloads")),
-    ("management.security", Nothing("the management port has no password: keep it on 127.0.0.1")),
+    ("management.httpexchanges", Nothing("the access log has a line per request")),
+    ("management.trace", Nothing("the access log has a line per request")),
+    ("management.auditevents", Nothing("the log of the gateway records reloads")),
+    ("management.security", Nothing("the management port has no password; keep it on 127.0.0.1")),
     ("redis.lettuce", Nothing(CLIENT)),
     ("redis.jedis", Nothing(CLIENT)),
-    ("redis.client-type", Nothing("the gateway has a client of its own")),
+    ("redis.client-type", Nothing("the gateway has its own client")),
     ("redis.client-name", Nothing("`CLIENT LIST` shows its connections as `lib-name=tollgate`")),
-    ("redis.connect-timeout", Nothing("connections are made in the background: no request waits for one")),
-    ("redis.repositories", Nothing("the gateway keeps counters, no entities")),
-    ("redis.cluster.max-redirects", Nothing("redirects are followed while `timeout` lasts")),
+    ("redis.connect-timeout", Nothing("connections are opened in the background; no request waits for one")),
+    ("redis.repositories", Nothing("the gateway stores counters, not entities")),
+    ("redis.cluster.max-redirects", Nothing("redirects are followed until `timeout`")),
 ];
 
-/// Says what becomes of the key `unknown` of an application.yml below `root`; false where the table does not know it.
+/// Reports the key `unknown` of an `application.yml` below `root`. Returns false if the table does not have it.
 pub(crate) fn explain(unknown: &Unknown, root: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(node) = unknown.path.iter().try_fold(root, |node, key| node.get(key)) else { return false };
     let mut found = Vec::new();
@@ -121,7 +119,7 @@ pub(crate) fn explain(unknown: &Unknown, root: &Node, diagnostics: &mut Diagnost
     is_known
 }
 
-/// Gathers what stands at `path`, key by key where the table knows some apart; false where it does not know one.
+/// Collects the entries of the table at and below `path`. Returns false if the table lacks one of the keys.
 fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, Meaning, &'n Node)>) -> bool {
     let tells_apart = PROPERTIES.iter().any(|(known, _)| {
         let steps: Vec<&str> = known.split('.').collect();
@@ -145,15 +143,15 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
 fn say(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
     match meaning {
-        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).help(why),
+        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).ineffective().help(why),
         Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
         Only(_, lacking, instead) => {
-            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).help(instead)
+            diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)
         }
     }
 }
 
-/// The longest entry that `path` is, or is below of.
+/// Returns the longest entry that `path` equals or is below.
 fn meaning(path: &[&str]) -> Option<Meaning> {
     let steps = |known: &str| known.split('.').count();
     PROPERTIES
@@ -163,12 +161,12 @@ fn meaning(path: &[&str]) -> Option<Meaning> {
         .map(|(_, meaning)| *meaning)
 }
 
-/// Whether `path` begins with `start`.
+/// Returns true if `path` begins with `start`.
 fn begins(path: &[&str], start: &[&str]) -> bool {
     path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| canonical(step) == canonical(known))
 }
 
-/// The property as its author knows it.
+/// Returns the property as it is written in an `application.yml`.
 fn spelled(path: &[&str]) -> String {
     let path = path.join(".");
     if path.starts_with("redis.") { format!("spring.data.{path}") } else { path }

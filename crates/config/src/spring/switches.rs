@@ -1,14 +1,14 @@
-//! Spring's switches of single predicates, filters and global filters: `filter.<name>.enabled: false` and its like.
+//! Spring's switches of predicates, filters and global filters, such as `filter.<name>.enabled: false`.
 //!
-//! They are taken out of the tree before the raw structs are read, so that nobody else has to know of them.
+//! They are removed from the tree before the raw structs are read, so that the structs need no fields for them.
 
-use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
 use crate::spec::FilterSpec;
-use crate::spring::names;
+use crate::spring::names::KnownNames;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
-/// What can be switched off by name.
+/// Kinds of components that can be switched off by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A filter of routes (`GatewayFilterFactory`).
@@ -19,17 +19,17 @@ pub(crate) enum Kind {
     GlobalFilter,
 }
 
-/// What stands in the settings of a filter, but is its switch no more than by name: the cache is off by default.
+/// The filter with an `enabled` of its own: the shared cache is off by default.
 const OWN_SWITCH: &str = "LocalResponseCache";
 
-/// What it means here that a global filter is off.
+/// Effect of switching off a global filter.
 enum Meaning {
-    /// Nothing, and why.
+    /// No effect, and the reason.
     Nothing(&'static str),
-    /// Spring would forward nothing without it, but for filters spec in Java.
+    /// Without it Spring forwards nothing, except through filters in Java.
     Needed,
-    /// Somebody asks [`Switches::is_off`].
-    Asked,
+    /// Read through [`Switches::is_off`].
+    Supported,
 }
 
 /// Spring's global filters.
@@ -41,19 +41,19 @@ const GLOBAL_FILTERS: [(&str, Meaning); 11] = [
     ("route-to-request-url", Meaning::Needed),
     ("netty-routing", Meaning::Needed),
     ("netty-write-response", Meaning::Needed),
-    ("forward-routing", Meaning::Asked),
-    ("reactive-load-balancer-client", Meaning::Asked),
-    ("websocket-routing", Meaning::Asked),
-    ("local-response-cache", Meaning::Asked),
+    ("forward-routing", Meaning::Supported),
+    ("reactive-load-balancer-client", Meaning::Supported),
+    ("websocket-routing", Meaning::Supported),
+    ("local-response-cache", Meaning::Supported),
 ];
 
-/// What is switched off.
+/// Components that are switched off.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Switches(Vec<(Kind, String)>);
 
 impl Switches {
-    /// Takes the switches out of `root`.
-    pub(crate) fn take(root: &mut Node, diagnostics: &mut Diagnostics) -> Self {
+    /// Removes the switches from `root`.
+    pub(crate) fn take(root: &mut Node, names: &KnownNames, diagnostics: &mut Diagnostics) -> Self {
         let mut off = Vec::new();
         let sections =
             [("filter", Kind::Filter), ("predicate", Kind::Predicate), ("global-filter", Kind::GlobalFilter)];
@@ -67,7 +67,7 @@ impl Switches {
                 }
                 let Some((switch, is_last)) = take_enabled(settings) else { return true };
                 if is_off(&switch, diagnostics) {
-                    meaning(section, kind, name, switch.span, diagnostics);
+                    meaning(section, kind, name, switch.span, names, diagnostics);
                     off.push((kind, canonical(name)));
                 }
                 !is_last
@@ -79,12 +79,12 @@ impl Switches {
         Self(off)
     }
 
-    /// Whether what is called `name`, in capitals (`StripPrefix`) or not (`strip-prefix`), is off.
+    /// Returns true if the component `name` is off, spelled `StripPrefix` or `strip-prefix`.
     pub(crate) fn is_off(&self, kind: Kind, name: &str) -> bool {
         self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
     }
 
-    /// Whether `spec` is off: Spring does not know it then, and `sink` is told.
+    /// Returns true and reports an error if the component of `spec` is off, since Spring does not know it then.
     pub(crate) fn refuse(&self, kind: Kind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
         let is_off = self.is_off(kind, &spec.name);
         if is_off {
@@ -98,7 +98,7 @@ impl Switches {
         is_off
     }
 
-    /// Whether the scheme of the target `uri` is switched off, which `sink` is told.
+    /// Returns true and reports an error if the scheme of the target `uri` is off.
     pub(crate) fn refuse_target(&self, uri: &str, at: Span, diagnostics: &mut Diagnostics) -> bool {
         let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme.trim());
         let filter = match scheme {
@@ -116,7 +116,7 @@ impl Switches {
     }
 }
 
-/// Takes `enabled` out of `settings`, and says whether nothing is left of them.
+/// Removes `enabled` from `settings`; true if nothing else is left.
 fn take_enabled(settings: &mut Node) -> Option<(Node, bool)> {
     let Yaml::Map(entries) = &mut settings.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
@@ -135,13 +135,13 @@ fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     }
 }
 
-/// Says what becomes of a switch that nobody will ask for.
-fn meaning(section: &str, kind: Kind, name: &str, at: Span, diagnostics: &mut Diagnostics) {
+/// Reports a switch of an unknown component, or one without effect.
+fn meaning(section: &str, kind: Kind, name: &str, at: Span, names: &KnownNames, diagnostics: &mut Diagnostics) {
     let setting = format!("{section}.{name}.enabled");
     let is = |known: &str| canonical(known) == canonical(name);
     let known: Vec<String> = match kind {
-        Kind::Filter => names::filters().map(kebab).collect(),
-        Kind::Predicate => names::predicates().map(kebab).collect(),
+        Kind::Filter => names.all_filters().map(kebab).collect(),
+        Kind::Predicate => names.all_predicates().map(kebab).collect(),
         Kind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
     if !known.iter().any(|known| is(known)) {
@@ -152,15 +152,17 @@ fn meaning(section: &str, kind: Kind, name: &str, at: Span, diagnostics: &mut Di
         return;
     }
     match GLOBAL_FILTERS.iter().find(|(known, _)| kind == Kind::GlobalFilter && is(known)).map(|(_, meaning)| meaning) {
-        Some(Meaning::Nothing(why)) => diagnostics.info(at.key(), format!("`{setting}` has no effect here")).help(*why),
+        Some(Meaning::Nothing(why)) => {
+            diagnostics.info(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
+        }
         Some(Meaning::Needed) => diagnostics
             .error(at, format!("`{setting}: false` leaves a gateway that forwards nothing but through Java"))
             .help("remove it: routes are forwarded by the gateway itself"),
-        Some(Meaning::Asked) | None => {}
+        Some(Meaning::Supported) | None => {}
     }
 }
 
-/// `StripPrefix` as Spring writes it in settings: `strip-prefix`.
+/// Returns the kebab-case form of a name: `strip-prefix` for `StripPrefix`.
 fn kebab(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for (at, letter) in name.chars().enumerate() {

@@ -1,22 +1,23 @@
-//! The state of everything that Spring Cloud Gateway's YAML can say, for `docs/reference/spring-properties.md`.
+//! The state of every setting of Spring Cloud Gateway, for `docs/reference/spring-properties.md`.
 //!
-//! A state is what `check` says of an example, so it is true by construction: what a setting does differently stands
-//! beside the example in [`tables`], and whatever begins to work, or to be refused, changes the document by itself.
+//! `check` runs on an example of each setting, and its result is the state. So the document changes when a setting
+//! begins to work or to be refused. Differences from Spring are notes beside the examples in [`tables`].
 
 mod tables;
 
 use std::fmt::Write as _;
 
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::generated::markdown::cell;
-use crate::{Diagnostic, Severity, parse};
+use crate::load::parse;
 
-/// Something that a file can say.
+/// One setting.
 struct Entry {
-    /// What it is called.
+    /// Name.
     name: &'static str,
-    /// How it is written, in the place that its table says.
+    /// Example, for the place that its table adds.
     example: &'static str,
-    /// What is different here where it works.
+    /// Difference from Spring, if it works.
     note: &'static str,
 }
 
@@ -24,17 +25,17 @@ const fn entry(name: &'static str, example: &'static str, note: &'static str) ->
     Entry { name, example, note }
 }
 
-/// What `check` makes of an example.
+/// Result of `check` for an example.
 #[derive(Debug, PartialEq)]
 enum State {
     Works,
-    /// It is read, and something is worth knowing.
+    /// It works, with a note.
     Told(String),
     NoEffect(String),
     Refused(String),
 }
 
-/// Every table by the name that marks it in the document.
+/// Returns the tables by the names that mark them in the document.
 pub(super) fn tables() -> Vec<(&'static str, String)> {
     vec![
         ("properties below the root", table(tables::BELOW_ROOT, below_root)),
@@ -73,7 +74,7 @@ fn route(route: &str) -> String {
 fn table(entries: &[Entry], file: fn(&str) -> String) -> String {
     let mut out = "| Name | State | |\n|---|---|---|\n".to_owned();
     for Entry { name, example, note } in entries {
-        // Without an example it is described, not tried: what needs files that only a deployment has.
+        // A setting without an example is not tried: it needs files of a deployment.
         let state = if example.is_empty() { State::Works } else { state(&file(example)) };
         let sentence = |text: &str| text.trim_end_matches('.').to_owned();
         let (word, text) = match state {
@@ -91,7 +92,7 @@ fn table(entries: &[Entry], file: fn(&str) -> String) -> String {
     out
 }
 
-/// What `check` says of the file `yaml` that a file with one plain route would not be told.
+/// Returns the state of the file `yaml`, without the diagnostics that every file gets.
 fn state(yaml: &str) -> State {
     let (notes, is_refused) = match parse("a.yml", yaml, &|_| None) {
         Ok(loaded) => (loaded.notes, false),

@@ -195,7 +195,7 @@ pub(super) const OUTSIDE: &[Entry] = &[
     entry("eureka", "eureka.client.enabled: false", ""),
 ];
 
-/// What a route can hold: whole files.
+/// Keys of a route, as whole files.
 pub(super) const ROUTES: &[Entry] = &[
     entry(
         "id",

@@ -2,7 +2,7 @@
 
 use http::header::HeaderValue;
 
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, Tell, TrustedProxies};
@@ -81,6 +81,7 @@ fn headers(
     if let Some(order) = &x.order {
         diagnostics
             .info(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
+            .ineffective()
             .help("filters can change them");
     }
     let told = ForwardedHeaders {
@@ -122,6 +123,7 @@ fn believes_address(
                 strategy.span,
                 format!("`forward-headers-strategy: {}` has no effect without `trusted-proxies`", strategy.value),
             )
+            .ineffective()
             .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
     }
     sections.httpserver.customizer_enabled.unwrap_or(asked.is_some())

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 pub(crate) use self::raw::{RawClientHttp2, RawClientTls, RawHttpClient};
 pub(crate) use self::tls::own as tls;
-use crate::check::{Nodes, positive};
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::de::units::Size;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::model::{Http2, HttpClient};
 use crate::yaml::Span;
@@ -98,7 +99,7 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
 fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
     let message = format!("`{name}` has no effect here");
     if diagnostics.is_spring {
-        diagnostics.info(at.key(), message).help(why);
+        diagnostics.info(at.key(), message).ineffective().help(why);
     } else {
         diagnostics.error(at.key(), message).help(format!("remove it: {why}"));
     }

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::check::positive;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::model::{ConnectionPool, Leasing};
 use crate::sections::http_client::no_effect;
@@ -35,6 +35,7 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
         let at = raw.kind.map(|kind| kind.span).unwrap_or(Span::ROOT);
         diagnostics
             .mistake(at, "`max-idle` has no effect with `type: disabled`, which keeps no connection")
+            .ineffective()
             .help("remove one of the two");
     }
     for (at, name, why) in [

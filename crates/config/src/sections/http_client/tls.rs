@@ -9,14 +9,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
 
-use crate::check::{Nodes, positive};
 use crate::de;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
-use crate::pem::{self, Bundle};
 use crate::sections::http_client::model::{Identity, Tls, TlsVersion, Trust};
 use crate::sections::http_client::no_effect;
 use crate::sections::http_client::raw::{RawClientSsl, RawClientTls, RawHttpClient};
+use crate::sections::pem::{self, Bundle};
 use crate::yaml::{Node, Span};
 
 /// Checks the client's `tls` or `ssl`. Returns the settings and the handshake timeout; `None` if absent or after an

@@ -2,7 +2,7 @@
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::jwt::raw::RawJwt;

@@ -9,8 +9,9 @@ use tokio::sync::Notify;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::check::{Nodes, positive};
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, reasons, suggest};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;

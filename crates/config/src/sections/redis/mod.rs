@@ -14,7 +14,7 @@ use std::time::Duration;
 use tollgate_limiter::store::redis::{Login, RedisSettings};
 
 use self::servers::FoundServers;
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::sections::redis::model::Redis;

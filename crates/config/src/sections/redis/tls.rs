@@ -2,11 +2,11 @@
 
 use tollgate_limiter::store::redis::{Servers, Tls};
 
-use crate::check::Nodes;
 use crate::de;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::pem::{self, Bundle};
+use crate::sections::pem::{self, Bundle};
 use crate::sections::redis::raw::{RawRedis, RawSsl, RawTls};
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Kind, Url};
@@ -94,6 +94,7 @@ fn ssl(node: &Node, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<
             if let Some(bundle) = bundle {
                 diagnostics
                     .warn(bundle.span.key(), "`bundle` has no effect: `enabled: false` disables TLS")
+                    .ineffective()
                     .help("remove one of the two");
             }
             Some(TlsSettings::Off(span))

@@ -69,6 +69,7 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
         if let Some(at) = unused.or(raw.exponential_max_wait_duration_in_open_state.map(|time| time.span)) {
             diagnostics
                 .mistake(at, "this has no effect without `enable-exponential-backoff: true`")
+                .ineffective()
                 .help("add that, or remove it");
         }
         return OpenWait { first, multiplier: 1.0, max: None };
@@ -125,7 +126,7 @@ fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSe
 
 /// Reports a Java exception without a corresponding fault.
 pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnostics) {
-    diagnostics.warn(class.span, format!("no failure here corresponds to `{}`: it has no effect", class.value.trim()))
+    diagnostics.warn(class.span, format!("no failure here corresponds to `{}`: it has no effect", class.value.trim())).ineffective()
         .help("supported: java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and similar ones");
 }
 
@@ -164,7 +165,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {
         if let Some(node) = node {
-            diagnostics.info(node.0.key(), format!("`{name}` has no effect here")).help(why);
+            diagnostics.info(node.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

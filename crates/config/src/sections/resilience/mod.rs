@@ -215,7 +215,7 @@ fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
         (limiters.tags, "timelimiter.tags", "metrics are labelled with the breaker's name"),
     ] {
         if let Some(whole) = whole {
-            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).help(why);
+            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

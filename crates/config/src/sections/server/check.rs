@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::check::{Nodes, positive};
+use crate::de::nodes::Nodes;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 use crate::sections::server::model::Server;
 use crate::sections::server::raw::{RawServer, RawShutdown};

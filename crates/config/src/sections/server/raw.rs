@@ -15,14 +15,11 @@ use crate::sections::tls::RawServerSsl;
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawServer {
     /// Address to listen on. Default `0.0.0.0`, all interfaces.
-    #[schemars(extend("x-needs-restart" = true))]
     #[schemars(with = "Option<IpAddr>")]
     pub(crate) address: Option<Address>,
     /// Port to listen on; 0: any free port. Default 8080, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) port: Option<u16>,
     /// Worker threads. Default: one per core.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
     pub(crate) http2: RawHttp2,
@@ -34,7 +31,6 @@ pub(crate) struct RawServer {
     /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
     pub(crate) max_body_size: Option<Size>,
     /// Concurrent connections, divided evenly among the workers. Default 20000.
-    #[schemars(extend("x-needs-restart" = true))]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// Spring Boot's `graceful` or `immediate` shutdown.
     #[schemars(skip)]

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::{Nodes, positive};
 use crate::de;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::sections::upstreams::liveness::{ejection, health_check};

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use http::StatusCode;
 use http::header::HeaderValue;
 
-use crate::check::positive;
 use crate::de::spanned::Spanned;
 use crate::de::status::parse_status;
+use crate::de::units::positive;
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::model::{Ejection, HealthCheck, Statuses};
 use crate::sections::upstreams::raw::{RawEjection, RawHealth};

@@ -16,5 +16,5 @@ pub use self::model::{
     Statuses, Upstream,
 };
 pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
-pub(crate) use self::spring::{locator, no_effect, take_over};
+pub(crate) use self::spring::{locator, no_effect};
 pub(crate) use self::target::{target, variables};

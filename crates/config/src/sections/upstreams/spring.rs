@@ -4,9 +4,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::{Nodes, positive};
 use crate::de::canonical;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::Spanned;
+use crate::de::units::positive;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::sections::upstreams::liveness::default_ejection;
 use crate::sections::upstreams::model::{
@@ -14,54 +15,9 @@ use crate::sections::upstreams::model::{
 };
 use crate::sections::upstreams::raw::{RawDiscovery, RawInstance, RawLoadBalancer, RawSpringHealth};
 use crate::sections::upstreams::target::endpoint;
-use crate::source::dotted;
-use crate::spring::normalize::{find, take};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Kind, Span};
 
 /// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the gateway's sections of those names. Reports
-/// registries, which are not supported.
-pub(crate) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
-    for section in ["discovery", "loadbalancer"] {
-        if let Some(node) = take(whole, &["spring", "cloud", section]) {
-            let at = node.span;
-            dotted::merge(result, Node { span: at, kind: Kind::Map(vec![(section.to_owned(), node)]) });
-        }
-    }
-    for path in REGISTRIES {
-        let name = path.join(".");
-        if find(whole, path).is_some_and(|node| !is_off(node))
-            && let Some(node) = take(whole, path)
-        {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
-                "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
-                 then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
-            );
-        }
-    }
-}
-
-/// Sections of registries.
-const REGISTRIES: &[&[&str]] = &[
-    &["eureka"],
-    &["spring", "cloud", "consul"],
-    &["spring", "cloud", "kubernetes"],
-    &["spring", "cloud", "zookeeper"],
-    &["spring", "cloud", "nacos"],
-];
-
-/// True if a section disables itself.
-fn is_off(node: &Node) -> bool {
-    let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
-    match &node.kind {
-        Kind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
-            "enabled" => is_false(value),
-            "client" | "discovery" => is_off(value),
-            _ => false,
-        }),
-        _ => false,
-    }
-}
-
 /// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
     let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
@@ -71,7 +27,7 @@ pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: 
         Some(enabled) => diagnostics
             .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
             .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").help("remove it"),
+        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }
 
@@ -161,6 +117,7 @@ impl Lists {
                 match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
                     Some((_, instead)) => diagnostics
                         .mistake(*span, format!("`configurations: {name}` has no effect here: all instances are equal"))
+                        .ineffective()
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
@@ -180,6 +137,7 @@ fn unused_checks(checks: Option<&Spanned<RawSpringHealth>>, checked: bool, diagn
                 checks.span.key(),
                 "`health-check` has no effect without `configurations: health-check`, as in Spring",
             )
+            .ineffective()
             .help("add `spring.cloud.loadbalancer.configurations: health-check`");
     }
 }

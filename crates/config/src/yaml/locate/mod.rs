@@ -1,7 +1,14 @@
-//! From places to lines and columns.
+//! From spans to lines and columns.
 //!
-//! Nobody needs lines until there is a problem. Then the text is read once more by a walker that goes to all places in
-//! question and fails at each: the parser puts its current position into the error, which whoever went there catches.
+//! Values come from `serde_yaml`, which tells a position only in an error. So this module runs after the reading, and
+//! only if there are diagnostics: a [`Walk`] reads the text again, visits the wanted nodes and returns an error at each.
+//! The parser adds its current position to that error; the caller reads the position from the message and continues.
+//!
+//! One reading finds all positions but those of empty lists and maps: behind the error of an empty one the parser
+//! cannot continue, so each takes one more reading, up to [`MAX_READINGS`].
+//!
+//! An event parser beside `serde_yaml` would need one reading and half the code. `libyaml-safer` 0.3 gave the same
+//! positions for every file of the repository, but panics on a tag before a comma (`{a: !x, b: c}`), so it is not used.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,19 +19,19 @@ use serde::de::{
     Visitor,
 };
 
-use crate::yaml::{Places, Span};
+use crate::yaml::span::{Places, Span};
 
-/// What an error says that is none: here it is.
+/// Marks an error that only reports a position.
 const HERE: char = '\u{1}';
-/// The same of a map or list with nothing in it. The parser cannot go on behind it.
+/// Marks the same of an empty map or list, behind which the parser cannot continue.
 const EMPTY: char = '\u{2}';
-/// Readings of the text at most. One finds all places but those of empty maps and lists, which take one each.
+/// Readings of the text at most.
 const MAX_READINGS: usize = 100;
 
-/// Line and column, both from 1.
+/// Line and column, both 1-based.
 type Location = (usize, usize);
 
-/// Lines and columns of `origins` in `text`, as far as they are found.
+/// Returns the line and column of each of `spans` in `text`; `None` for those that are not found.
 pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<Location>> {
     let found = Found {
         lines: text.split('\n').collect(),
@@ -42,11 +49,12 @@ pub(crate) fn locate(text: &str, places: &Places, spans: &[Span]) -> Vec<Option<
     spans.map(|(span, at)| at.map(|at| found.argument(at, span.argument).unwrap_or(at))).collect()
 }
 
-/// Places that are looked for, below one node.
+/// Indices of the spans that are wanted at one node and below it.
 #[derive(Default)]
 struct Wanted {
-    /// Those of the node itself, and of the key that leads to it.
+    /// Spans of the node itself.
     here: Vec<usize>,
+    /// Spans of the key that leads to it.
     key: Vec<usize>,
     below: BTreeMap<u32, Wanted>,
 }
@@ -54,14 +62,14 @@ struct Wanted {
 struct Found<'t> {
     lines: Vec<&'t str>,
     at: RefCell<Vec<Option<Location>>>,
-    /// Whether the error under way says where the nodes begin that it passes.
+    /// True while the current error holds the position of the nodes that it passes through.
     carries: Cell<bool>,
 }
 
 // === impl Found ===
 
 impl Found<'_> {
-    /// What is not found yet, by document.
+    /// Returns the spans that are not found yet, by document.
     fn missing(&self, places: &Places, spans: &[Span]) -> BTreeMap<usize, Wanted> {
         let mut documents: BTreeMap<usize, Wanted> = BTreeMap::new();
         let found = self.at.borrow();
@@ -74,16 +82,16 @@ impl Found<'_> {
         documents
     }
 
-    /// Reads the text once; `false` when that found nothing.
+    /// Reads the text once; returns false if that found nothing.
     fn read(&self, text: &str, documents: &BTreeMap<usize, Wanted>) -> bool {
         let before = self.count();
-        // Behind a document that is no YAML there is no end of others.
+        // The parser repeats a syntax error without end.
         let documents_read = documents.keys().next_back().map_or(0, |last| last + 1);
         for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate().take(documents_read) {
             if let Some(wanted) = documents.get(&number) {
                 let walk = Walk { found: self, wanted: Some(wanted), asked: !wanted.here.is_empty(), first: false };
                 let result = walk.deserialize(document);
-                // An error that is none of ours was told when the text was read first.
+                // Other errors were reported by the first reading.
                 let _ = walk.arrived(result);
             }
         }
@@ -99,8 +107,8 @@ impl Found<'_> {
         indices.iter().for_each(|index| found[*index] = found[*index].or(at));
     }
 
-    /// Where the map or list begins whose first key or item stands at `first`: at one of `openers`, if one stands
-    /// before it.
+    /// Returns the beginning of a map or list from the position of its first key or item: the character before it, if
+    /// that is one of `openers`.
     fn beginning(&self, first: Location, openers: &[char]) -> Location {
         let (line, column) = first;
         let mut before = column.saturating_sub(1);
@@ -114,7 +122,8 @@ impl Found<'_> {
         first
     }
 
-    /// The place of the shortcut's `number`th argument, where it stands on the line on which the shortcut begins.
+    /// Returns the position of the `number`th argument of the shortcut that begins at a position, if it is on the same
+    /// line.
     fn argument(&self, (line, column): Location, number: u8) -> Option<Location> {
         let shown = self.lines.get(line.checked_sub(1)?)?;
         let start = shown.char_indices().nth(column.checked_sub(1)?)?.0;
@@ -128,23 +137,23 @@ impl Found<'_> {
     }
 }
 
-/// What the parser says of where it was when the error with this `mark` came.
+/// Returns the position that the parser added to an error with this `mark`.
 fn position(error: &str, mark: char) -> Option<Location> {
     let (_, place) = error.rsplit_once(mark)?;
-    // It says nothing of the very beginning.
+    // The parser adds no position at the beginning of the text.
     let Some((line, column)) = place.strip_prefix(" at line ").and_then(|place| place.split_once(" column ")) else {
         return Some((1, 1));
     };
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// Visits one node. What it gives is where the node begins, if that is asked; a scalar tells it by failing.
+/// Visitor of one node. Its value is the position of the node, if that is asked; a scalar reports it as an error.
 #[derive(Clone, Copy)]
 struct Walk<'w> {
     found: &'w Found<'w>,
     wanted: Option<&'w Wanted>,
     asked: bool,
-    /// Whether the list around it begins where it does.
+    /// True for the first item of a list.
     first: bool,
 }
 
@@ -163,16 +172,16 @@ impl<'w> Walk<'w> {
         Err(E::custom(EMPTY))
     }
 
-    /// The walk to the child at `index`.
+    /// Returns the visitor of the child at `index`.
     fn to(self, index: u32, first: bool) -> Self {
         let wanted = self.wanted.and_then(|wanted| wanted.below.get(&index));
         let asked = first || wanted.is_some_and(|wanted| !wanted.here.is_empty());
         Self { found: self.found, wanted, asked, first }
     }
 
-    /// Notes what came of the visit of this node.
+    /// Records the position that the visit of this node found.
     fn arrived<E: Error>(self, result: Result<Option<Location>, E>) -> Result<Option<Location>, E> {
-        // A key that stands before a value was noted when it was read.
+        // The key before a value was recorded when it was read.
         let places = |wanted: &'w Wanted| [wanted.here.as_slice(), &wanted.key];
         let note = |at| self.wanted.into_iter().flat_map(places).for_each(|places| self.found.note(places, at));
         let error = match result {
@@ -211,7 +220,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     type Value = Option<Location>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the place")
+        f.write_str("any YAML")
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
@@ -250,7 +259,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         self.scalar()
     }
 
-    /// What has a tag stands behind it.
+    /// Visits the value behind a tag.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Self::Value, A::Error> {
         let (_, tagged) = data.variant::<IgnoredAny>()?;
         tagged.newtype_variant_seed(self)
@@ -261,7 +270,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         for index in 0.. {
             let is_first = index == 0 && self.asked;
             let mut item = self.to(index, is_first);
-            // An item has no key: where it begins stands for it.
+            // An item has no key: its own position is used.
             item.asked |= item.wanted.is_some_and(|wanted| !wanted.key.is_empty());
             let result = match seq.next_element_seed(item) {
                 Ok(None) if index == 0 => return self.empty(),

@@ -1,8 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use crate::diagnostics::Diagnostics;
 use crate::yaml::locate::*;
-use crate::yaml::{Kind, Node, parse};
+use crate::yaml::{Kind, Node, Parsed, Span, parse};
 
 /// Every node below `node` with its path, and every key.
 fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
@@ -24,7 +23,7 @@ fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
 #[test]
 fn every_node_and_key_is_found_where_it_stands() {
     let text = "# first\na: 1\nb:\n- c: x\n  d: [1, {e: }, [2]]\n- \"f\"\ng: {h: {}, i: [[], 3]}\nj:\n  - - k\n    - l: [\n      ü, m]\n---\nn:\n  o: &p {q: r}\n  s: *p\n";
-    let (documents, places) = parse(text, &mut Diagnostics::default());
+    let Parsed { documents, places, .. } = parse(text);
     let mut wanted = Vec::new();
     documents.iter().enumerate().for_each(|(number, document)| all(document, &number.to_string(), &mut wanted));
     let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();
@@ -52,7 +51,7 @@ fn every_node_and_key_is_found_where_it_stands() {
 #[test]
 fn keys_with_tags_are_found_as_well() {
     for text in ["a: {b: c,!x: \"y\"}\n", "!x a: [b]\n", "- {!x a: b, c: }\n"] {
-        let (documents, places) = parse(text, &mut Diagnostics::default());
+        let Parsed { documents, places, .. } = parse(text);
         let mut wanted = Vec::new();
         all(&documents[0], "", &mut wanted);
         let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();
@@ -65,7 +64,7 @@ fn keys_with_tags_are_found_as_well() {
 #[test]
 fn thousands_of_places_take_no_more_than_a_few_readings() {
     let text: String = (0..3_000).map(|index| format!("- {{a: [{index}]}}\n")).collect();
-    let (documents, places) = parse(&text, &mut Diagnostics::default());
+    let Parsed { documents, places, .. } = parse(&text);
     let mut wanted = Vec::new();
     all(&documents[0], "", &mut wanted);
     let spans: Vec<Span> = wanted.iter().map(|(_, span)| *span).collect();

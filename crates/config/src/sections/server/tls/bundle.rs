@@ -3,7 +3,7 @@
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::pem;
+use crate::sections::pem;
 use crate::sections::server::tls::{Locations, scalar};
 use crate::spec::definition::flatten;
 use crate::yaml::Node;
@@ -30,7 +30,7 @@ pub(super) fn find(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: 
                 found.protocols.get_or_insert_default().push(location);
             }
             name if name.starts_with("options.ciphers") => {
-                diagnostics.info(option.span.key(), "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
+                diagnostics.info(option.span.key(), "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered").ineffective()
                     .help("`enabled-protocols: [TLSv1.3]` narrows them further");
             }
             harmless if HARMLESS.contains(&harmless) => {}

@@ -15,11 +15,11 @@ use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use self::names::ByName;
-use crate::check::Nodes;
+use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
-use crate::pem;
+use crate::sections::pem;
 use crate::sections::server::model::ServerTls;
 use crate::sections::tls::{RawClientAuth, RawServerSsl};
 use crate::yaml::{Node, Span};
@@ -111,18 +111,21 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
         "ciphers" => {
             diagnostics
                 .info(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
+                .ineffective()
                 .help("`enabled-protocols: [TLSv1.3]` narrows them further");
             true
         }
         "protocol" => {
             diagnostics
                 .info(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
+                .ineffective()
                 .help("remove it");
             true
         }
         "certificateprivatekeypassword" | "trustcertificateprivatekey" => {
             diagnostics
                 .mistake(at, format!("`{name}` has no effect"))
+                .ineffective()
                 .help("private keys must not be encrypted, and a CA's key is not needed");
             true
         }

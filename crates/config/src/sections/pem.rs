@@ -8,17 +8,17 @@ use crate::diagnostics::{Diagnostics, suggest};
 use crate::spec::definition::flatten;
 use crate::yaml::{Kind as Yaml, Node, Span};
 
-/// The files that one side of a TLS connection shows and trusts.
+/// Certificate files of one side of a TLS connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bundle {
-    /// Certificates of the authorities that are trusted; `None`: those of the system.
+    /// CA certificates; `None` for the trust store of the system.
     pub(crate) ca: Option<PathBuf>,
-    /// What is shown: a certificate with its chain, and its key.
+    /// Certificate chain and private key.
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl Bundle {
-    /// Of files where one that could not be used is `Some(None)`.
+    /// Joins files; `Some(None)` is a file that could not be used.
     pub(crate) fn of(
         ca: Option<Option<PathBuf>>,
         identity: Option<(Option<PathBuf>, Option<PathBuf>)>,
@@ -35,11 +35,11 @@ impl Bundle {
     }
 }
 
-/// Options of a bundle that say nothing which could be left undone.
+/// Options of a bundle without effect on security.
 const HARMLESS: [&str; 5] =
     ["reloadonupdate", "truststore.type", "keystore.type", "truststore.verifykeys", "keystore.verifykeys"];
 
-/// The path of a PEM file that holds `what`.
+/// Returns the path of a PEM file after checking that it holds `what`.
 pub(crate) fn file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnostics) -> Option<PathBuf> {
     let path = file.value.trim();
     let text = match std::fs::read(path) {
@@ -53,7 +53,7 @@ pub(crate) fn file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnos
     };
     if text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED") {
         diagnostics
-            .error(file.span, format!("the key in {path} is encrypted, and nobody is there to give its password"))
+            .error(file.span, format!("the key in {path} is encrypted, and there is no way to enter its password"))
             .help(format!("`openssl pkey -in {path} -out FILE` writes it in plain"));
         return None;
     }
@@ -66,7 +66,7 @@ pub(crate) fn file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnos
     Some(path.into())
 }
 
-/// What the SSL bundle `name` says; `None` when there is none that can be read, which `sink` then knows.
+/// Returns the SSL bundle `name`. Reports an error if there is none in PEM.
 pub(crate) fn named<'n>(
     name: &Spanned<String>,
     bundles: Option<&'n Node>,
@@ -95,8 +95,8 @@ pub(crate) fn named<'n>(
     found
 }
 
-/// The files of the SSL bundle `name`. Whatever it says that cannot be done is an error: a connection that is less
-/// secure than its configuration reads is worse than none.
+/// Returns the files of the SSL bundle `name`. Unsupported options are errors, so that no connection is less secure than
+/// its configuration.
 pub(crate) fn bundle(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Option<Bundle> {
     let node = named(name, bundles, diagnostics)?;
     let wanted = name.value.trim();
@@ -134,7 +134,7 @@ pub(crate) fn bundle(name: &Spanned<String>, bundles: Option<&Node>, diagnostics
     Bundle::of(ca, client).filter(|_| is_kept)
 }
 
-/// The file at one of Spring's locations.
+/// Returns the file at a Spring resource location (`file:`, `classpath:`).
 pub(crate) fn located(text: &str, at: Span, what: &str, diagnostics: &mut Diagnostics) -> Option<PathBuf> {
     let text = text.trim();
     if text.contains("-----BEGIN") {

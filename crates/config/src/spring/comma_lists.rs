@@ -1,11 +1,11 @@
-//! Predicates and filters that are one text with commas, where Spring expects a list of them.
+//! Lists of predicates and filters that are one text with commas.
 
-use crate::de::canonical;
 use crate::source::placeholder::closing_brace;
+use crate::yaml::key::canonical;
 use crate::yaml::{Kind, Node, Places};
 
-/// Makes lists of `default-filters` and of routes' `predicates` and `filters` that are texts, split at their commas as
-/// Spring's binder does: `Path=/a/**,Method=GET` is two predicates.
+/// Splits the texts of `default-filters` and of routes' `predicates` and `filters` into lists, as Spring's binder does:
+/// `Path=/a/**,Method=GET` is two predicates.
 pub(crate) fn split(root: &mut Node, places: &mut Places) {
     let Kind::Map(sections) = &mut root.kind else { return };
     for (key, section) in sections {
@@ -35,7 +35,7 @@ fn split_text(node: &mut Node, places: &mut Places) {
     node.kind = Kind::Seq(items.collect());
 }
 
-/// What stands between the commas of `text`, but for those within a placeholder.
+/// Splits `text` at its commas, except those in placeholders.
 fn items(text: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let (mut start, mut at) = (0, 0);

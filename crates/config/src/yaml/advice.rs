@@ -1,6 +1,6 @@
-//! What to do about text that is no YAML.
+//! Help texts for syntax errors.
 
-/// What is usually behind a syntax error. The parser's own words follow libyaml's.
+/// Returns the usual cause of a syntax error, by the message of libyaml that the parser repeats.
 pub(super) fn advice(message: &str) -> Option<String> {
     let usual = [
         ("did not find expected ',' or ']'", "within `[…]` quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`"),
@@ -11,7 +11,7 @@ pub(super) fn advice(message: &str) -> Option<String> {
         ),
         (
             "could not find expected ':'",
-            "a key is `name: value`, with a space behind the colon; a text of several lines is quoted",
+            "a key is `name: value`, with a space after the colon; a text of several lines is quoted",
         ),
         ("cannot start any token", "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``"),
         ("did not find expected '-' indicator", "what belongs to a list item is indented further than its `-`"),

@@ -1,0 +1,170 @@
+//! Collection of diagnostics while a configuration is read.
+
+use std::collections::HashSet;
+
+use crate::diagnostics::report::{Diagnostic, Report, Severity};
+use crate::diagnostics::text::SourceText;
+use crate::yaml::locate::locate;
+use crate::yaml::{Places, Problem, ProblemAt, Span};
+
+/// Collects diagnostics while a configuration is read.
+#[derive(Debug, Default)]
+pub(crate) struct Diagnostics {
+    /// True for a Spring `application.yml`: settings that Spring silently ignores are then warnings.
+    pub(crate) is_spring: bool,
+    found: Vec<Found>,
+    /// Places with an unknown value; later diagnostics about them are dropped.
+    muted: HashSet<u32>,
+}
+
+#[derive(Debug)]
+struct Found {
+    severity: Severity,
+    at: At,
+    message: String,
+    help: Option<String>,
+    /// True if the setting has no effect, so that it can be removed.
+    ineffective: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum At {
+    Nowhere,
+    Span(Span),
+    LineColumn(usize, usize),
+}
+
+impl Diagnostics {
+    pub(crate) fn error(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, At::Span(at), message.into())
+    }
+
+    pub(crate) fn warn(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Warning, At::Span(at), message.into())
+    }
+
+    pub(crate) fn info(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Info, At::Span(at), message.into())
+    }
+
+    /// Reports a setting that Spring would silently ignore: an error in our own form, a warning in a Spring file.
+    /// A key is marked as [ineffective](Help::ineffective).
+    pub(crate) fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        let severity = if self.is_spring { Severity::Warning } else { Severity::Error };
+        let help = self.push(severity, At::Span(at), message.into());
+        if at.key { help.ineffective() } else { help }
+    }
+
+    /// Reports an error without a position in the file.
+    pub(crate) fn error_nowhere(&mut self, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Error, At::Nowhere, message.into())
+    }
+
+    /// Adds the errors that the YAML parser found.
+    pub(crate) fn add_yaml_errors(&mut self, problems: Vec<Problem>) {
+        for Problem { at, message, help } in problems {
+            let at = match at {
+                ProblemAt::Span(span) => At::Span(span),
+                ProblemAt::LineColumn(line, column) => At::LineColumn(line, column),
+            };
+            let error = self.push(Severity::Error, at, message);
+            if let Some(help) = help {
+                error.help(help);
+            }
+        }
+    }
+
+    /// Drops later diagnostics about the value at `at`.
+    pub(crate) fn mute(&mut self, at: Span) {
+        self.muted.insert(at.place);
+    }
+
+    fn push(&mut self, severity: Severity, at: At, message: String) -> Help<'_> {
+        if let At::Span(span) = at
+            && self.muted.contains(&span.place)
+        {
+            return Help(None);
+        }
+        self.found.push(Found { severity, at, message, help: None, ineffective: false });
+        Help(self.found.last_mut())
+    }
+
+    /// Returns the settings without effect, each with the message that says why.
+    pub(crate) fn ineffective(&self) -> Vec<(Span, String)> {
+        let place = |found: &Found| match found.at {
+            At::Span(span) => Some((span, found.message.clone())),
+            At::Nowhere | At::LineColumn(..) => None,
+        };
+        self.found.iter().filter(|found| found.ineffective).filter_map(place).collect()
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Returns true if errors were reported since `mark`.
+    pub(crate) fn has_errors_since(&self, mark: Mark) -> bool {
+        self.found.iter().skip(mark.0).any(|found| found.severity == Severity::Error)
+    }
+
+    /// Returns the current position, for [`Diagnostics::demote_errors`].
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.found.len())
+    }
+
+    /// Turns the errors reported since `mark` into warnings; returns false if there were none.
+    pub(crate) fn demote_errors(&mut self, mark: Mark) -> bool {
+        let mut errors =
+            self.found.iter_mut().skip(mark.0).filter(|found| found.severity == Severity::Error).peekable();
+        let any = errors.peek().is_some();
+        errors.for_each(|found| found.severity = Severity::Warning);
+        any
+    }
+
+    /// Finds the line and column of each diagnostic and sorts them.
+    pub(crate) fn finish(self, text: SourceText, places: &Places) -> Report {
+        let at = |found: &Found| if let At::Span(span) = found.at { Some(span) } else { None };
+        let spans: Vec<Span> = self.found.iter().filter_map(at).collect();
+        let mut located = locate(&text.whole, places, &spans).into_iter();
+        let mut list: Vec<Diagnostic> = self
+            .found
+            .into_iter()
+            .map(|found| {
+                let (line, column) = match found.at {
+                    At::Nowhere => (0, 0),
+                    At::LineColumn(line, column) => (line, column),
+                    At::Span(_) => located.next().flatten().unwrap_or((0, 0)),
+                };
+                let (file, line) = text.place(line);
+                Diagnostic { severity: found.severity, file, line, column, message: found.message, help: found.help }
+            })
+            .collect();
+        list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
+        list.dedup();
+        Report::new(text, list)
+    }
+}
+
+/// Number of diagnostics at a point in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark(usize);
+
+/// The diagnostic just reported, to add a help text to.
+pub(crate) struct Help<'s>(Option<&'s mut Found>);
+
+impl Help<'_> {
+    /// Marks the setting as one without effect: `tollgate migrate` leaves it out.
+    pub(crate) fn ineffective(mut self) -> Self {
+        if let Some(found) = &mut self.0 {
+            found.ineffective = true;
+        }
+        self
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn help(self, help: impl Into<String>) {
+        if let Some(found) = self.0 {
+            found.help = Some(help.into());
+        }
+    }
+}

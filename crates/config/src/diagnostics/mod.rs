@@ -1,0 +1,27 @@
+//! Errors, warnings and notes about a configuration: collected while it is read ([`Diagnostics`]), then rendered with
+//! their lines ([`Report`]).
+
+mod collect;
+mod report;
+mod suggest;
+mod text;
+
+pub(crate) use collect::Diagnostics;
+pub use report::{Diagnostic, Report, Severity};
+pub(crate) use suggest::{closest, suggest};
+pub(crate) use text::{SourceFile, SourceText};
+
+/// Returns the message of `error` and of its sources, joined on one line.
+pub(crate) fn reasons(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut next = error.source();
+    while let Some(reason) = next {
+        let text = reason.to_string();
+        // A regular expression's error is a drawing of several lines; the last one is the message.
+        let line = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        message.push_str(": ");
+        message.push_str(line);
+        next = reason.source();
+    }
+    message
+}

@@ -1,0 +1,138 @@
+//! Diagnostics with their lines, for a terminal or the log.
+
+use std::error::Error;
+use std::fmt::{self, Write as _};
+
+use crate::diagnostics::text::SourceText;
+
+/// Severity of a [`Diagnostic`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// The configuration can be used, but probably does not do what its author meant.
+    Warning,
+    /// A fact worth knowing.
+    Info,
+}
+
+/// One error, warning or note about a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Severity.
+    pub severity: Severity,
+    /// Index of the file: 0 is the given one, the others are those of its profiles.
+    pub file: usize,
+    /// 1-based line in the file; 0 if it has no position in the file (an environment variable).
+    pub line: usize,
+    /// 1-based column in characters; 0 as for `line`.
+    pub column: usize,
+    /// Message: lowercase, without a full stop.
+    pub message: String,
+    /// Advice.
+    pub help: Option<String>,
+}
+
+/// All diagnostics of one configuration, sorted by position.
+#[derive(Clone, Debug)]
+pub struct Report {
+    text: SourceText,
+    list: Vec<Diagnostic>,
+}
+
+impl Report {
+    pub(super) fn new(text: SourceText, list: Vec<Diagnostic>) -> Self {
+        Self { text, list }
+    }
+
+    /// Returns the diagnostics, sorted by position.
+    #[must_use]
+    pub fn list(&self) -> &[Diagnostic] {
+        &self.list
+    }
+
+    /// Returns true if there are no diagnostics.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns true if one of the diagnostics is an error.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|p| p.severity == Severity::Error)
+    }
+
+    /// Writes each diagnostic to the log, one line each, at the level of its severity.
+    pub fn log(&self) {
+        for Diagnostic { severity, file, line, column, message, help } in &self.list {
+            let name = self.text.files.get(*file).map_or("", |(_, file)| &file.name);
+            let place = format!("{name}:{line}:{column}");
+            let help = help.as_deref();
+            match severity {
+                Severity::Error => tracing::error!(place, help, "{message}"),
+                Severity::Warning => tracing::warn!(place, help, "{message}"),
+                Severity::Info => tracing::info!(place, help, "{message}"),
+            }
+        }
+    }
+
+    /// Renders each diagnostic as `file:line:column: error: message`, with its line, a caret below and its help.
+    /// `color` adds ANSI colours.
+    #[must_use]
+    pub fn render(&self, color: bool) -> String {
+        let mut out = String::new();
+        let files: Vec<(&str, Vec<&str>)> =
+            self.text.files.iter().map(|(_, file)| (&*file.name, file.text.lines().collect())).collect();
+        for problem in &self.list {
+            let (name, lines) = files.get(problem.file).map_or(("", &[][..]), |(name, lines)| (*name, lines));
+            // Writing to a String cannot fail.
+            let _ = self.render_one(&mut out, problem, (name, lines), color);
+        }
+        out
+    }
+
+    fn render_one(
+        &self,
+        out: &mut String,
+        problem: &Diagnostic,
+        (name, lines): (&str, &[&str]),
+        color: bool,
+    ) -> fmt::Result {
+        let (word, paint) = match problem.severity {
+            Severity::Error => ("error", "\x1b[1;31m"),
+            Severity::Warning => ("warning", "\x1b[1;33m"),
+            Severity::Info => ("info", "\x1b[1;36m"),
+        };
+        let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
+        write!(out, "{name}:")?;
+        if problem.line > 0 {
+            write!(out, "{}:{}:", problem.line, problem.column)?;
+        }
+        writeln!(out, " {paint}{word}{plain}: {}", problem.message)?;
+        if let Some(line) = problem.line.checked_sub(1).and_then(|above| lines.get(above)) {
+            let number = problem.line.to_string();
+            let gutter = " ".repeat(number.len());
+            // Tabs stay tabs, so that the caret is in the right column.
+            let indent: String = line
+                .chars()
+                .take(problem.column.saturating_sub(1))
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            writeln!(out, "  {number} | {line}")?;
+            writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
+        }
+        if let Some(help) = &problem.help {
+            writeln!(out, "  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl Error for Report {}

@@ -1,0 +1,166 @@
+//! The steps from text to [`Config`](crate::Config).
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::check;
+use crate::de::nodes::Nodes;
+use crate::de::{self, Unknown};
+use crate::diagnostics::{Diagnostics, Report, SourceFile, SourceText, closest};
+use crate::model::Config;
+use crate::raw::{self, RawConfig};
+use crate::sections::upstreams;
+use crate::source::dotted::property;
+use crate::source::files::{self, LoadError};
+use crate::source::placeholder::{self, Value};
+use crate::source::profiles::Profiles;
+use crate::source::{documents, environment};
+use crate::spring::names::KnownNames;
+use crate::spring::switches::Switches;
+use crate::spring::{comma_lists, normalize, properties};
+use crate::yaml::{self, Node, Parsed, Places, Span};
+use crate::{filters, predicates};
+
+/// A valid configuration and its warnings.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Warnings and notes.
+    pub notes: Report,
+}
+
+/// Reads and checks the file at `path` and those of its profiles beside it, with placeholders from the environment.
+///
+/// # Errors
+/// A file cannot be read as UTF-8 text, or has errors.
+pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    load_for(path, None)
+}
+
+/// As [`load`], with the comma-separated `profiles` active in place of those of the environment.
+///
+/// # Errors
+/// A file cannot be read as UTF-8 text, or has errors.
+pub fn load_for(path: &Path, profiles: Option<&str>) -> Result<Loaded, LoadError> {
+    let env = |name: &str| match profiles {
+        Some(profiles) if name == "SPRING_PROFILES_ACTIVE" => Some(profiles.to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    let text = SourceText::new(files::read(path, &env)?);
+    parse_text(text, &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+}
+
+/// Checks `text`, named `file_name` in diagnostics. Placeholders, profiles and overrides come from `env`.
+///
+/// # Errors
+/// All diagnostics of the text, if at least one is an error.
+pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
+    let text = SourceText::new(vec![SourceFile::new(file_name, text)]);
+    parse_text(text, env, &mut |_| {}).map(|(loaded, _)| loaded)
+}
+
+/// The tree of a file before its placeholders are resolved, for `tollgate migrate`.
+#[derive(Clone, Copy)]
+pub(crate) struct Unresolved<'n> {
+    /// Our sections.
+    pub(crate) root: &'n Node,
+    /// All properties of the file, as its author named them.
+    pub(crate) properties: &'n Node,
+}
+
+/// Facts about a text that `tollgate migrate` needs besides the configuration.
+pub(crate) struct Remains {
+    pub(crate) places: Places,
+    /// Settings without effect, and the reason of each.
+    pub(crate) ineffective: Vec<(Span, String)>,
+    /// Unknown keys.
+    pub(crate) unknown: Vec<Span>,
+}
+
+/// Checks `text`. `inspect` is called with the tree before its placeholders are resolved.
+pub(crate) fn parse_text(
+    text: SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    inspect: &mut dyn FnMut(Unresolved<'_>),
+) -> Result<(Loaded, Remains), Report> {
+    let mut diagnostics = Diagnostics::default();
+    let Parsed { documents, mut places, problems } = yaml::parse(&text.whole);
+    diagnostics.add_yaml_errors(problems);
+    if diagnostics.has_errors() {
+        return Err(diagnostics.finish(text, &places));
+    }
+    diagnostics.is_spring = normalize::is_spring(&documents);
+    let documents = documents::expand(documents, &mut places, &mut diagnostics);
+    let profiles = Profiles::of(&documents, env);
+    let properties = documents::join(documents, &profiles, env, &mut diagnostics);
+    let mut root = normalize::normalize(properties.clone(), raw::sections(), &mut places, &mut diagnostics);
+    comma_lists::split(&mut root, &mut places);
+    inspect(Unresolved { root: &root, properties: &properties });
+    resolve(&mut root, &properties, env, &mut places, &mut diagnostics);
+    let names = KnownNames::new(predicates::names().collect(), filters::names());
+    let switches = Switches::take(&mut root, &names, &mut diagnostics);
+
+    let (raw, unknown) = de::read::<RawConfig>(&root, &mut diagnostics);
+    report_unknown(&unknown, &root, &mut diagnostics);
+    let config = check::check(&raw, &Nodes::new(&root), &switches, env, &mut diagnostics);
+    let failed = diagnostics.has_errors();
+    let ineffective = diagnostics.ineffective();
+    let notes = diagnostics.finish(text, &places);
+    let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
+    if failed { Err(notes) } else { Ok((Loaded { config, notes }, Remains { places, ineffective, unknown })) }
+}
+
+/// Applies the environment: its overrides, then the placeholders in all other values. A placeholder is looked up in
+/// the environment, among the random values, the properties of the file and the groups of its regular expressions.
+fn resolve(
+    root: &mut Node,
+    properties: &Node,
+    env: &dyn Fn(&str) -> Option<String>,
+    places: &mut Places,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut groups = HashSet::new();
+    placeholder::groups(root, &mut groups);
+    let lookup = |name: &str| {
+        let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
+        let random = || placeholder::random(name).map(Value::Literal);
+        let property = || property(properties, name).map(Value::Text);
+        let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
+        from_environment.or_else(random).or_else(property).or_else(group)
+    };
+    let literal = environment::overlay(root, env, places, diagnostics);
+    placeholder::resolve(root, &lookup, &literal, diagnostics);
+}
+
+/// Sections that Spring has too: their unknown keys are Spring's, unless they resemble one of ours.
+const SHARED_SECTIONS: [&str; 4] = ["server", "management", "redis", "httpclient"];
+
+/// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
+fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostics) {
+    let mut skipped = Vec::new();
+    for unknown in unknown {
+        if !diagnostics.is_spring {
+            de::report_unknown(unknown, diagnostics);
+        } else if let Some(instead) = upstreams::no_effect(&unknown.path) {
+            diagnostics
+                .info(unknown.span.key(), format!("`spring.cloud.{}` has no effect here", unknown.path.join(".")))
+                .ineffective()
+                .help(instead);
+        } else if properties::explain(unknown, root, diagnostics) {
+            continue;
+        } else if is_springs(unknown) {
+            skipped.push((unknown.path.join("."), unknown.span));
+        } else {
+            de::report_unknown(unknown, diagnostics);
+        }
+    }
+    normalize::report_skipped(&skipped, diagnostics);
+}
+
+/// Returns true for an unknown key of a shared section that resembles none of ours.
+fn is_springs(unknown: &Unknown) -> bool {
+    let section = unknown.path.first().map_or("", String::as_str).to_ascii_lowercase();
+    let name = unknown.path.last().map_or("", String::as_str);
+    SHARED_SECTIONS.contains(&section.as_str()) && closest(name, unknown.fields.iter().copied()).is_none()
+}

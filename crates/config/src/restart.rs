@@ -1,0 +1,40 @@
+//! Settings that are read only at the start.
+
+use crate::model::Config;
+
+/// A key that needs a restart, with everything below it, and the comparison of its values.
+struct Setting {
+    key: &'static str,
+    differs: fn(&Config, &Config) -> bool,
+}
+
+const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Setting {
+    Setting { key, differs }
+}
+
+/// The one list of these settings: for the warning of a reload and for the marks in `docs/configuration.md`.
+const SETTINGS: [Setting; 11] = [
+    setting("server.port", |a, b| a.server.port != b.server.port),
+    setting("server.address", |a, b| a.server.address != b.server.address),
+    setting("server.workers", |a, b| a.server.workers != b.server.workers),
+    setting("server.max-connections", |a, b| a.server.max_connections != b.server.max_connections),
+    setting("management.enabled", |a, b| a.management.enabled != b.management.enabled),
+    setting("management.server.port", |a, b| a.management.port != b.management.port),
+    setting("management.server.address", |a, b| a.management.address != b.management.address),
+    setting("memory.max-keys", |a, b| a.memory.max_keys != b.memory.max_keys),
+    setting("metering", |a, b| a.metering != b.metering),
+    setting("access-log", |a, b| a.access_log != b.access_log),
+    setting("log", |a, b| a.logging != b.logging),
+];
+
+/// Returns the settings that differ between two configurations and take effect only at the next start.
+#[must_use]
+pub fn needs_restart(running: &Config, new: &Config) -> Vec<&'static str> {
+    SETTINGS.iter().filter(|setting| (setting.differs)(running, new)).map(|setting| setting.key).collect()
+}
+
+/// Returns the keys of these settings.
+#[cfg(test)]
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.key)
+}

@@ -1,0 +1,66 @@
+//! The tree of a YAML document.
+
+use crate::yaml::key::canonical;
+use crate::yaml::span::Span;
+
+/// One YAML value. Its span identifies it: no two nodes share one.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) kind: Kind,
+}
+
+/// Content of a [`Node`]. Scalars stay text until a typed field reads them.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Null,
+    Scalar(String),
+    Seq(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Returns the value of `key`, compared exactly.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        match &self.kind {
+            Kind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// Follows one step of a dotted name: a key in any spelling, or `[n]` into a list.
+    pub(crate) fn step(&self, step: &str) -> Option<&Node> {
+        match &self.kind {
+            Kind::Map(entries) => {
+                let exact = entries.iter().find(|(name, _)| name == step);
+                let found = exact.or_else(|| entries.iter().find(|(name, _)| canonical(name) == canonical(step)));
+                found.map(|(_, value)| value)
+            }
+            Kind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
+            Kind::Null | Kind::Scalar(_) => None,
+        }
+    }
+
+    /// Follows `path`, one key a step, compared exactly.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Node> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Returns the text of a scalar.
+    pub(crate) fn scalar(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Describes the value for a message.
+    pub(crate) fn describe(&self) -> String {
+        match &self.kind {
+            Kind::Null => "nothing".to_owned(),
+            Kind::Scalar(text) => format!("`{text}`"),
+            Kind::Seq(_) => "a list".to_owned(),
+            Kind::Map(_) => "a map".to_owned(),
+        }
+    }
+}
