@@ -20,8 +20,8 @@ pub(super) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut D
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not ask")).help(
-                "DNS finds servers: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
+            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
+                "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
             );
         }
