@@ -1,4 +1,4 @@
-//! How long it takes to read a configuration of thousands of routes.
+//! Time to read a configuration of thousands of routes.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use tollgate_config::parse;
 
-/// How much of a route there is.
+/// Size of a route.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// A path, methods, filters.

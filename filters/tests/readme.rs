@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Layers that belong to another layer and have no row of their own.
-const HELPER_LAYERS: [&str; 2] = ["GrantLayer", "ReceivedLayer"];
+const HELPER_LAYERS: [&str; 2] = ["PolicyHeadersLayer", "ReceivedHeadersLayer"];
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()

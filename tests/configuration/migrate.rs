@@ -99,7 +99,7 @@ fn every_spring_file_means_the_same_in_our_own_form() {
         let mut taken = 0;
         // One of the files has a base path.
         let paths = patterns.map(path).flat_map(|path| [format!("/old{path}"), path]);
-        for path in paths.chain(["/".to_owned(), "/nobody's".to_owned()]) {
+        for path in paths.chain(["/".to_owned(), "/unrouted".to_owned()]) {
             for (method, host) in
                 [("GET", "acme.example.org"), ("GET", "acme.saas.example"), ("POST", "acme.example.org")]
             {
@@ -130,7 +130,7 @@ fn every_notation_of_springs_becomes_the_plain_one() {
         "\n# Time to connect.\nhttpclient:\n  connect-timeout: 1500\n",
         "  - AddRequestHeader=X-Gateway, ${spring.application.name:gateway}\n",
         "  # The shop.\n  # everybody's\n  - id: shop\n    uri: ${SHOP_URL:http://shop:8080}\n",
-        "      # Nobody writes but\n      - Method=GET,POST\n",
+        "      # Read and write only\n      - Method=GET,POST\n",
         "      # Changed: `StripPrefix` takes 1 argument; `2` is one too many.\n      - StripPrefix=1\n",
         "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",
         "    # Left out: `/ignored/path`: it is ignored.\n    uri: http://limits\n",

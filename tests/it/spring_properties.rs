@@ -66,7 +66,7 @@ fn actuator_endpoints_have_configurable_paths() {
     }
     let mut admin = Connection::open(gateway.admin);
     assert_eq!(admin.request("DELETE", "/manage/gateway/routes/orders", &[], b"").status, 405);
-    assert!(gateway.log().contains("the route `broken` has errors and is ignored"));
+    assert!(gateway.log().contains("route `broken` has errors and is ignored"));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn configuration_errors_have_file_line_and_column() {
     for (yaml, expected) in [
         (
             "routes:\n  - {id: a, uri: 'echo:', predicates: ['Header=x,(']}\n",
-            "FILE:2:50: error: regular expression `(`",
+            "FILE:2:50: error: invalid regular expression `(`",
         ),
         (
             "routes:\n  - id: a\n    uri: 'echo:'\n    predicates: [Path=/**]\n    filters:\n      - name: \

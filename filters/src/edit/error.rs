@@ -49,3 +49,14 @@ pub enum EditError {
         problem: String,
     },
 }
+
+/// The reason why an edit cannot be applied to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApplyError {
+    /// A value names a variable that the route does not have: a configuration error.
+    UnknownVariable,
+    /// Text from the client is invalid in its new position.
+    BadValue,
+    /// A regular expression took too long.
+    TooSlow,
+}

@@ -4,8 +4,8 @@ use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request};
 
+use super::error::{ApplyError, EditError};
 use super::template::Value;
-use super::{EditError, Failure};
 use crate::context::RequestContext;
 
 /// An edit of a request's headers.
@@ -148,7 +148,7 @@ impl RequestHeader {
         }
     }
 
-    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), ApplyError> {
         match self {
             Self::One(name, action) => {
                 let value = action.value().map(|value| value.expand(request.extensions())).transpose()?;
@@ -171,7 +171,7 @@ impl RequestHeader {
             Self::Host(value) => {
                 let value = value.expand(request.extensions())?;
                 // Variables come from the client: an invalid `Host` could change the message to the upstream.
-                value.to_str().ok().and_then(|host| parse_host(host).ok()).ok_or(Failure::BadValue)?;
+                value.to_str().ok().and_then(|host| parse_host(host).ok()).ok_or(ApplyError::BadValue)?;
                 replace_all(request.headers_mut(), &HOST, vec![value]);
                 request.extensions_mut().get_or_insert_default::<RequestContext>().preserve_host = true;
             }
@@ -208,7 +208,7 @@ impl ResponseHeader {
     }
 
     /// Expands the value with the variables in `extensions`; `None` for an edit without variables.
-    pub(super) fn expand(&self, extensions: &Extensions) -> Result<Option<HeaderValue>, Failure> {
+    pub(super) fn expand(&self, extensions: &Extensions) -> Result<Option<HeaderValue>, ApplyError> {
         match self.action.value() {
             Some(value) if value.needs_variables() => value.expand(extensions).map(Some),
             _ => Ok(None),

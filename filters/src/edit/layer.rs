@@ -7,8 +7,9 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use tower::{Layer, Service};
 
+use super::error::ApplyError;
 use super::response::{Captured, ResponseEdit};
-use super::{Edit, Failure, Kind};
+use super::{Edit, Kind};
 use crate::context::{LocalReply, RequestContext};
 use crate::reply::Reply;
 use crate::response_future::{MapResponse, RespondOr, ResponseMapper};
@@ -110,7 +111,7 @@ where
 
 impl Edits {
     /// Edits the request. Each response edit captures its values at its own position in the sequence.
-    fn apply_to_request<B>(&self, request: &mut Request<B>) -> Result<Vec<Captured>, Failure> {
+    fn apply_to_request<B>(&self, request: &mut Request<B>) -> Result<Vec<Captured>, ApplyError> {
         let mut captured = Vec::with_capacity(if self.captures { self.response_edits } else { 0 });
         for edit in &self.all {
             match edit {
@@ -128,14 +129,14 @@ impl Edits {
         Ok(captured)
     }
 
-    fn error_response<B, R: From<Bytes>>(&self, failure: Failure, request: &Request<B>) -> Response<R> {
+    fn error_response<B, R: From<Bytes>>(&self, failure: ApplyError, request: &Request<B>) -> Response<R> {
         match failure {
-            Failure::UnknownVariable => {
+            ApplyError::UnknownVariable => {
                 tracing::warn!("filter value names a URI variable that the matched pattern does not have");
                 self.unknown_variable.to_response(request)
             }
-            Failure::BadValue => self.bad_value.to_response(request),
-            Failure::TooSlow => {
+            ApplyError::BadValue => self.bad_value.to_response(request),
+            ApplyError::TooSlow => {
                 tracing::warn!("path rewrite exceeded the limit of backtracking steps");
                 self.too_slow.to_response(request)
             }

@@ -91,17 +91,6 @@ enum Kind {
     Response(ResponseEdit),
 }
 
-/// The reason why an edit cannot be applied to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
-    /// A value names a variable that the route does not have: a configuration error.
-    UnknownVariable,
-    /// Text from the client is invalid in its new position.
-    BadValue,
-    /// A regular expression took too long.
-    TooSlow,
-}
-
 // === impl Edit ===
 
 impl Edit {

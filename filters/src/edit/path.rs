@@ -3,9 +3,9 @@
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 
+use super::error::{ApplyError, EditError};
 use super::rewrite::Rewrite;
 use super::template::{Piece, Template};
-use super::{EditError, Failure};
 use crate::context::RequestContext;
 use crate::percent;
 
@@ -72,7 +72,7 @@ impl PathEdit {
         }
     }
 
-    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), ApplyError> {
         let path = request.uri().path();
         if !path.starts_with('/') {
             return Ok(());
@@ -81,7 +81,7 @@ impl PathEdit {
         match self {
             Self::Strip { parts } => strip(path, *parts, &mut new),
             Self::Rewrite(rewrite) => {
-                if !rewrite.apply(path.as_bytes(), &mut new).map_err(|_| Failure::TooSlow)? {
+                if !rewrite.apply(path.as_bytes(), &mut new).map_err(|_| ApplyError::TooSlow)? {
                     return Ok(());
                 }
             }
@@ -133,13 +133,13 @@ fn is_dot_segment(segment: &[u8]) -> bool {
 
 /// Replaces the URI's path. The query is kept, after parameters at the end of `path`: received paths have no `?`, so one
 /// comes from a replacement.
-fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
+fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), ApplyError> {
     if path.first() != Some(&b'/') {
         path.insert(0, b'/');
     }
     let path_ends = path.iter().position(|byte| *byte == b'?');
     if has_dot_segments(path.get(..path_ends.unwrap_or(path.len())).unwrap_or_default()) {
-        return Err(Failure::BadValue);
+        return Err(ApplyError::BadValue);
     }
     if let Some(query) = uri.query() {
         match path_ends {
@@ -149,9 +149,9 @@ fn replace_path(uri: &mut Uri, mut path: Vec<u8>) -> Result<(), Failure> {
         }
         path.extend_from_slice(query.as_bytes());
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| Failure::BadValue)?;
+    let path_and_query = PathAndQuery::from_maybe_shared(path).map_err(|_| ApplyError::BadValue)?;
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path_and_query);
-    *uri = Uri::from_parts(parts).map_err(|_| Failure::BadValue)?;
+    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadValue)?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use http::uri::PathAndQuery;
 use http::{Extensions, Request, Uri};
 
+use super::error::{ApplyError, EditError};
 use super::template::{Piece, Template};
-use super::{EditError, Failure};
 use crate::percent;
 
 /// An edit of a request's query.
@@ -54,7 +54,7 @@ impl QueryEdit {
         }
     }
 
-    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+    pub(super) fn apply<B>(&self, request: &mut Request<B>) -> Result<(), ApplyError> {
         if !request.uri().path().starts_with('/') {
             return Ok(());
         }
@@ -85,7 +85,7 @@ fn encode(text: &str) -> String {
 }
 
 /// Appends a parameter to `query`. The other parameters are unchanged.
-fn append(query: &str, name: &str, value: &Template, extensions: &Extensions) -> Result<Vec<u8>, Failure> {
+fn append(query: &str, name: &str, value: &Template, extensions: &Extensions) -> Result<Vec<u8>, ApplyError> {
     let mut out = Vec::with_capacity(query.len() + name.len() + 16);
     out.extend_from_slice(query.as_bytes());
     if !query.is_empty() && !query.ends_with('&') {
@@ -143,16 +143,16 @@ fn serialize(parameters: &[Parameter]) -> Vec<u8> {
 }
 
 /// Replaces the URI's query. An empty one is removed.
-fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), Failure> {
+fn replace_query(uri: &mut Uri, query: &[u8]) -> Result<(), ApplyError> {
     let mut new = uri.path().as_bytes().to_vec();
     if !query.is_empty() {
         new.push(b'?');
         new.extend_from_slice(query);
     }
-    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| Failure::BadValue)?;
+    let path_and_query = PathAndQuery::from_maybe_shared(new).map_err(|_| ApplyError::BadValue)?;
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path_and_query);
-    *uri = Uri::from_parts(parts).map_err(|_| Failure::BadValue)?;
+    *uri = Uri::from_parts(parts).map_err(|_| ApplyError::BadValue)?;
     Ok(())
 }
 

@@ -3,10 +3,11 @@
 use http::{HeaderMap, HeaderValue, Request};
 
 use super::dedupe::{Dedupe, DedupeStrategy};
+use super::error::{ApplyError, EditError};
 use super::header::ResponseHeader;
 use super::location::{Location, LocationSettings, RequestLocation};
 use super::rewrite::HeaderRewrite;
-use super::{Edit, EditError, Failure, Kind};
+use super::{Edit, Kind};
 
 /// An edit of a response.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ impl ResponseEdit {
         matches!(self, Self::Location(_)) || !self.variables().is_empty()
     }
 
-    pub(super) fn capture<B>(&self, request: &Request<B>) -> Result<Captured, Failure> {
+    pub(super) fn capture<B>(&self, request: &Request<B>) -> Result<Captured, ApplyError> {
         Ok(match self {
             Self::Header(edit) => edit.expand(request.extensions())?.map_or(Captured::Nothing, Captured::Value),
             Self::Location(edit) => Captured::Location(edit.capture(request)),

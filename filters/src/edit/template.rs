@@ -2,7 +2,7 @@
 
 use http::{Extensions, HeaderValue};
 
-use super::{EditError, Failure};
+use super::error::{ApplyError, EditError};
 use crate::context::RequestContext;
 use crate::percent;
 
@@ -71,12 +71,12 @@ impl Template {
     }
 
     /// Appends the text with the request's variables, encoded as in the path.
-    pub(super) fn expand(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn expand(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), ApplyError> {
         self.expand_with(extensions, out, |value, out| out.extend_from_slice(value.as_bytes()))
     }
 
     /// Appends the text with the request's variables, decoded.
-    fn expand_decoded(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn expand_decoded(&self, extensions: &Extensions, out: &mut Vec<u8>) -> Result<(), ApplyError> {
         self.expand_with(extensions, out, |value, out| out.extend(percent::decode(value.as_bytes(), false)))
     }
 
@@ -86,13 +86,13 @@ impl Template {
         extensions: &Extensions,
         out: &mut Vec<u8>,
         append: impl Fn(&str, &mut Vec<u8>),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApplyError> {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Variable(name) => {
                     let context = extensions.get::<RequestContext>();
-                    append(context.and_then(|c| c.variable(name)).ok_or(Failure::UnknownVariable)?, out);
+                    append(context.and_then(|c| c.variable(name)).ok_or(ApplyError::UnknownVariable)?, out);
                 }
             }
         }
@@ -144,14 +144,14 @@ impl Value {
         }
     }
 
-    pub(super) fn expand(&self, extensions: &Extensions) -> Result<HeaderValue, Failure> {
+    pub(super) fn expand(&self, extensions: &Extensions) -> Result<HeaderValue, ApplyError> {
         match self {
             Self::Constant(value) => Ok(value.clone()),
             Self::Template(template) => {
                 let mut value = Vec::new();
                 template.expand_decoded(extensions, &mut value)?;
                 // A decoded line break would let the client add headers.
-                HeaderValue::try_from(value).map_err(|_| Failure::BadValue)
+                HeaderValue::try_from(value).map_err(|_| ApplyError::BadValue)
             }
         }
     }

@@ -62,11 +62,23 @@ fn line_comments<'t>(text: &'t str, mut comment: impl FnMut(&'t str) -> Option<&
     let mut passages = Passages::default();
     for (line, text) in (1..).zip(text.lines()) {
         match comment(text) {
-            Some(comment) if !comment.trim().is_empty() => passages.add(line, comment.trim()),
+            Some(comment) if !comment.trim().is_empty() => {
+                if begins_entry(comment.trim_start()) {
+                    passages.end();
+                }
+                passages.add(line, comment.trim());
+            }
             _ => passages.end(),
         }
     }
     passages.finish()
+}
+
+/// True for the first line of an entry in a list: an argument of a script, an expected message.
+fn begins_entry(comment: &str) -> bool {
+    ["KEYS[", "ARGV[", "Returns", "Expiry", "Errors", "expect:", "redis-server"]
+        .iter()
+        .any(|start| comment.starts_with(start))
 }
 
 /// Joins lines that belong together.

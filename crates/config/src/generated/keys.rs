@@ -50,6 +50,14 @@ pub(super) struct Default {
     pub(super) words: String,
 }
 
+impl Default {
+    /// Returns the default as a cell of a Markdown table.
+    pub(super) fn cell(&self) -> String {
+        let literal = self.literal.as_ref().map(|literal| format!("`{literal}`")).unwrap_or_default();
+        format!("{literal}{}", self.words)
+    }
+}
+
 struct Walk<'s> {
     schema: &'s Value,
 }
@@ -110,7 +118,7 @@ impl<'s> Walk<'s> {
 /// Splits a description into meaning and default.
 ///
 /// `Default 5s, as Spring's.` and ``Default `x`.`` name values; `Default: none` and all else is words.
-fn split(description: &str) -> (String, Default) {
+pub(super) fn split(description: &str) -> (String, Default) {
     let (mut meaning, mut default) = (Vec::new(), None);
     for sentence in description.trim_end_matches('.').split(". ") {
         match sentence.strip_prefix("Default") {

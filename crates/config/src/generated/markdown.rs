@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::filters::{Argument, ArgumentDoc, Entry, filters as entries};
-use crate::generated::keys::{Key, Shape};
+use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
 
 /// One key with its path.
@@ -27,8 +27,7 @@ fn rows(prefix: &str, keys: &[Key], found: &mut Vec<KeyRow>) {
         let path = format!("{prefix}{}", key.name);
         match &key.shape {
             Shape::Value => {
-                let literal = key.default.literal.as_ref().map(|literal| format!("`{literal}`")).unwrap_or_default();
-                let default = format!("{literal}{}", key.default.words);
+                let default = key.default.cell();
                 found.push(KeyRow { path, default, meaning: key.meaning.clone(), needs_restart: key.needs_restart });
             }
             Shape::Section(inner) => rows(&format!("{path}."), inner, found),
@@ -59,16 +58,17 @@ pub(super) fn filter_list() -> String {
     out
 }
 
-/// The purpose of a filter, and one row per argument.
+/// Returns the purpose of a filter, and one row per argument.
 pub(super) fn filter_page(name: &str) -> String {
     let entry = entries().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no filter is called `{name}`"));
     let mut out = format!("{}.\n", entry.doc.trim_end_matches('.'));
     let arguments = entry.arguments();
     if !arguments.is_empty() {
-        out.push_str("\n| Argument | Meaning |\n|---|---|\n");
+        out.push_str("\n| Argument | Default | Meaning |\n|---|---|---|\n");
         for argument in arguments {
-            let doc = cell(&lower(argument.doc.trim_end_matches('.')));
-            writeln!(out, "| `{}` | {doc} |", argument.name).unwrap();
+            let (meaning, default) = split(&argument.doc);
+            let meaning = cell(&lower(meaning.trim_end_matches('.')));
+            writeln!(out, "| `{}` | {} | {meaning} |", argument.name, cell(&default.cell())).unwrap();
         }
     }
     out
@@ -101,6 +101,9 @@ fn arguments(arguments: &[ArgumentDoc]) -> String {
 
 /// A sentence as it goes on behind a colon: its first letter small, unless its first word is a name such as `HTTP`.
 fn lower(sentence: &str) -> String {
+    if ["Spring", "Java", "Redis"].iter().any(|name| sentence.starts_with(name)) {
+        return sentence.to_owned();
+    }
     let mut letters = sentence.chars();
     match (letters.next(), letters.clone().next()) {
         (Some(first), Some(second)) if !second.is_uppercase() => first.to_lowercase().chain(letters).collect(),

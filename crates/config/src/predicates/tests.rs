@@ -90,7 +90,7 @@ fn the_base_path_is_prepended_to_every_pattern() {
         assert!(notes.contains("1:12: error: `") && notes.contains("is not a valid base path"), "{base}: {notes}");
     }
     let notes = complaint("base-path: /api\n", "['Path=/a/{b']");
-    assert!(notes.contains("path pattern `/a/{b` cannot be used: `{` at character 4"), "{notes}");
+    assert!(notes.contains("invalid path pattern `/a/{b`: `{` at character 4"), "{notes}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn api_versions_are_checked() {
     assert_eq!(shown(used, "['Version=1.3']"), "Version: 1.3");
     for (before, predicates, expected) in [
         ("", "['Version=1.3']", "1:45: error: `Version` never matches: `api-version` has no source"),
-        (used, "['Version=new']", "error: `new` is no version: write one such as 1.3, or 1.1+"),
+        (used, "['Version=new']", "error: `new` is not a version: write one such as 1.3, or 1.1+"),
         ("api-version: {use: {header: X-Version}, default: x}\n", "['Path=/a']", "1:50: error: `x` is not a version"),
         ("api-version: {use: {header: X-Version}, supported: [x]}\n", "['Path=/a']", "error: `x` is not a version"),
         ("api-version: {use: {header: 'X Version'}}\n", "['Path=/a']", "error: `X Version` is not a valid header name"),

@@ -42,7 +42,7 @@ fn settings_of_a_name_come_before_its_base_and_the_default() {
         ("name: deep", 2, 100, 7),
         ("name: old", 1, 14, 10),
         ("name: slow", 2, 100, 10),
-        ("name: anybody", 1, 1, 10),
+        ("name: another", 1, 1, 10),
         ("", 1, 1, 10),
     ] {
         let rules = breaker(settings, name).rules;

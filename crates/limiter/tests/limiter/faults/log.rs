@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
-use super::{LIMIT, MAX_SAFE_INTEGER, POLICIES};
+use super::{LIMIT, MAX_WAIT, POLICIES};
 
 /// A decision: requested at `sent`, made at some moment until `answered`.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Log {
     /// Asserts the longest wait, the policies and the limits. Returns the longest wait.
     pub(super) fn assert_tolerated(&self) -> Duration {
         for entry in &self.entries {
-            assert!(entry.took() < MAX_SAFE_INTEGER, "{entry:?}");
+            assert!(entry.took() < MAX_WAIT, "{entry:?}");
             let meant = match (entry.key, entry.is_without_redis()) {
                 ("allow", true) => entry.verdict.outcome == Outcome::Allowed,
                 ("deny", true) => matches!(entry.verdict.outcome, Outcome::StoreUnavailable { .. }),

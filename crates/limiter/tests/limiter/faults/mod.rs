@@ -31,7 +31,7 @@ use log::{Entry, Log};
 const BUDGET: Duration = Duration::from_millis(100);
 
 /// Longest decision on a busy machine.
-const MAX_SAFE_INTEGER: Duration = Duration::from_millis(1_500);
+const MAX_WAIT: Duration = Duration::from_millis(1_500);
 
 /// Duration of a fault: longer than that.
 const LONG: Duration = Duration::from_millis(2_500);

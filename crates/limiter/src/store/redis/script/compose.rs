@@ -103,7 +103,7 @@ impl Composer<'_> {
     fn open(&mut self, takes: bool) {
         self.script += &format!(
             "local byte, find, format, sub, call = string.byte, string.find, string.format, string.sub, redis.call\n\
-             local MILLION, LONGEST, MAX_SAFE_INTEGER = 1000000, 315360000000000, 9007199254740991\n\
+             local MILLION, LONGEST, MOST = 1000000, 315360000000000, 9007199254740991\n\
              local all, out = {takes}, {{}}\n",
         );
         if self.batch {
