@@ -79,7 +79,7 @@ fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let builder = match &tls.trust {
         Trust::System => builder.with_root_certificates(system_roots().ok_or(TlsError::NoCaCertificates)?),
         Trust::Authorities(certificates) => verify::with_ca_certificates(builder, certificates, provider)?,
-        Trust::Anybody => verify::without_verification(builder, &provider),
+        Trust::AnyCertificate => verify::without_verification(builder, &provider),
     };
     match &tls.identity {
         None => Ok(builder.with_no_client_auth()),

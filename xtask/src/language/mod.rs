@@ -28,7 +28,7 @@ const MAX_LONG: f64 = 2.0;
 const MAX_OPENINGS: f64 = 1.0;
 
 static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b((?:no|some|any)body|who(?:ever|mever|m))\b"));
-static OPENING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(What|Whatever|Who[a-z]*|Whether|Where|How)\b"));
+static OPENING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(What|Whatever|Who(?:m|se|ever)?|Whether|Where|How)\b"));
 
 #[allow(clippy::expect_used)] // constants
 fn pattern(text: &str) -> Regex {

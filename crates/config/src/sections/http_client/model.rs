@@ -89,7 +89,7 @@ pub enum Trust {
     /// Certificates signed by these CAs, each in DER.
     Authorities(Vec<Vec<u8>>),
     /// All certificates.
-    Anybody,
+    AnyCertificate,
 }
 
 /// A certificate with its chain, and its key, in DER.
@@ -159,7 +159,7 @@ impl fmt::Debug for Trust {
         match self {
             Self::System => f.write_str("System"),
             Self::Authorities(all) => write!(f, "Authorities({})", all.len()),
-            Self::Anybody => f.write_str("Anybody"),
+            Self::AnyCertificate => f.write_str("AnyCertificate"),
         }
     }
 }

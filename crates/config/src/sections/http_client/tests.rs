@@ -132,7 +132,7 @@ fn springs_ssl_is_read_or_refused_with_a_command_that_converts_it() {
     assert!(notes.contains("this has no effect beside `trusted-x509-certificates`"), "{notes}");
     let (config, notes) =
         springs("{ssl: {useInsecureTrustManager: true, close-notify-flush-timeout: 3s}}", "").unwrap();
-    assert_eq!(config.http_client.tls.trust, Trust::Anybody);
+    assert_eq!(config.http_client.tls.trust, Trust::AnyCertificate);
     assert!(
         notes.contains("not verified") && notes.contains("`ssl.close-notify-flush-timeout` has no effect"),
         "{notes}"

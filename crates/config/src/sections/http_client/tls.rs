@@ -61,7 +61,7 @@ pub(crate) fn own(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
         }
         (None, Some(on)) => {
             unchecked(on.span, "`ca`", diagnostics);
-            Trust::Anybody
+            Trust::AnyCertificate
         }
         (Some(file), None) => {
             let path = pem::file(file, "CERTIFICATE", diagnostics)?;
@@ -163,7 +163,7 @@ fn kept(raw: &RawClientSsl, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) ->
         (false, None) => Trust::Authorities(trusted),
         (true, Some(on)) => {
             unchecked(on.span, "`trusted-x509-certificates`", diagnostics);
-            Trust::Anybody
+            Trust::AnyCertificate
         }
         (true, None) => Trust::System,
     };
