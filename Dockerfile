@@ -6,17 +6,17 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /build
 COPY . .
-RUN cargo build --release --locked --bin tollgate
+RUN cargo build --profile dist --locked --bin tollgate
 
 FROM debian:bookworm-slim
-COPY --from=build /build/target/release/tollgate /usr/local/bin/tollgate
+COPY --from=build /build/target/dist/tollgate /usr/local/bin/tollgate
 COPY config /etc/tollgate
-# Whom TLS trusts when the keys of tokens are fetched.
+# Trusted CA certificates: for https upstreams and key sets.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 
-# A number, so that Kubernetes can see that it is not root.
+# Numeric, so that Kubernetes can verify that it is not root.
 USER 10001:10001
-# The admin port listens on loopback, in here as elsewhere: to publish it, set management.server.address.
+# The admin port listens on loopback inside the container. To publish it, set management.server.address.
 EXPOSE 8080 9090
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["tollgate", "health"]

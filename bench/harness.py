@@ -271,7 +271,7 @@ def proxies_here(tollgates, only):
 
 def add_arguments(parser):
     """The arguments that both benches take."""
-    default = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release" / "tollgate"
+    default = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "dist" / "tollgate"
     parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again; all without it")
     parser.add_argument("--only", metavar="NAME,…", help="only these proxies")
     parser.add_argument(

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 /// Folders that hold nothing of ours.
 const SKIPPED: [&str; 4] = ["target", ".git", "node_modules", "corpus"];
 
-/// All files below `folder` with one of the `extensions`, sorted by path.
+/// Scripts and other files without an extension.
+const NAMES: [&str; 4] = ["Dockerfile", "run", "regenerate", "count"];
+
+/// All files below `folder` with one of the `extensions`, and those of [`NAMES`], sorted by path.
 pub(crate) fn below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(folder, extensions, &mut found);
@@ -18,7 +21,8 @@ fn collect(path: &Path, extensions: &[&str], found: &mut Vec<PathBuf>) {
         return;
     }
     let Ok(entries) = std::fs::read_dir(path) else {
-        if path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted)) {
+        let is_named = path.file_name().is_some_and(|name| NAMES.iter().any(|wanted| name == *wanted));
+        if is_named || path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted)) {
             found.push(path.to_owned());
         }
         return;

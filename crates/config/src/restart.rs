@@ -12,7 +12,7 @@ const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Se
     Setting { key, differs }
 }
 
-/// The one list of these settings: for the warning of a reload and for the marks in `docs/configuration.md`.
+/// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
 const SETTINGS: [Setting; 11] = [
     setting("server.port", |a, b| a.server.port != b.server.port),
     setting("server.address", |a, b| a.server.address != b.server.address),

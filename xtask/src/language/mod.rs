@@ -63,7 +63,8 @@ pub(crate) fn check(root: &Path, paths: &[String]) -> Result<String, String> {
     let folders =
         if paths.is_empty() { vec![root.to_owned()] } else { paths.iter().map(|path| root.join(path)).collect() };
     let (mut counts, mut report) = (Counts::default(), String::new());
-    for file in folders.iter().flat_map(|folder| below(folder, &["rs", "md", "lua", "yaml", "yml", "sh", "toml"])) {
+    for file in folders.iter().flat_map(|folder| below(folder, &["rs", "md", "lua", "yaml", "yml", "sh", "toml", "py"]))
+    {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         for passage in passages(&name, &text) {
