@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_header_is_measured_alone_with_all_of_its_values() {
+    fn the_size_of_a_header_is_that_of_its_name_and_all_values() {
         assert_eq!(verify(4, &[("x", "123"), ("y", "123"), ("z", "")]), Ok(()));
         assert_eq!(
             verify(4, &[("x", "12"), ("a", "1"), ("x", "34")]),

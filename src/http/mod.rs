@@ -1,8 +1,8 @@
-//! HTTP types that every other room builds on: bodies, boxed services, failures, upgrades and deadlines.
+//! HTTP types that all other modules of this crate use: bodies, boxed services, failures, upgrades and deadlines.
 //!
-//! Nothing here imports another room of this crate. A room above hands its part in through a trait: the server its
-//! connections ([`busy::BusyCount`], [`upgrade::TunnelHost`]), the upstream its response bodies
-//! ([`body::Body::boxed`]).
+//! This module imports no other top-level module of the crate. Other modules provide their types through traits: the
+//! server implements [`busy::BusyCount`] and [`upgrade::TunnelHost`] for its connections, and the upstream passes its
+//! response bodies to [`body::Body::boxed`].
 
 pub mod body;
 pub mod busy;

@@ -80,7 +80,7 @@ fn six_at_once(redis: Option<&Redis>) {
     let gaps: Vec<Duration> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     println!("gaps of {INTERVAL:?}: {gaps:?}");
     assert_eq!(starts.len(), 6);
-    // Measured from the start, because a late request shortens the interval to the next one.
+    // Compared with the first request, not with the previous one: a late request shortens the gap after it.
     for (turn, start) in (0..).zip(&starts) {
         let early = (first_sent + INTERVAL * turn).saturating_duration_since(*start);
         assert!(early <= Duration::from_millis(1), "turn {turn} came {early:?} early: {gaps:?}");
@@ -89,15 +89,15 @@ fn six_at_once(redis: Option<&Redis>) {
 
 #[test]
 fn leaky_bucket_admits_after_retry_after_in_memory() {
-    retry_after_is_true(None);
+    admits_after_retry_after(None);
 }
 
 #[test]
 fn leaky_bucket_admits_after_retry_after_in_redis() {
-    retry_after_is_true(Some(&Redis::start()));
+    admits_after_retry_after(Some(&Redis::start()));
 }
 
-fn retry_after_is_true(redis: Option<&Redis>) {
+fn admits_after_retry_after(redis: Option<&Redis>) {
     let paced = Paced::start(redis, "rate: 1, period: 1300ms, max-wait: 10s, max-queue: 1");
     assert_eq!(paced.ask("/first").status, 200);
     let first = paced.served("/first").unwrap();
@@ -110,7 +110,7 @@ fn retry_after_is_true(redis: Option<&Redis>) {
         let answers = clients.map(|client| client.join().unwrap());
         let mut denied = answers.iter().filter(|(answer, _)| answer.status == 429);
         let (denied, at) = denied.next().expect("one is denied");
-        assert_eq!(denied.header("retry-after"), Some("2"), "1.3 s, less what has gone by");
+        assert_eq!(denied.header("retry-after"), Some("2"), "the remaining part of 1.3 s, rounded up");
         std::thread::sleep((*at + Duration::from_secs(2)).saturating_duration_since(Instant::now()));
         assert_eq!(paced.ask("/again").status, 200);
         assert!(paced.served("/again").unwrap() >= first + Duration::from_millis(2_500));
@@ -118,16 +118,16 @@ fn retry_after_is_true(redis: Option<&Redis>) {
 }
 
 #[test]
-fn a_client_that_disconnects_frees_its_delayed_place_in_memory() {
-    a_turn_is_given_back(None);
+fn a_client_that_disconnects_frees_its_place_in_the_queue_in_memory() {
+    disconnecting_frees_the_place(None);
 }
 
 #[test]
-fn a_client_that_disconnects_frees_its_delayed_place_in_redis() {
-    a_turn_is_given_back(Some(&Redis::start()));
+fn a_client_that_disconnects_frees_its_place_in_the_queue_in_redis() {
+    disconnecting_frees_the_place(Some(&Redis::start()));
 }
 
-fn a_turn_is_given_back(redis: Option<&Redis>) {
+fn disconnecting_frees_the_place(redis: Option<&Redis>) {
     const INTERVAL: Duration = Duration::from_secs(3);
     let paced = Paced::start(redis, "rate: 1, period: 3s, max-wait: 1m, max-queue: 2");
     let begin = Instant::now();

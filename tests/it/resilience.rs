@@ -91,9 +91,9 @@ routes:
   - RemoveRequestHeader=X-Script
 "#;
 
-/// Upstream that follows the `X-Script` of each `X-Case`, one step per request; the last step repeats. A step is a
-/// status, `reset` (closes the connection) or `never` (waits until the gateway closes). Without a script it answers
-/// 200.
+/// Upstream that runs the script in `X-Script`: one step for each request of the same `X-Case`. The last step repeats.
+/// A step is a status, `reset` (closes the connection) or `never` (waits until the gateway closes). Without a script,
+/// the upstream responds with 200.
 fn scripted() -> Upstream {
     let turns: Mutex<HashMap<String, usize>> = Mutex::default();
     Upstream::scripted(move |stream, seen| {
@@ -128,7 +128,7 @@ fn scripted() -> Upstream {
     })
 }
 
-/// Sends a request, with the script for requests of its case.
+/// A request, and the script that the upstream runs for its case.
 #[derive(Clone, Copy)]
 struct Ask<'a> {
     case: &'a str,
@@ -144,7 +144,7 @@ impl<'a> Ask<'a> {
         Self { case, method: "GET", target, script, more: &[], body: "" }
     }
 
-    /// The response, and the requests of the case that the upstream received.
+    /// Returns the response, and the requests of this case that the upstream received.
     fn send(self, gateway: &Gateway, upstream: &Upstream) -> (Response, Vec<Request>) {
         let headers = [&[("x-case", self.case), ("x-script", self.script)], self.more].concat();
         let answer = gateway.connect().request(self.method, self.target, &headers, self.body.as_bytes());
@@ -210,19 +210,19 @@ fn failed_requests_are_retried_as_configured() {
     let others = (answer.all("x-set"), answer.all("x-add"), answer.all("x-turn"));
     assert_eq!(others, (vec!["one"], vec!["each"; 3], vec!["3"]));
     let (answer, seen) = Ask::get("row 11", "/denied", "200").send(&gateway, &upstream);
-    assert_eq!((answer.status, seen.len()), (429, 1), "a denial is not run again");
+    assert_eq!((answer.status, seen.len()), (429, 1), "a denied request is not retried");
     assert_eq!(answer.all("x-ratelimit-remaining"), ["0"]);
 
     let more =
         &[("connection", "upgrade"), ("upgrade", "websocket"), ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")];
     let (answer, seen) = Ask { more, ..Ask::get("upgrade", "/plain", "503 101") }.send(&gateway, &upstream);
-    assert_eq!((answer.status, seen.len()), (503, 1), "an upgrade is run once");
+    assert_eq!((answer.status, seen.len()), (503, 1), "an upgrade is sent once");
     let of = |outcome: &str| gateway.metric("tollgate_retries_total", &[&format!("outcome=\"{outcome}\"")]);
     assert_eq!((of("retried"), of("over_budget"), of("gave_up")), (12.0, 1.0, 3.0));
 }
 
 #[test]
-fn circuit_breakers_open_half_open_and_close_and_fallbacks_get_the_reason() {
+fn circuit_breakers_change_state_and_fallbacks_receive_the_reason() {
     let upstream = scripted();
     let (gateway, yaml) = start(BREAKERS, &upstream);
     let cycle = || Ask::get("cycle", "/cycle", "200 500 500 reset 200").send(&gateway, &upstream);
@@ -230,7 +230,7 @@ fn circuit_breakers_open_half_open_and_close_and_fallbacks_get_the_reason() {
         let labels = ["name=\"cycle\"", &format!("state=\"{state}\"")];
         gateway.metric("tollgate_circuit_breaker_state", &labels) == 1.0
     };
-    // The breaker opens at half of the window.
+    // The breaker opens when half of the calls in the window failed.
     assert_eq!([cycle().0.status, cycle().0.status], [200, 500], "a failing status is still the response");
     assert!(is("open"), "{}", gateway.log());
     let (refused, seen) = cycle();
@@ -239,10 +239,10 @@ fn circuit_breakers_open_half_open_and_close_and_fallbacks_get_the_reason() {
         (503, Some("1"), 2),
         "the upstream is not called"
     );
-    eventually("the trial is let through and fails", || cycle().0.status == 500);
+    eventually("the trial call is sent and fails", || cycle().0.status == 500);
     assert!(is("open"));
     // The connection breaks, and the pool replaces it.
-    eventually("the next trial succeeds", || cycle().0.status == 200);
+    eventually("the next trial call succeeds", || cycle().0.status == 200);
     assert!(is("closed"));
     assert_eq!(cycle().0.status, 200);
     for said in ["circuit breaker opened", "circuit breaker half-open", "circuit breaker closed"] {
@@ -295,6 +295,6 @@ fn circuit_breakers_open_half_open_and_close_and_fallbacks_get_the_reason() {
     eventually("the new routes serve", || gateway.get("/resumed").status == 404);
     assert_eq!(Ask::get("patient", "/patient", "200").send(&gateway, &upstream).0.status, 503);
     gateway.reload(&yaml.replace("patient: {wait-duration-in-open-state: 1h}", "patient: {}"));
-    let anew = || Ask::get("anew", "/patient", "200").send(&gateway, &upstream).0.status == 200;
-    eventually("one with other rules starts anew", anew);
+    let is_closed = || Ask::get("changed", "/patient", "200").send(&gateway, &upstream).0.status == 200;
+    eventually("a breaker with changed settings starts closed", is_closed);
 }

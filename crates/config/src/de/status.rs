@@ -17,18 +17,18 @@ const OTHER_NAMES: [(&str, u16); 7] = [
 pub(crate) fn parse_status(text: &str) -> Result<StatusCode, String> {
     let text = text.trim();
     if let Ok(number) = text.parse::<u16>() {
-        // Non-standard numbers pass, as in Spring, but a final response is no 1xx.
+        // Non-standard numbers are accepted, as in Spring. A 1xx is rejected: it is never a final response.
         return match StatusCode::from_u16(number) {
             Ok(status) if number >= 200 => Ok(status),
             _ => Err(format!("expected a status from 200 to 999, found `{text}`")),
         };
     }
-    let name = letters(text);
+    let name = normalized(text);
     OTHER_NAMES
         .iter()
         .find(|(other, _)| *other == name)
         .map(|(_, number)| *number)
-        .or_else(|| (200..600).find(|n| reason(*n).is_some_and(|r| letters(r) == name)))
+        .or_else(|| (200..600).find(|n| reason(*n).is_some_and(|r| normalized(r) == name)))
         .and_then(|number| StatusCode::from_u16(number).ok())
         .ok_or_else(|| format!("expected a status such as `429` or `TOO_MANY_REQUESTS`, found `{text}`"))
 }
@@ -37,7 +37,7 @@ fn reason(number: u16) -> Option<&'static str> {
     StatusCode::from_u16(number).ok()?.canonical_reason()
 }
 
-fn letters(text: &str) -> String {
+fn normalized(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 

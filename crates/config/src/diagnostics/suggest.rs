@@ -2,8 +2,8 @@
 
 use crate::yaml::key::canonical;
 
-/// Returns the candidate most similar to `typed`, if one is close enough to be a typing error: an edit distance of at
-/// most a third of the shorter name's length, and at least 1.
+/// Returns the candidate most similar to `typed`, if it is close enough to be a typing error. The edit distance is
+/// at most a third of the shorter name's length, or 1 for short names.
 pub(crate) fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let wanted = typed.to_ascii_lowercase();
     candidates

@@ -9,7 +9,7 @@ use crate::filters::model::Forward;
 use crate::yaml::Span;
 use tollgate_routing::normalize;
 
-/// The path of a route's target `forward:/path`. Reports errors.
+/// Returns the path of a route's target `forward:/path`. Reports errors.
 pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<str>> {
     let (path, query) = parse(text, at, diagnostics)?;
     if query.is_some() {
@@ -18,7 +18,7 @@ pub(crate) fn target(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Opt
     literal(path, at, diagnostics).map(Into::into)
 }
 
-/// The fallback of a circuit breaker. Reports errors.
+/// Returns the fallback of a circuit breaker. Reports errors.
 pub(crate) fn fallback(text: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Forward> {
     if !text.starts_with("forward:") {
         diagnostics

@@ -18,19 +18,19 @@ pub struct RateLimiter {
     pub rules: Rules,
     /// Rules by plan.
     pub plans: Option<Plans>,
-    /// Name of the buckets that it shares with all limiters of this name, on any route.
+    /// Shared bucket name: limiters with the same name share their buckets, on any route.
     pub bucket: Option<String>,
-    /// Key, access lists, and what the client is told.
+    /// Key resolver, access lists, and settings of responses.
     pub settings: Settings,
     /// Store of its buckets; `None`: Redis if configured.
     pub store: Option<StoreKind>,
     /// Decision while Redis is unreachable.
     pub on_store_failure: OnStoreFailure,
-    /// Gateways that share the limit; each admits its part while Redis is unreachable.
+    /// Number of gateways that share the limit. While Redis is unreachable, each admits its share.
     pub gateways: GatewayNumber,
     /// Isolation of concurrent decisions in Redis.
     pub atomicity: Atomicity,
-    /// Longest time for which requests are paid for in advance; `None`: never.
+    /// Longest time for which a lease takes tokens in advance; `None`: no leases.
     pub lease: Option<Duration>,
 }
 
@@ -39,16 +39,16 @@ pub struct RateLimiter {
 pub enum GatewayNumber {
     /// A fixed number.
     Fixed(NonZeroU32),
-    /// The gateways that reported to Redis lately.
+    /// The gateways that reported to Redis recently.
     Auto,
 }
 
 /// Rules that decide a request.
 #[derive(Clone, Debug)]
 pub enum Rules {
-    /// One, without a name of its own.
+    /// One unnamed rule.
     One(Box<Limit>),
-    /// Several by name, decided together; empty: unlimited.
+    /// Named rules, decided together; empty: unlimited.
     Several(Vec<(String, Limit)>),
 }
 
@@ -61,9 +61,9 @@ pub struct Limit {
     pub key_resolver: Option<KeyResolver>,
     /// Tokens per request.
     pub cost: Cost,
-    /// Share of keys for which it denies.
+    /// Share of keys for which the rule is enforced.
     pub enforcement: Enforcement,
-    /// Name of the bucket that it shares with all rules of this name.
+    /// Shared bucket name: rules with the same name share their buckets.
     pub bucket: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct Plans {
     pub sets: Vec<(String, Rules)>,
     /// Source of a request's plan.
     pub resolver: PlanResolver,
-    /// Plan of other requests; `None`: the filter's own rules.
+    /// Plan of keys without a plan, or with an unknown one; `None`: the filter's own rules.
     pub default: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl RateLimiter {
         std::iter::once(&self.rules).chain(plans).flat_map(Rules::limits)
     }
 
-    /// All key resolvers that it reads.
+    /// All key resolvers that the limiter uses.
     pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
         let plan = self.plans.iter().filter_map(|plans| match &plans.resolver {
             PlanResolver::Request(resolver) => Some(resolver),
@@ -146,7 +146,7 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
     }
 
-    /// True if it reads the request's context.
+    /// True if the limiter reads the request's context.
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.settings.exempt.has_networks()

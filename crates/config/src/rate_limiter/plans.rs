@@ -13,9 +13,9 @@ use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
 use crate::rate_limiter::rules::report_fields_beside_limits;
 use crate::yaml::Span;
 
-/// Time for which a plan from Redis is cached: long enough to save calls, short enough that an upgrade is noticed.
+/// Time for which a plan from Redis is cached: long enough to save calls, short enough that a new plan is noticed.
 const CACHE: Duration = Duration::from_secs(5);
-/// Longest `cache`: a change of plan takes effect within it.
+/// Upper bound of `cache`, and so of the time until a change of plan takes effect.
 const LONGEST_CACHE: Duration = Duration::from_secs(3600);
 
 /// Checks the plans. Returns `Some(None)` if there are none, `None` after an error.
@@ -139,7 +139,9 @@ fn by_key(
         None => CACHE,
         Some(cache) if cache.value.0 <= LONGEST_CACHE => cache.value.0,
         Some(cache) => {
-            diagnostics.error(cache.span, "`cache` must be at most 1h: a change of plan waits for it").help("5s");
+            diagnostics
+                .error(cache.span, "`cache` must be at most 1h: a change of plan takes effect after that time")
+                .help("5s");
             return None;
         }
     };
@@ -153,7 +155,7 @@ fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Option<PlanRes
     None
 }
 
-/// Appends the texts of `table` to `into`, with the names that they have in the file: keys may contain dots.
+/// Appends the plan of each key to `into`. Keys with dots or brackets are nested in `table`; their parts are joined.
 fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)>) {
     match table {
         Table::Scalar(text) => into.push((prefix.to_owned(), text.clone())),
@@ -171,7 +173,7 @@ fn flatten(prefix: &str, table: &Table, into: &mut Vec<(String, Spanned<String>)
     }
 }
 
-/// Returns the name of an existing plan, or reports that there is none.
+/// Returns the name of an existing plan, or reports an unknown one.
 fn known(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Option<String> {
     let name = plan.value.trim();
     if !names.contains(&name) {

@@ -14,7 +14,8 @@ use crate::sections::cors::{RouteCors, policy};
 use crate::yaml::{Kind, Node, Span};
 use tollgate_routing::Predicate;
 
-/// All policies by path: routes before `globalcors`, as in Spring, then the top-level `cors`.
+/// Returns the policies by path. Policies of routes come before `globalcors`, as in Spring, and the top-level `cors`
+/// comes last.
 pub(crate) fn all(
     globalcors: &RawGlobalCors,
     own: Option<&Spanned<RawCors>>,
@@ -33,21 +34,21 @@ pub(crate) fn all(
                 .help("remove one");
             continue;
         }
-        of_one(route, cors, &mut table, diagnostics);
+        add_route_policy(route, cors, &mut table, diagnostics);
     }
-    let answers_all = globalcors.add_to_simple_url_handler_mapping == Some(true);
+    let includes_unrouted = globalcors.add_to_simple_url_handler_mapping == Some(true);
     let node = globalcors.cors_configurations.and_then(|node| nodes.get(node));
     if let Some(node) = node {
         for (pattern, policy) in by_pattern(node, diagnostics) {
-            if answers_all {
+            if includes_unrouted {
                 put(&mut table.unrouted, &pattern, &policy);
             }
             if !table.by_path.iter().any(|(known, _)| *known == pattern) {
                 put(&mut table.by_path, &pattern, &policy);
             }
         }
-        if !answers_all {
-            unreached(routes, node.span.key(), diagnostics);
+        if !includes_unrouted {
+            warn_unmatched_preflights(routes, node.span.key(), diagnostics);
         }
     }
     if let Some(own) = own
@@ -86,7 +87,7 @@ fn put(into: &mut ByPattern, pattern: &str, policy: &Arc<Policy>) -> bool {
 }
 
 /// Adds the policy of a route. Spring selects policies by the path of a request, and uses the first pattern of a route.
-fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
+fn add_route_policy(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut Diagnostics) {
     let patterns = route.predicates.iter().flat_map(Predicate::nested_path_patterns);
     let mut patterns: Vec<String> = patterns.map(ToString::to_string).collect();
     if patterns.is_empty() {
@@ -105,7 +106,7 @@ fn of_one(route: &Route, cors: &RouteCors, table: &mut Table, diagnostics: &mut 
     for pattern in &patterns {
         if put(&mut table.by_path, pattern, &cors.policy) {
             diagnostics
-                .mistake(cors.span, format!("another route has a policy for `{pattern}`, which this one replaces"))
+                .mistake(cors.span, format!("this policy replaces another route's policy for `{pattern}`"))
                 .help("policies are selected by path only: write it once");
         }
         if cors.is_own {
@@ -128,14 +129,14 @@ fn refuses_options(route: &Route) -> bool {
 }
 
 /// Warns of routes that preflights do not match, unless preflights are answered without a route.
-fn unreached(routes: &[Route], at: Span, diagnostics: &mut Diagnostics) {
+fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagnostics) {
     let ids: Vec<_> = routes.iter().filter(|route| refuses_options(route)).map(|route| &*route.id).collect();
     if !ids.is_empty() {
         let more = if ids.len() > 5 { ", …" } else { "" };
         let ids = ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         diagnostics
             .warn(at, format!("preflights do not match routes with a `Method`: {ids}{more}; they are answered 404"))
-            .help("`add-to-simple-url-handler-mapping: true` beside this answers them");
+            .help("set `add-to-simple-url-handler-mapping: true` in `globalcors` to answer them");
     }
 }
 
@@ -182,8 +183,8 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn a_policy_after_the_one_for_all_paths_is_reported() {
-        for (patterns, is_pointed_out) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
+    fn a_policy_after_the_catch_all_is_reported() {
+        for (patterns, is_reported) in [(["/**", "/a/**"], true), (["/a/**", "/**"], false)] {
             let policies = patterns.map(|pattern| format!("'[{pattern}]': {{allowed-origins: '*'}}")).join(", ");
             let text = format!(
                 "globalcors: {{cors-configurations: {{{policies}}}}}\n\
@@ -191,7 +192,7 @@ mod tests {
             );
             let loaded = parse("test.yaml", &text, &|_| None).map_err(|problems| problems.to_string()).unwrap();
             let notes = loaded.notes.to_string();
-            assert_eq!(notes.contains("`/a/**` never applies"), is_pointed_out, "{patterns:?}: {notes}");
+            assert_eq!(notes.contains("`/a/**` never applies"), is_reported, "{patterns:?}: {notes}");
         }
     }
 }

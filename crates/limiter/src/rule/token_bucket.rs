@@ -8,8 +8,8 @@ use super::{MAX_SAFE_INTEGER, RuleError, micros};
 /// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
 ///
 /// The bucket starts full, refills continuously with `replenish_rate` tokens per `period` and holds at most
-/// `burst_capacity`. An admitted request consumes its cost; a denied request consumes nothing. In any stretch of time
-/// `T` a key is admitted at most `burst_capacity + replenish_rate * T / period` tokens.
+/// `burst_capacity`. An admitted request consumes its cost; a denied request consumes nothing. In any interval
+/// of length `T`, a key consumes at most `burst_capacity + replenish_rate * T / period` tokens.
 ///
 /// | Rule | Admits |
 /// |---|---|

@@ -59,7 +59,8 @@ pub struct Check<'a> {
 impl Check<'_> {
     /// Limits the correction `more` to the tokens that may be returned.
     ///
-    /// A quota counts grants and consumed tokens in one number, so only the cost bounds the returned tokens.
+    /// A quota keeps grants and consumed tokens in one number, so it cannot tell them apart. At most the request's cost
+    /// is returned to it.
     fn bounded(&self, more: i64) -> i64 {
         match self.rule {
             Rule::Quota(_) => more.max(i64::try_from(self.cost).map_or(i64::MIN, |cost| -cost)),
@@ -84,7 +85,8 @@ pub enum Decision {
 /// Policy for decisions while the store is unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnStoreFailure {
-    /// Decides by the same rule in the memory of this process. Each gateway then admits the full limit.
+    /// Decides by the same rule in the memory of this process. Each gateway then admits the full limit, or its share if
+    /// the number of gateways is known.
     #[default]
     Local,
     /// Allows requests uncounted, as Spring Cloud Gateway does.

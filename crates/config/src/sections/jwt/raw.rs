@@ -11,10 +11,10 @@ use crate::sections::scalars::StringOrList;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawJwt {
-    /// Key set (RFC 7517): a file's path, or `https://…`. A file is read with this one; a server is read at start. Required.
+    /// Key set (RFC 7517): a file's path, or `https://…`. A file is read with the configuration, a URL is fetched at start. Required.
     #[schemars(example = &"https://id.example.com/jwks.json")]
     pub(crate) jwks: Option<Spanned<String>>,
-    /// Accepted signature algorithms, of `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`, `HS256`, `HS384` and `HS512`. Default: all except HS, with which each verifier could also sign.
+    /// Accepted signature algorithms, of `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`, `HS256`, `HS384` and `HS512`. Default: all except HS, since the shared secret also allows signing.
     #[schemars(example = &["RS256", "ES256"])]
     pub(crate) algorithms: Option<Vec<Spanned<String>>>,
     /// Accepted `iss`, or a list. Default: any.
@@ -30,6 +30,6 @@ pub(crate) struct RawJwt {
     /// Cookie with the token, instead of a header. Default: none.
     #[schemars(example = &"access_token")]
     pub(crate) cookie: Option<Spanned<String>>,
-    /// Interval at which the key set is read again. Default 5m; an unknown key triggers it earlier.
+    /// Interval at which the key set is read again. Default 5m; an unknown key id triggers an earlier read.
     pub(crate) refresh: Option<Spanned<Time>>,
 }

@@ -15,8 +15,8 @@ pub(super) struct ShardGuards<'a> {
     overflow: Option<MutexGuard<'a, States>>,
 }
 
-/// Number of keys that other threads may add during a decision. Closer to `max_keys` than this, a decision always locks
-/// the shared states.
+/// Number of keys that other threads may add during a decision. If fewer keys than this are free, a decision always
+/// locks the shared states.
 const RESERVE: usize = 1024;
 
 impl MemoryStore {
@@ -65,14 +65,16 @@ impl MemoryStore {
         }
     }
 
+    /// Locks the shards of all `locations`. Returns the locks and the time of the decision, which never runs back for a
+    /// key.
     pub(super) fn lock_all(
         &self,
-        location: impl Iterator<Item = KeyLocation>,
+        locations: impl Iterator<Item = KeyLocation>,
         now: Moment,
     ) -> (ShardGuards<'_>, Moment) {
         let mut indexes = [usize::MAX; MAX_CHECKS];
         let mut keys = 0;
-        for (slot, location) in indexes.iter_mut().zip(location) {
+        for (slot, location) in indexes.iter_mut().zip(locations) {
             *slot = location.key.shard(self.shards.len());
             keys += 1;
         }
@@ -171,7 +173,7 @@ impl MemoryStore {
     }
 }
 
-/// Returns the states of the guards shard `index`.
+/// Returns the states of shard `index`, if its lock is among `shards`.
 fn states<'l>(
     shards: &'l mut [Option<(usize, MutexGuard<'_, States>)>; MAX_CHECKS],
     index: usize,

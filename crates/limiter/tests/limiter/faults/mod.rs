@@ -33,10 +33,10 @@ const BUDGET: Duration = Duration::from_millis(100);
 /// Longest decision on a busy machine.
 const MAX_WAIT: Duration = Duration::from_millis(1_500);
 
-/// Duration of a fault: longer than that.
+/// Duration of a fault; longer than [`MAX_WAIT`].
 const LONG: Duration = Duration::from_millis(2_500);
 
-/// Longest time after a fault until Redis decides again: one second, and the rest for a busy machine.
+/// Longest time after a fault until Redis decides again: one second, plus two for a busy machine.
 const MAX_RECOVERY: Duration = Duration::from_secs(3);
 
 /// Rate and burst of the clients' rule.
@@ -101,7 +101,7 @@ impl Fixture {
         table.lines().skip(1).filter(is_ours).count()
     }
 
-    /// Sends load and applies `fault` in between. Asserts that the decisions tolerate it.
+    /// Applies `fault` for the time `lasting`, under load. Asserts that the decisions tolerate it.
     async fn run_fault(&self, name: &str, fault: Fault, lasting: Duration) -> Log {
         let load = Load::start(self);
         load.wait_for(60).await;
@@ -128,7 +128,7 @@ impl Fixture {
     }
 }
 
-/// Clients with a steady rate of requests, each with one policy.
+/// Clients that send requests at a steady rate, each with one policy.
 struct Load {
     ended: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
@@ -187,7 +187,7 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
-/// Decides one request under a rule that no limit interferes with.
+/// Decides one request under a rule that never denies.
 async fn decide(store: &impl Store, key: &str) -> Source {
     ask(store, key, &rule(1_000_000, 1_000_000)).await.source
 }

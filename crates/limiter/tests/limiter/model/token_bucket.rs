@@ -9,12 +9,12 @@ use super::rng::Rng;
 
 /// Deficit of a bucket: `debt / part` tokens at `at`, of which `flow / part` are refilled per microsecond.
 #[derive(Clone, Default)]
-struct Lack {
+struct Deficit {
     debt: u128,
     at: u64,
     flow: u128,
     part: u128,
-    /// Rule of the last write. Only the keys of Spring's format are rewritten for another rule.
+    /// Burst of the last write. A different rule at the next request rewrites the deficit.
     burst: u128,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
 }
 
 pub(crate) fn key() -> Box<dyn Model> {
-    Box::new(Lack::default())
+    Box::new(Deficit::default())
 }
 
 impl Numbers {
@@ -55,19 +55,21 @@ impl Numbers {
         let (Rule::TokenBucket(bucket) | Rule::Gcra(bucket)) = rule else { panic!("{rule:?}") };
         let (rate, period) = (u128::from(bucket.replenish_rate()), bucket.period().as_micros());
         let burst = u128::from(bucket.burst_capacity());
-        // Parts of the period, or larger exact parts if a burst has too many of them.
-        let parts = if burst * period <= MAX_SAFE_INTEGER.into() { 1 } else { divisor(rate, period) };
-        let (flow, part) = (rate / parts, period / parts);
+        // One part is `1 / period` of a token. If a burst has too many parts, rate and period are reduced by their
+        // greatest common divisor, which is still exact.
+        let reduction =
+            if burst * period <= MAX_SAFE_INTEGER.into() { 1 } else { greatest_common_divisor(rate, period) };
+        let (flow, part) = (rate / reduction, period / reduction);
         assert!(burst * part <= MAX_SAFE_INTEGER.into(), "{rule:?} is not counted exactly");
         Self { flow, part, burst }
     }
 }
 
-fn divisor(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { divisor(b, a % b) }
+fn greatest_common_divisor(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-impl Lack {
+impl Deficit {
     fn debt_at(&self, now: u64) -> u128 {
         if now >= self.at {
             self.debt.saturating_sub(self.flow * u128::from(now - self.at))
@@ -79,9 +81,9 @@ impl Lack {
     }
 }
 
-impl Model for Lack {
-    /// A deficit under another rule is refilled at the old rate until now. If the parts differ, it is rounded up to whole
-    /// tokens. It is at most a burst.
+impl Model for Deficit {
+    /// Converts a deficit that was written under another rule. It is refilled at the old rate until now, rounded up to
+    /// whole tokens if the parts differ, and limited to one burst.
     fn seen(&mut self, rule: &Rule, now: u64) {
         let Numbers { flow, part, burst } = Numbers::of(rule);
         let debt = self.debt_at(now);
