@@ -23,7 +23,7 @@ use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Permissions for each feature, as in docs/redis.md: commands, and patterns of keys.
+/// Permissions for each feature, as in docs/operations/acl.md: commands, and patterns of keys.
 const RIGHTS: [(&str, &str, &str); 12] = [
     ("always", "script|load evalsha subscribe", ""),
     ("notices", "publish", ""),

@@ -45,7 +45,7 @@ pub enum StoreError {
     Auth,
     /// The user lacks a permission (ACL).
     #[error(
-        "the redis user lacks a permission: grant it the command or the key that redis names (docs/redis.md, Rights)"
+        "the redis user lacks a permission: grant it the command or the key that redis names (docs/operations/acl.md)"
     )]
     NoPerm,
     /// The TLS handshake failed.

@@ -27,7 +27,7 @@ pub struct RedisSettings {
     /// connections split the calls into smaller writes.
     pub connections: NonZeroUsize,
     /// Sends decisions that wait at the same moment as one call of one script (the default). This saves a fifth to a
-    /// third of Redis' time for each decision (`filters/benches/README.md`). It has no effect in a cluster. Disable it
+    /// third of Redis' time for each decision (`crates/limiter/benches/README.md`). It has no effect in a cluster. Disable it
     /// behind a proxy that spreads keys over several servers: such a call has keys of many hash tags.
     pub batch: bool,
 }
