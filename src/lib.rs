@@ -16,7 +16,7 @@
 //! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
 //! without traffic. [`cli`] has one file per command.
 //!
-//! Modules import in one direction: `cli` → `app` → `admin`, `explain`, `server`, `gateway` → `telemetry`, `upstream`,
+//! Modules import in one direction: `cli` → `app`, `explain` → `admin`, `server`, `gateway` → `telemetry`, `upstream`,
 //! `state` → `http`.
 
 pub mod admin;
