@@ -14,11 +14,11 @@ pub(super) struct ServedBody<B> {
     body: B,
     /// HTTP/2 only.
     stall: Option<ResponseStall>,
-    _busy: BusyGuard,
+    _busy: Option<BusyGuard>,
 }
 
 impl<B> ServedBody<B> {
-    pub(super) fn new(body: B, stall: Option<ResponseStall>, busy: BusyGuard) -> Self {
+    pub(super) fn new(body: B, stall: Option<ResponseStall>, busy: Option<BusyGuard>) -> Self {
         Self { body, stall, _busy: busy }
     }
 }

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pin_project_lite::pin_project;
 
 use crate::http::busy::BusyGuard;
 use crate::http::executor::LocalExecutor;
@@ -23,7 +24,7 @@ use crate::server::body::ServedBody;
 use crate::server::client_io::{Activity, ClientIo};
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
 use crate::server::stream::ClientStream;
-use crate::server::write_stalls::WriteStalls;
+use crate::server::write_stalls::{ResponseStall, WriteStalls};
 
 /// Maximum number of open streams on a client's HTTP/2 connection. RFC 9113 §6.5.2 advises at least 100.
 const H2_STREAMS: u32 = 128;
@@ -122,23 +123,43 @@ pub(super) async fn serve_http2<H: Handler>(
     }
 }
 
+pin_project! {
+    /// Future of a response, with what the connection adds to it.
+    struct ServedResponse<F> {
+        #[pin]
+        response: F,
+        served: Rc<ServedConnection>,
+        stall: Option<ResponseStall>,
+        busy: Option<BusyGuard>,
+    }
+}
+
 /// Handles one request. Until its response has been sent, the connection is busy.
 fn respond<H: Handler>(
     handler: &H,
     request: Request<Incoming>,
     served: &Rc<ServedConnection>,
-) -> impl Future<Output = Result<Response<ServedBody<H::Body>>, Infallible>> + use<H> {
-    let busy = BusyGuard::new(Arc::clone(&served.info.busy));
+) -> ServedResponse<H::Future> {
+    let busy = Some(BusyGuard::new(Arc::clone(&served.info.busy)));
     let stall = served.write_stalls.as_ref().map(WriteStalls::watch);
-    let response = handler.handle(request, &served.info);
-    let served = Rc::clone(served);
-    async move {
-        let mut response = response.await;
-        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if served.info.http1 && !switches && served.connections.stage() > DrainStage::Serving {
+    ServedResponse { response: handler.handle(request, &served.info), served: Rc::clone(served), stall, busy }
+}
+
+impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
+    type Output = Result<Response<ServedBody<B>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.response.poll(cx));
+        let served = &**this.served;
+        if served.info.http1
+            && served.connections.stage() > DrainStage::Serving
+            && response.status() != StatusCode::SWITCHING_PROTOCOLS
+        {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| ServedBody::new(body, stall, busy)))
+        let (stall, busy) = (this.stall.take(), this.busy.take());
+        Poll::Ready(Ok(response.map(|body| ServedBody::new(body, stall, busy))))
     }
 }
 
