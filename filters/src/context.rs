@@ -3,10 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Response, Uri};
+use http::Uri;
 use parking_lot::Mutex;
-
-use tollgate_limiter::verdict::{Source, Verdict};
 
 /// Facts about a request that its head does not carry.
 ///
@@ -99,10 +97,11 @@ pub struct Tunnel(Arc<Mutex<Option<HeldResources>>>);
 #[derive(Clone, Copy, Debug)]
 pub struct Degraded;
 
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 impl Degraded {
     /// Marks `response` if `verdict` came from the fallback.
-    pub(crate) fn mark<B>(verdict: &Verdict, response: &mut Response<B>) {
-        if verdict.source == Source::Fallback {
+    pub(crate) fn mark<B>(verdict: &tollgate_limiter::verdict::Verdict, response: &mut http::Response<B>) {
+        if verdict.source == tollgate_limiter::verdict::Source::Fallback {
             response.extensions_mut().insert(Self);
         }
     }

@@ -44,8 +44,8 @@
 //! [`CircuitBreakerLayer`]: circuit_breaker::CircuitBreakerLayer
 //! [`FallbackHeadersLayer`]: fallback_headers::FallbackHeadersLayer
 
-// Without `full`, the table above links to absent layers, and shared modules have items that no layer uses.
-#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links))]
+// Without `full`, the table above links to absent layers.
+#![cfg_attr(not(feature = "full"), allow(rustdoc::broken_intra_doc_links))]
 
 #[cfg(feature = "circuit-breaker")]
 pub mod circuit_breaker;
@@ -66,6 +66,15 @@ pub mod jwt;
 pub mod key_resolver;
 #[cfg(feature = "local-response-cache")]
 pub mod local_response_cache;
+#[cfg(any(
+    feature = "circuit-breaker",
+    feature = "cors",
+    feature = "edit",
+    feature = "retry",
+    feature = "secure-headers",
+    feature = "set-status"
+))]
+mod map_response;
 mod percent;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
@@ -82,7 +91,8 @@ pub mod request_header_size;
 pub mod request_rate_limiter;
 #[cfg(feature = "request-size")]
 pub mod request_size;
-mod response_future;
+#[cfg(any(feature = "cors", feature = "edit", feature = "request-header-size", feature = "request-size"))]
+mod respond_or;
 #[cfg(feature = "retry")]
 pub mod retry;
 #[cfg(feature = "secure-headers")]

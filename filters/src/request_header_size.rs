@@ -33,7 +33,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
-use crate::response_future::RespondOr;
+use crate::respond_or::RespondOr;
 
 /// The limit, and the response header for the message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -38,7 +38,7 @@ use thiserror::Error;
 use tower::{BoxError, Layer, Service};
 
 use crate::context::LocalReply;
-use crate::response_future::RespondOr;
+use crate::respond_or::RespondOr;
 
 /// Wraps services in [`RequestSize`].
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,7 @@ use thiserror::Error;
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
-use crate::response_future::{MapResponse, ResponseMapper};
+use crate::map_response::{MapResponse, ResponseMapper};
 
 /// A header that this filter can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

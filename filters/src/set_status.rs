@@ -27,7 +27,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use tower::{Layer, Service};
 
 use crate::context::LocalReply;
-use crate::response_future::{MapResponse, ResponseMapper};
+use crate::map_response::{MapResponse, ResponseMapper};
 
 /// The new status, and the header for the original one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ fn env(name: &str) -> Option<String> {
     ["REDIS_HOST"].contains(&name).then(|| "redis".to_owned())
 }
 
-/// `text` in our own form, and both as they are checked. The new file must not be told of anything that the old one was
-/// not; `None` where our own form refuses what the old one is only warned about.
+/// Migrates `text` to our own form and checks both files. The new file must not have diagnostics that the old one lacks.
+/// Returns `None` if our own form rejects what is only a warning in the old file.
 fn both(name: &str, text: &str) -> Option<(Migrated, Config, Config)> {
     let old = parse(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));
     let migrated = migrate(name, text, &env).unwrap_or_else(|problems| panic!("{problems}"));

@@ -58,8 +58,8 @@ fn json_lines_mark_decisions_without_redis() {
     let statuses = [(); 3].map(|()| client.request("GET", "/a", &[("x-key", "k")], b"").status);
     client.request("GET", "/nowhere", &[], b"");
     let lines = lines(&path, 4).into_iter().map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap());
-    let told: Vec<_> = lines.map(|line| line["degraded"].as_bool()).collect();
-    assert_eq!((statuses, told), ([200, 200, 429], vec![Some(true), Some(true), Some(true), None]));
+    let degraded: Vec<_> = lines.map(|line| line["degraded"].as_bool()).collect();
+    assert_eq!((statuses, degraded), ([200, 200, 429], vec![Some(true), Some(true), Some(true), None]));
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn json_lines_have_route_duration_and_reason() {
     client.request("GET", "/b", &[], b"");
     let lines: Vec<serde_json::Value> =
         lines(&path, 5).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<_> = lines.iter().map(|line| (line["status"].as_u64().unwrap(), line["reason"].as_str())).collect();
-    assert_eq!(told[0..2], [(200, None), (200, None)]);
-    assert_eq!(told[2..4], [(429, Some("rate-limited")), (403, Some("empty-key"))]);
-    assert_eq!((told[4].0, told[4].1.is_some()), (404, true));
+    let logged: Vec<_> = lines.iter().map(|line| (line["status"].as_u64().unwrap(), line["reason"].as_str())).collect();
+    assert_eq!(logged[0..2], [(200, None), (200, None)]);
+    assert_eq!(logged[2..4], [(429, Some("rate-limited")), (403, Some("empty-key"))]);
+    assert_eq!((logged[4].0, logged[4].1.is_some()), (404, true));
     for line in &lines[..4] {
         assert_eq!((&line["route"], &line["method"], &line["target"]), (&"a".into(), &"GET".into(), &"/a".into()));
         assert_eq!((&line["client"], &line["protocol"]), (&"127.0.0.1".into(), &"HTTP/1.1".into()));

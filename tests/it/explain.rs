@@ -53,11 +53,11 @@ routes:
     for (number, (method, target)) in
         [("GET", "/api/shoes/7?full=1"), ("DELETE", "/api/hats//a%20b"), ("POST", "/orders/x")].into_iter().enumerate()
     {
-        let told = explained(gateway.config(), method, target, &fields);
+        let explanation = explained(gateway.config(), method, target, &fields);
         let mut connection = gateway.connect();
         assert_eq!(connection.request(method, target, &fields, b"").status, 200);
         let request = &upstream.requests()[number];
-        let route = &told["route"];
+        let route = &explanation["route"];
         let url = route["forwarded"]["url"].as_str().unwrap();
         assert_eq!(request.line, format!("{method} {} HTTP/1.1", url.strip_prefix(&uri).unwrap()));
         for (name, values) in route["forwarded"]["headers"].as_object().unwrap() {

@@ -55,7 +55,7 @@ fn the_upstream_chooses_http_2_and_all_requests_share_a_connection() {
         clear.uri("http"),
     ));
     let host = |server: &Server| format!("localhost:{}", server.address.port());
-    for (path, told) in [
+    for (path, expected) in [
         ("/both", format!("HTTP/2.0 GET https://{}/both host=-", host(&both))),
         ("/old", format!("HTTP/1.1 GET /old host={}", host(&old))),
         ("/silent", format!("HTTP/1.1 GET /silent host={}", host(&silent))),
@@ -66,7 +66,7 @@ fn the_upstream_chooses_http_2_and_all_requests_share_a_connection() {
     ] {
         let answer =
             gateway.connect().request("GET", path, &[("Host", "shop.example:81"), ("Connection", "keep-alive")], b"");
-        assert_eq!(answer.text(), told, "{path}: {}", gateway.log());
+        assert_eq!(answer.text(), expected, "{path}: {}", gateway.log());
     }
     for _ in 0..20 {
         assert_eq!(gateway.get("/both").status, 200);

@@ -19,29 +19,29 @@ fn yaml(upstream: &Upstream, server: &str) -> String {
     )
 }
 
-/// Upstream that reports the arrival of a request, and answers on command: either head first, then body.
+/// Upstream that reports the arrival of a request and responds when released. The head may be sent immediately.
 struct Held {
     upstream: Upstream,
-    came: Receiver<()>,
-    go_on: Sender<()>,
+    arrived: Receiver<()>,
+    release: Sender<()>,
 }
 
 impl Held {
     fn start(head_at_once: bool) -> Self {
-        let (came_in, came) = channel();
-        let (go_on, told) = channel();
-        let (came_in, told) = (Mutex::new(came_in), Arc::new(Mutex::new(told)));
+        let (report_arrival, arrived) = channel();
+        let (release, released) = channel();
+        let (report_arrival, released) = (Mutex::new(report_arrival), Arc::new(Mutex::new(released)));
         let upstream = Upstream::scripted(move |stream, _| {
             while read_request(stream).is_some() {
                 let answer = response(200, &[], b"the whole answer");
                 let head = if head_at_once { answer.len() - 10 } else { 0 };
                 let _ = stream.write_all(&answer[..head]);
-                let _ = came_in.lock().unwrap().send(());
-                let _ = told.lock().unwrap().recv();
+                let _ = report_arrival.lock().unwrap().send(());
+                let _ = released.lock().unwrap().recv();
                 let _ = stream.write_all(&answer[head..]);
             }
         });
-        Self { upstream, came, go_on }
+        Self { upstream, arrived, release }
     }
 }
 
@@ -55,14 +55,14 @@ fn sigterm_under_load_loses_no_request() {
     let mut gateway = Gateway::start(&yaml(&upstream, ""));
     let load = Load::start(&[gateway.address], 16, &["/a"]);
     load.more(1000);
-    let told = Instant::now();
+    let signalled = Instant::now();
     gateway.signal("TERM");
     let exchanges = load.join();
     let status = gateway.wait();
-    println!("ended {:?} after SIGTERM under load, {} requests", told.elapsed(), exchanges.len());
+    println!("ended {:?} after SIGTERM under load, {} requests", signalled.elapsed(), exchanges.len());
     assert_eq!(statuses(&exchanges), [(200, exchanges.len())], "every request got a response");
     assert_eq!(status.code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < Duration::from_secs(10), "{:?}", signalled.elapsed());
     assert!(exchanges.iter().any(|exchange| exchange.header("connection") == Some("close")));
     assert!(gateway.log().contains("all requests finished"), "{}", gateway.log());
 }
@@ -83,11 +83,11 @@ fn an_in_flight_request_is_finished_before_shutdown() {
         let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
         let mut client = gateway.connect();
         send(&mut client);
-        held.came.recv().unwrap();
+        held.arrived.recv().unwrap();
         gateway.signal("TERM");
         gateway.logged("shutting down");
         eventually("new connections are refused", || Connection::try_open(gateway.address).is_err());
-        held.go_on.send(()).unwrap();
+        held.release.send(()).unwrap();
         let answer = client.response().expect("an answer");
         assert_eq!((answer.status, answer.text().as_str(), answer.complete), (200, "the whole answer", true));
         assert!(client.is_closed());
@@ -102,15 +102,15 @@ fn readiness_fails_before_new_requests_are_refused() {
     let (mut busy, mut idle) = (gateway.connect(), gateway.connect());
     eventually("it is ready", || gateway.admin("/health/ready").status == 200);
     send(&mut busy);
-    held.came.recv().unwrap();
+    held.arrived.recv().unwrap();
     gateway.signal("TERM");
     eventually("readiness fails", || gateway.admin("/health/ready").status == 503);
     // For one second, requests are accepted from clients that do not know yet.
     send(&mut idle);
-    held.came.recv().unwrap();
+    held.arrived.recv().unwrap();
     assert_eq!(gateway.admin("/health/live").status, 200, "it lives until it ends");
     for client in [&mut busy, &mut idle] {
-        held.go_on.send(()).unwrap();
+        held.release.send(()).unwrap();
         let answer = client.response().expect("an answer");
         assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
     }
@@ -124,10 +124,10 @@ fn idle_connections_do_not_delay_the_shutdown() {
         let mut gateway = Gateway::start(&yaml(&upstream, &format!(", http2: {{enabled: {http2}}}")));
         let (mut fresh, mut kept) = (gateway.connect(), gateway.connect());
         assert_eq!(kept.request("GET", "/a", &[], b"").status, 200);
-        let told = Instant::now();
+        let signalled = Instant::now();
         gateway.signal("TERM");
         assert_eq!(gateway.wait().code(), Some(0));
-        assert!(told.elapsed() < Duration::from_secs(10), "http2 {http2}: {:?}", told.elapsed());
+        assert!(signalled.elapsed() < Duration::from_secs(10), "http2 {http2}: {:?}", signalled.elapsed());
         assert!(fresh.is_closed() && kept.is_closed());
     }
 }
@@ -138,11 +138,11 @@ fn a_request_longer_than_the_shutdown_timeout_is_aborted() {
     let mut gateway = Gateway::start(&yaml(&held.upstream, ", shutdown-timeout: 300ms"));
     let mut client = gateway.connect();
     send(&mut client);
-    held.came.recv().unwrap();
-    let told = Instant::now();
+    held.arrived.recv().unwrap();
+    let signalled = Instant::now();
     gateway.signal("TERM");
     let status = gateway.wait();
-    let took = told.elapsed();
+    let took = signalled.elapsed();
     assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(10), "{took:?}");
     assert_eq!(status.code(), Some(0));
     gateway.logged("connections closed at the end of `server.shutdown-timeout`");
@@ -155,13 +155,13 @@ fn a_second_signal_exits_immediately() {
     let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
     let mut client = gateway.connect();
     send(&mut client);
-    held.came.recv().unwrap();
+    held.arrived.recv().unwrap();
     gateway.signal("TERM");
     gateway.logged("shutting down");
-    let told = Instant::now();
+    let signalled = Instant::now();
     gateway.signal("TERM");
     let status = gateway.wait();
-    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
     assert_eq!(status.code(), Some(0));
     gateway.logged("second signal: exiting immediately");
 }

@@ -91,7 +91,7 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
     let (status, rules) = admin.call("GET", "/api/limits", "");
     let names: Vec<&str> = rules.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
     assert_eq!((status, names), (200, vec!["plain", "burst", "hourly", "sliding", "sold"]));
-    for (method, path, body, status, told) in [
+    for (method, path, body, status, expected) in [
         ("GET", "/api/limits/nowhere/x", "", 404, "unknown route `nowhere`"),
         ("GET", "/api/limits/free/x", "", 404, "has no rules"),
         ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),
@@ -102,9 +102,9 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
         ("GET", "/api/limits/plain", "", 400, "/api/limits/ROUTE/KEY"),
         ("POST", "/api/limits/plain/x", "", 405, "only GET, PUT and DELETE"),
     ] {
-        let (answered, body) = admin.call(method, path, body);
+        let (actual, body) = admin.call(method, path, body);
         let error = body["error"].as_str().unwrap();
-        assert!(answered == status && error.contains(told), "{method} {path}: {answered} {error}");
+        assert!(actual == status && error.contains(expected), "{method} {path}: {actual} {error}");
     }
     let origin = [("Origin", "http://rebound.example")];
     let refused = Connection::open(gateway.admin).request("DELETE", "/api/limits/plain/x", &origin, b"");

@@ -36,7 +36,7 @@ mod paths;
 mod policies;
 mod predicates;
 mod readme;
-mod redis_watch;
+mod redis_monitor;
 mod reload;
 mod resilience;
 mod response_cache;

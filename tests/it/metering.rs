@@ -167,10 +167,10 @@ fn a_shutdown_without_redis_takes_seconds_and_logs_lost_usage() {
         gateway.connect().request("GET", "/a", &[("x-key", "k")], b"");
     }
     eventually("batches wait", || gateway.metric("tollgate_metering_waiting_batches", &[]) > 0.0);
-    let told = Instant::now();
+    let signalled = Instant::now();
     gateway.signal("TERM");
     assert_eq!(gateway.wait().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < Duration::from_secs(15), "{:?}", signalled.elapsed());
     assert!(gateway.log().contains("usage lost") && gateway.log().contains("requests=3"), "{}", gateway.log());
 }
 

@@ -70,9 +70,9 @@ routes:
   uri: CLOSED
   predicates: [Path=/resumed]
   filters: [{name: CircuitBreaker, args: {resumeWithoutError: true}}]
-- id: told
+- id: reason
   uri: UP
-  predicates: ["Path=/told/{case}"]
+  predicates: ["Path=/reason/{case}"]
   filters:
   - AddRequestHeader=X-Before,1
   - {name: CircuitBreaker, args: {name: early, fallbackUri: "forward:/fallback/{case}", statusCodes: [BAD_REQUEST]}}
@@ -268,9 +268,9 @@ fn circuit_breakers_change_state_and_fallbacks_receive_the_reason() {
     ];
     let more = &[("origin", "http://c")];
     // The fallback route removes the script, so that the upstream answers.
-    let told = Ask { method: "POST", more, body: "hello", ..Ask::get("told", "/told/b?q=1", "400 never") };
+    let reason = Ask { method: "POST", more, body: "hello", ..Ask::get("reason", "/reason/b?q=1", "400 never") };
     for (turn, (class, message)) in classes.into_iter().enumerate() {
-        let (answer, seen) = told.send(&gateway, &upstream);
+        let (answer, seen) = reason.send(&gateway, &upstream);
         let asked = seen.last().unwrap();
         assert_eq!((answer.status, answer.text().as_str()), (200, "upstream"));
         assert_eq!((asked.target(), asked.body.as_slice()), ("/b?q=1", b"hello".as_slice()));

@@ -92,8 +92,8 @@ fn told_once(redis: &Redis) {
     assert_eq!(statuses("/plans", "poor"), [200, 429, 429]);
     assert_eq!(ask(&gateway, "/counter", "k").header("x-ratelimit-degraded"), None);
     let log = gateway.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("redis runs no scripts")).collect();
-    assert!(told.len() == 1 && told[0].contains("`atomicity: lock`"), "{log}");
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("redis runs no scripts")).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("`atomicity: lock`"), "{log}");
     assert!(!log.contains("cannot connect"), "{log}");
     assert!(gateway.metric("tollgate_redis_errors_total", &["no_scripts"]) >= 5.0);
     assert_eq!(gateway.metric("tollgate_redis_errors_total", &["breaker_open"]), 0.0);

@@ -7,7 +7,7 @@ use http::header::HeaderMap;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
-use crate::response_future::{MapResponse, ResponseMapper};
+use crate::map_response::{MapResponse, ResponseMapper};
 
 /// Headers for the response to an allowed request. [`Cors`](super::Cors) inserts them into the request's extensions.
 #[derive(Clone, Debug)]

@@ -56,7 +56,8 @@ pub use self::policy::{Policy, PolicyError, Settings, Verdict};
 
 use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;
-use crate::response_future::{MapResponse, RespondOr, ResponseMapper};
+use crate::map_response::{MapResponse, ResponseMapper};
+use crate::respond_or::RespondOr;
 
 /// Selects the policy of a request.
 pub trait PolicySource {

@@ -11,8 +11,9 @@ use super::error::ApplyError;
 use super::response::{Captured, ResponseEdit};
 use super::{Edit, Kind};
 use crate::context::{LocalReply, RequestContext};
+use crate::map_response::{MapResponse, ResponseMapper};
 use crate::reply::Reply;
-use crate::response_future::{MapResponse, RespondOr, ResponseMapper};
+use crate::respond_or::RespondOr;
 
 /// Wraps services in [`Edited`].
 #[derive(Clone, Debug)]

@@ -16,7 +16,11 @@ mod rate_limit;
 mod value;
 
 pub use self::names::{Families, HeaderNames};
-pub(crate) use self::rate_limit::{CheckedRules, DEGRADED};
+#[cfg(feature = "request-rate-limiter")]
+pub(crate) use self::rate_limit::CheckedRules;
+#[cfg(feature = "concurrency-limiter")]
+pub(crate) use self::rate_limit::DEGRADED;
 pub use self::rate_limit::{NamedRule, RateLimitHeaders};
+#[cfg(feature = "concurrency-limiter")]
 pub(crate) use self::value::prepend;
 pub use self::value::{number_value, retry_after_secs};

@@ -1,7 +1,5 @@
 //! Rate limit headers of a limiter's rules.
 
-use std::time::Duration;
-
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -148,6 +146,16 @@ impl RateLimitHeaders {
         }
     }
 
+    /// Sets `Retry-After` if waiting helps: not for [`Outcome::Allowed`] and [`Outcome::NeverAdmitted`].
+    pub fn set_retry_after(verdict: &Verdict, headers: &mut HeaderMap) {
+        if let Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } = verdict.outcome {
+            headers.insert(RETRY_AFTER, number_value(retry_after_secs(retry_after)));
+        }
+    }
+}
+
+#[cfg(feature = "request-rate-limiter")]
+impl RateLimitHeaders {
     /// True if one rule is reported in Spring's family only, which [`complete`](Self::complete) can do.
     fn is_simple(&self) -> bool {
         self.rules.len() == 1 && self.names.families == Families::default()
@@ -167,7 +175,7 @@ impl RateLimitHeaders {
     /// Corrects a copy of a [prepared](Self::prepare) map by `verdict`.
     pub(crate) fn complete(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
         match verdict.outcome {
-            Outcome::Denied { retry_after } if retry_after <= Duration::from_secs(1) => {}
+            Outcome::Denied { retry_after } if retry_after <= std::time::Duration::from_secs(1) => {}
             Outcome::Denied { .. } => Self::set_retry_after(verdict, headers),
             Outcome::Allowed | Outcome::NeverAdmitted | Outcome::StoreUnavailable { .. } => {
                 headers.remove(RETRY_AFTER);
@@ -187,13 +195,6 @@ impl RateLimitHeaders {
         }
         if verdict.source == Source::Fallback {
             headers.insert(DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
-        }
-    }
-
-    /// Sets `Retry-After` if waiting helps: not for [`Outcome::Allowed`] and [`Outcome::NeverAdmitted`].
-    pub fn set_retry_after(verdict: &Verdict, headers: &mut HeaderMap) {
-        if let Outcome::Denied { retry_after } | Outcome::StoreUnavailable { retry_after } = verdict.outcome {
-            headers.insert(RETRY_AFTER, number_value(retry_after_secs(retry_after)));
         }
     }
 }

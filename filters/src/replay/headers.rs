@@ -9,7 +9,7 @@ use tower::{Layer, Service};
 
 use crate::context::LocalReply;
 use crate::fault::Fault;
-use crate::response_future::{MapResponse, ResponseMapper};
+use crate::map_response::{MapResponse, ResponseMapper};
 
 /// Headers that filters added to discarded responses: an extension of the next attempt's request. The first layer that
 /// takes them adds them to the response.

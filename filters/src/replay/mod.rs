@@ -17,5 +17,7 @@ mod tests;
 
 pub use self::body::{Recording, ReplayBody, record};
 pub use self::error::ReplayError;
-pub(crate) use self::headers::{CarriedHeaders, mark_received, take_added_headers};
+#[cfg(feature = "circuit-breaker")]
+pub(crate) use self::headers::mark_received;
+pub(crate) use self::headers::{CarriedHeaders, take_added_headers};
 pub use self::headers::{ReceivedHeaders, ReceivedHeadersLayer, ResponseFuture};

@@ -2,11 +2,32 @@
 
 mod accept;
 mod error_body;
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+mod json;
+#[cfg(any(
+    feature = "circuit-breaker",
+    feature = "concurrency-limiter",
+    feature = "edit",
+    feature = "remove-json-attributes",
+    feature = "request-rate-limiter"
+))]
 mod prepared;
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+mod refusals;
+#[cfg(feature = "request-rate-limiter")]
+mod render;
 mod template;
 
 pub use self::accept::prefers_problem;
 pub use self::error_body::ErrorBody;
+#[cfg(any(
+    feature = "circuit-breaker",
+    feature = "concurrency-limiter",
+    feature = "edit",
+    feature = "remove-json-attributes",
+    feature = "request-rate-limiter"
+))]
 pub(crate) use self::prepared::Reply;
-pub(crate) use self::template::DenialFacts;
+#[cfg(feature = "request-rate-limiter")]
+pub(crate) use self::render::DenialFacts;
 pub use self::template::Template;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use super::accept::prefers_problem;
 use crate::context::LocalReply;
@@ -28,6 +28,7 @@ struct Representation {
 
 impl Reply {
     /// Prepares a response without a body.
+    #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
     pub(crate) fn empty(status: StatusCode, reason: &'static str) -> Self {
         let text = Representation::new(None, String::new());
         Self { status, local_reply: Some(LocalReply { reason }), text, problem: None }
@@ -55,6 +56,7 @@ impl Reply {
     }
 
     /// Lets `write` add headers to every representation.
+    #[cfg(feature = "request-rate-limiter")]
     pub(crate) fn prepare(&mut self, write: impl Fn(&mut HeaderMap)) {
         write(&mut self.text.headers);
         if let Some(problem) = &mut self.problem {
@@ -63,16 +65,18 @@ impl Reply {
     }
 
     /// Omits [`LocalReply`] from responses.
+    #[cfg(feature = "request-rate-limiter")]
     pub(crate) fn omit_local_reply(&mut self) {
         self.local_reply = None;
     }
 
     /// Returns the response to `request`. HEAD gets the length that GET would get, and no body (RFC 9110 §9.3.2).
-    pub(crate) fn to_response<B, R: From<Bytes>>(&self, request: &Request<B>) -> Response<R> {
+    #[cfg(any(feature = "concurrency-limiter", feature = "edit", feature = "request-rate-limiter"))]
+    pub(crate) fn to_response<B, R: From<Bytes>>(&self, request: &http::Request<B>) -> Response<R> {
         self.for_client(request.method(), request.headers())
     }
 
-    /// Returns the response, as [`Self::to_response`] does, from the parts of a request's head.
+    /// Returns the response, as `to_response` does, from the parts of a request's head.
     pub(crate) fn for_client<R: From<Bytes>>(&self, method: &Method, accept: &HeaderMap) -> Response<R> {
         let chosen = self.problem.as_ref().filter(|_| prefers_problem(accept)).unwrap_or(&self.text);
         let body = if method == Method::HEAD { Bytes::new() } else { chosen.body.clone() };
@@ -97,30 +101,5 @@ impl Representation {
         }
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         Self { headers, body: Bytes::from(body) }
-    }
-}
-
-/// Returns `text` as a JSON string, quotes included (RFC 8259 §7).
-pub(crate) fn json_string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_strings_are_escaped() {
-        assert_eq!(json_string("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
     }
 }

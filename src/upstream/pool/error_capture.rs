@@ -8,57 +8,30 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
 
 /// First read error of a stream.
 pub(super) type CapturedError = Arc<OnceLock<String>>;
 
-/// Stream that stores its first read error in a [`CapturedError`].
-#[derive(Debug)]
-pub(super) struct ErrorCapture<S> {
-    inner: S,
-    captured: CapturedError,
+/// Wraps `inner`, so that its first read error is stored in the [`CapturedError`].
+pub(super) fn capture_error<S>(inner: S) -> (HookedIo<S, CapturedError>, CapturedError) {
+    let captured = CapturedError::default();
+    (HookedIo::new(inner, Arc::clone(&captured)), captured)
 }
 
-impl<S> ErrorCapture<S> {
-    pub(super) fn new(inner: S) -> (Self, CapturedError) {
-        let captured = CapturedError::default();
-        (Self { inner, captured: Arc::clone(&captured) }, captured)
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for ErrorCapture<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+impl ReadHook for CapturedError {
+    fn poll_read<S: AsyncRead>(
+        &self,
+        inner: Pin<&mut S>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = inner.poll_read(cx, buf);
         if let Poll::Ready(Err(error)) = &read {
-            let _ = self.captured.set(error.to_string());
+            let _ = self.set(error.to_string());
         }
         read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorCapture<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
     }
 }

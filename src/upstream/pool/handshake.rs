@@ -18,9 +18,10 @@ use crate::http::executor::LocalExecutor;
 use crate::upstream::chain::error_chain;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::error::ConnectError;
-use crate::upstream::pool::error_capture::{CapturedError, ErrorCapture};
-use crate::upstream::pool::head_limit::{HeadLimit, HeadLimitedIo};
+use crate::upstream::pool::error_capture::{CapturedError, capture_error};
+use crate::upstream::pool::head_limit::{HeadLimit, limit_heads};
 use crate::upstream::pool::http2::Streams;
+use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::settings::PoolSettings;
 use crate::upstream::tls::TlsConnectors;
 
@@ -85,7 +86,7 @@ async fn http1<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, head_limit) = HeadLimitedIo::new(stream, max_head_bytes);
+    let (stream, head_limit) = limit_heads(stream, max_head_bytes);
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(max_head_bytes)
         .handshake(TokioIo::new(stream))
@@ -109,7 +110,7 @@ async fn http2<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, captured) = ErrorCapture::new(stream);
+    let (stream, captured) = capture_error(stream);
     let (sender, connection) = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -134,7 +135,8 @@ where
 }
 
 /// Running HTTP/2 connection, shared by its task and the stream limit.
-type SharedConnection<S> = Rc<RefCell<Option<http2::Connection<TokioIo<ErrorCapture<S>>, Body, LocalExecutor>>>>;
+type SharedConnection<S> =
+    Rc<RefCell<Option<http2::Connection<TokioIo<HookedIo<S, CapturedError>>, Body, LocalExecutor>>>>;
 
 /// Drives a connection to its end and drops it then, so that requests that still wait on it fail.
 async fn drive<S>(connection: SharedConnection<S>, streams: Rc<Streams>, origin: Origin, captured: CapturedError)

@@ -9,6 +9,7 @@ mod handshake;
 mod head_limit;
 mod http2;
 mod name_lookup;
+mod read_hook;
 mod settings;
 
 use std::cell::{Cell, OnceCell, RefCell};

@@ -24,10 +24,12 @@ pub(super) fn with_ca_certificates(
     for certificate in certificates {
         roots.add(CertificateDer::from(certificate.as_slice())).map_err(TlsError::InvalidSettings)?;
     }
+    let algorithms = provider.signature_verification_algorithms;
     let by_chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|error| TlsError::InvalidSettings(Error::General(error.to_string())))?;
-    let verifier = CaOrListed { by_chain, certificates: certificates.to_vec() };
+    let check = CertificateCheck::CaOrListed { by_chain, certificates: certificates.to_vec() };
+    let verifier = Verifier { check, algorithms };
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
 }
 
@@ -36,21 +38,33 @@ pub(super) fn without_verification(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     provider: &CryptoProvider,
 ) -> ConfigBuilder<ClientConfig, WantsClientCert> {
-    let verifier = NoVerification(provider.signature_verification_algorithms);
+    let verifier =
+        Verifier { check: CertificateCheck::Skipped, algorithms: provider.signature_verification_algorithms };
     builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
 }
 
-/// Verifier that accepts chains up to a listed certificate, and the listed certificates themselves.
-///
-/// `openssl req -x509` marks its certificates as CA certificates, which a server's certificate must not be (RFC 5280
-/// §4.2.1.9). A listed one is accepted nevertheless, as in Java. Its name and validity period are still verified.
+/// Verifier of server certificates, and of signatures by their keys.
 #[derive(Debug)]
-struct CaOrListed {
-    by_chain: Arc<WebPkiServerVerifier>,
-    certificates: Vec<Vec<u8>>,
+struct Verifier {
+    check: CertificateCheck,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for CaOrListed {
+/// Check of a server certificate. Signatures are verified in any case.
+#[derive(Debug)]
+enum CertificateCheck {
+    Skipped,
+    /// Chains up to a listed certificate, and the listed certificates themselves.
+    ///
+    /// `openssl req -x509` marks its certificates as CA certificates, which a server's certificate must not be (RFC 5280
+    /// §4.2.1.9). A listed one is accepted nevertheless, as in Java. Its name and validity period are still verified.
+    CaOrListed {
+        by_chain: Arc<WebPkiServerVerifier>,
+        certificates: Vec<Vec<u8>>,
+    },
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -59,11 +73,13 @@ impl ServerCertVerifier for CaOrListed {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
+        let CertificateCheck::CaOrListed { by_chain, certificates } = &self.check else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // webpki's error for a CA certificate as a server's certificate. It checks the validity period before.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
-                if self.certificates.iter().any(|listed| listed == end_entity.as_ref()) =>
+                if certificates.iter().any(|listed| listed == end_entity.as_ref()) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -78,7 +94,7 @@ impl ServerCertVerifier for CaOrListed {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.by_chain.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -87,48 +103,10 @@ impl ServerCertVerifier for CaOrListed {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.by_chain.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_chain.supported_verify_schemes()
-    }
-}
-
-#[derive(Debug)]
-struct NoVerification(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for NoVerification {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

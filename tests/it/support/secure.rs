@@ -158,7 +158,7 @@ impl Server {
         Self::start(protocol, |request| Box::pin(echo_request(request)))
     }
 
-    /// Answers with what `handler` says. HTTP/2 without TLS is told from HTTP/1.1 by its preface.
+    /// Sends the response of `handler`. HTTP/2 without TLS is recognized by its preface.
     pub fn start(
         protocol: ServerProtocol,
         handler: impl Fn(Request<Incoming>) -> ResponseFuture + Send + Sync + 'static,

@@ -34,4 +34,5 @@ mod support;
 #[cfg(feature = "redis-tls")]
 mod tls;
 mod trace;
+mod urls;
 mod windows;

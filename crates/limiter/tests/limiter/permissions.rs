@@ -1,4 +1,4 @@
-//! Credentials, permissions (ACL) and addresses.
+//! Credentials and permissions (ACL).
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroUsize;
@@ -14,17 +14,17 @@ use tollgate_limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
 use tollgate_limiter::store::redis::{
-    BreakerState, LockSettings, LockedStore, Login, RedisClient, RedisPlans, RedisSettings, RedisStore, StoreError,
+    BreakerState, LockSettings, LockedStore, Login, RedisPlans, RedisSettings, RedisStore, StoreError,
 };
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
-use crate::support::{RedisServer, ask, eventually, memory, rule, store};
+use crate::support::{RedisServer, ask, connected, eventually, memory, store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Permissions for each feature, as in docs/operations/acl.md: commands, and patterns of keys.
-const RIGHTS: [(&str, &str, &str); 12] = [
+const PERMISSIONS: [(&str, &str, &str); 12] = [
     ("always", "script|load evalsha subscribe", ""),
     ("notices", "publish", ""),
     ("token-bucket", "time mget setex", "request_rate_limiter.*"),
@@ -48,7 +48,7 @@ const PASSWORD: &str = "of-the-user";
 /// A server with a user that has the permissions of `things` only.
 fn server_for(things: &[&str]) -> (RedisServer, RedisSettings) {
     let server = RedisServer::start();
-    let needed = RIGHTS.iter().filter(|(thing, ..)| *thing == "always" || things.contains(thing));
+    let needed = PERMISSIONS.iter().filter(|(thing, ..)| *thing == "always" || things.contains(thing));
     let words: BTreeSet<String> = needed
         .flat_map(|(_, commands, keys)| {
             let commands = commands.split(' ').map(|command| format!("+{command}"));
@@ -70,17 +70,11 @@ fn settings(url: String) -> RedisSettings {
     RedisSettings { login, timeout: Duration::from_secs(20), ..RedisSettings::new(url) }
 }
 
-async fn connected(settings: &RedisSettings) -> Arc<RedisClient> {
-    let client = RedisClient::start(settings).unwrap();
-    assert!(client.wait_connected(Duration::from_secs(10)).await, "{:?}", client.status());
-    client
-}
-
 /// Asserts that no command was refused, and that no permission was unused.
-fn rights_were_exact(server: &RedisServer, things: &[&str]) {
+fn assert_exact_permissions(server: &RedisServer, things: &[&str]) {
     assert_eq!(refused(server), BTreeSet::new(), "{things:?}");
     let stats: String = server.query(&["INFO", "commandstats"]).unwrap();
-    for (thing, commands, _) in RIGHTS.iter().filter(|(thing, ..)| *thing == "always" || things.contains(thing)) {
+    for (thing, commands, _) in PERMISSIONS.iter().filter(|(thing, ..)| *thing == "always" || things.contains(thing)) {
         let unused = commands.split(' ').filter(|command| !stats.contains(&format!("cmdstat_{command}:")));
         assert_eq!(unused.collect::<Vec<_>>(), Vec::<&str>::new(), "{thing}");
     }
@@ -137,7 +131,7 @@ async fn each_algorithm_needs_exactly_these_permissions() {
         let (server, settings) = server_for(&[algorithm, "notices"]);
         let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
         work_out(&store, &[("r", rule)]).await;
-        rights_were_exact(&server, &[algorithm, "notices"]);
+        assert_exact_permissions(&server, &[algorithm, "notices"]);
         let other = match algorithm {
             "gcra" => rules().remove(2).1,
             _ => rules().remove(1).1,
@@ -153,7 +147,7 @@ async fn a_list_needs_the_permissions_of_its_rules() {
     let store = store(&connected(&settings).await, OnStoreFailure::Deny).denial_cache(false);
     let rules: Vec<_> = named.into_iter().zip(rules()).map(|(scope, (_, rule))| (scope, rule)).collect();
     work_out(&store, &rules).await;
-    rights_were_exact(&server, &["limits", "notices"]);
+    assert_exact_permissions(&server, &["limits", "notices"]);
 }
 
 #[tokio::test]
@@ -177,7 +171,7 @@ async fn slots_need_exactly_these_permissions() {
     releases.settled(Duration::from_secs(10)).await;
     drop(acquire().await);
     releases.settled(Duration::from_secs(10)).await;
-    rights_were_exact(&server, &["ConcurrencyLimiter"]);
+    assert_exact_permissions(&server, &["ConcurrencyLimiter"]);
 }
 
 fn member(server: &RedisServer) -> String {
@@ -214,7 +208,7 @@ async fn counts_need_exactly_these_permissions() {
         })
         .await;
     }
-    rights_were_exact(&server, &["RequestCounter"]);
+    assert_exact_permissions(&server, &["RequestCounter"]);
 }
 
 #[tokio::test]
@@ -294,31 +288,4 @@ async fn revoked_credentials_are_reported_as_such() {
     let before = failures(StoreError::Disconnected);
     assert_eq!(ask(&store, "k", &gcra).await.source, Source::Fallback);
     assert_eq!((failures(StoreError::Auth), failures(StoreError::Disconnected)), (1, before));
-}
-
-/// By socket, with a database, with both protocols and with Valkey's URL schemes.
-#[tokio::test]
-async fn every_form_of_url_connects() {
-    let server = RedisServer::start_with(&["--requirepass", "p"]);
-    let (socket, port) = (server.socket().to_str().unwrap().to_owned(), server.port);
-    let login = Login { username: None, password: Some("p".into()) };
-    for (n, (url, login)) in [
-        (format!("redis://:p@127.0.0.1:{port}/1"), Login::default()),
-        (format!("redis://default:p@localhost:{port}/2?protocol=resp2"), Login::default()),
-        (format!("valkey://127.0.0.1:{port}/3?protocol=resp3"), login.clone()),
-        (format!("redis+unix://{socket}?db=4"), login.clone()),
-        (format!("unix://{socket}?db=5&pass=p&protocol=resp2"), Login::default()),
-        (format!("valkey+unix://{socket}?db=6"), login.clone()),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let client = connected(&RedisSettings { login, ..settings(url.clone()) }).await;
-        assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "k", &rule(1, 9)).await.source, Source::Redis, "{url}");
-        let keys = format!("db{}:keys=", n + 1);
-        assert!(server.query::<String>(&["INFO", "keyspace"]).unwrap().contains(&keys), "{url}");
-    }
-    let beside = RedisSettings { login, database: Some(7), ..settings(format!("redis://127.0.0.1:{port}/1")) };
-    assert!(ask(&store(&connected(&beside).await, OnStoreFailure::Deny), "k", &rule(1, 9)).await.is_allowed());
-    assert!(server.query::<String>(&["INFO", "keyspace"]).unwrap().contains("db7:keys="));
 }

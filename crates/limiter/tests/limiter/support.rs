@@ -108,3 +108,10 @@ pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
     let output = Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap();
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
+
+/// Starts a client and waits until it is connected.
+pub(crate) async fn connected(settings: &RedisSettings) -> Arc<RedisClient> {
+    let client = RedisClient::start(settings).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await, "{:?}", client.status());
+    client
+}

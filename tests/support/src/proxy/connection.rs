@@ -92,7 +92,7 @@ impl Connection {
                 if effect == Effect::HoldCommand {
                     self.control.after(era).await;
                 }
-                let reaches_redis = !matches!(effect, Effect::Answer(_));
+                let reaches_redis = !matches!(effect, Effect::Reply(_));
                 // Replies to these commands are pushes.
                 if !resp::name(&command).ends_with("SUBSCRIBE") {
                     self.owed.lock().unwrap().push_back((effect, era));
@@ -134,8 +134,8 @@ impl Connection {
     /// Sends replies to commands that do not reach Redis, up to the next outstanding reply.
     fn give_answers(&self) {
         let mut owed = self.owed.lock().unwrap();
-        while let Some((Effect::Answer(_), _)) = owed.front() {
-            let Some((Effect::Answer(bytes), _)) = owed.pop_front() else { return };
+        while let Some((Effect::Reply(_), _)) = owed.front() {
+            let Some((Effect::Reply(bytes), _)) = owed.pop_front() else { return };
             self.send(bytes.into_owned(), When::At(Instant::now()));
         }
     }
@@ -153,7 +153,7 @@ impl Connection {
                 reply = bytes.into_owned();
                 When::At(now)
             }
-            Effect::None | Effect::HoldCommand | Effect::Answer(_) => When::At(now),
+            Effect::None | Effect::HoldCommand | Effect::Reply(_) => When::At(now),
         };
         self.send(reply, when);
     }

@@ -25,7 +25,7 @@ pub enum Fault {
     /// The call reaches Redis. These bytes replace its reply.
     Replace(Cow<'static, [u8]>),
     /// The call does not reach Redis. These bytes are the reply.
-    Answer(Cow<'static, [u8]>),
+    Reply(Cow<'static, [u8]>),
 }
 
 /// Error replies of Redis to script calls.
@@ -50,7 +50,7 @@ pub const ERRORS: [&str; 12] = [
 impl Fault {
     /// Scripts do not run and fail with an error, such as one of [`ERRORS`].
     pub fn error(text: &str) -> Self {
-        Self::Answer(format!("-{text}\r\n").into_bytes().into())
+        Self::Reply(format!("-{text}\r\n").into_bytes().into())
     }
 
     /// Scripts run, and the reply is not valid RESP.
@@ -91,7 +91,7 @@ impl Fault {
             Self::HoldReplies => Effect::HoldReply,
             Self::Cut => Effect::Cut,
             Self::Replace(bytes) => Effect::Replace(bytes.clone()),
-            Self::Answer(bytes) => Effect::Answer(bytes.clone()),
+            Self::Reply(bytes) => Effect::Reply(bytes.clone()),
         }
     }
 }
@@ -105,5 +105,5 @@ pub(super) enum Effect {
     HoldReply,
     Cut,
     Replace(Cow<'static, [u8]>),
-    Answer(Cow<'static, [u8]>),
+    Reply(Cow<'static, [u8]>),
 }

@@ -67,20 +67,20 @@ impl FaultProxy {
             calls: AtomicUsize::new(0),
         });
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
         let (address, shared) = (port.address(), Arc::clone(&control));
         let thread = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::bind(address).await.unwrap();
-                tell.send(()).unwrap();
+                ready.send(()).unwrap();
                 tokio::select! {
                     () = listen(listener, address, shared) => {}
                     _ = stopped => {}
                 }
             });
         });
-        told.recv().expect("the proxy listens");
+        is_ready.recv().expect("the proxy listens");
         Self { address, control, stop: Some(stop), thread: Some(thread), _port: port }
     }
 
@@ -178,7 +178,7 @@ impl Control {
                 state.fault = Fault::Pass;
             }
         }
-        if is_script && !matches!(effect, Effect::Answer(_)) {
+        if is_script && !matches!(effect, Effect::Reply(_)) {
             self.calls.fetch_add(1, SeqCst);
         }
         effect

@@ -18,18 +18,18 @@ async fn info_of_other_nodes_is_read_while_one_hangs() {
         gateway.beat(&client).await.unwrap();
     }
     assert_eq!(count.get().get(), 2);
-    let mut told = client.info().await;
-    told.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut infos = client.info().await;
+    infos.sort_by(|a, b| a.0.cmp(&b.0));
     let mut names: Vec<_> = cluster.nodes[..3].iter().map(|node| node.address.to_string()).collect();
     names.sort();
-    assert_eq!(told.iter().map(|(name, _)| name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
-    assert!(told.iter().all(|(_, info)| info.as_ref().unwrap().used_memory.is_some()));
+    assert_eq!(infos.iter().map(|(name, _)| name).collect::<Vec<_>>(), names.iter().collect::<Vec<_>>());
+    assert!(infos.iter().all(|(_, info)| info.as_ref().unwrap().used_memory.is_some()));
 
     let hanging = (keeper + 1) % 3;
     cluster.nodes[hanging].freeze();
-    let told = client.info().await;
+    let infos = client.info().await;
     let hidden = cluster.nodes[hanging].address.to_string();
-    assert!(told.len() == 2 && told.iter().all(|(name, _)| *name != hidden), "{told:?}");
+    assert!(infos.len() == 2 && infos.iter().all(|(name, _)| *name != hidden), "{infos:?}");
     gateways[1].beat(&client).await.unwrap();
     assert_eq!(count.get().get(), 2);
     cluster.nodes[hanging].thaw();

@@ -81,13 +81,13 @@ async fn a_call_with_one_migrated_key_waits_for_the_other() {
         let (store, id) = (store.clone(), id.clone());
         tokio::spawn(async move { ask(&store, &id, &two_keys(9)).await })
     };
-    let told = |node: &RedisServer| {
+    let has_tryagain = |node: &RedisServer| {
         let stats: String = node.query(&["INFO", "errorstats"]).unwrap();
         stats.contains("errorstat_TRYAGAIN")
     };
     let (source, waits) = (&cluster.nodes[0], &call);
     tokio::task::yield_now().await;
-    crate::support::eventually("the node replies TRYAGAIN", async || told(source)).await;
+    crate::support::eventually("the node replies TRYAGAIN", async || has_tryagain(source)).await;
     assert!(!waits.is_finished());
     moving.move_key(&format!("request_rate_limiter.{{r.{id}}}.timestamp"));
     let verdict = call.await.unwrap();

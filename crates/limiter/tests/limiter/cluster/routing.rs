@@ -15,8 +15,8 @@ use crate::support::{ask, eventually};
 async fn each_key_is_decided_on_its_node_and_only_primaries_are_connected() {
     let cluster = Cluster::start();
     // One address without a listener, and one node from which the others are discovered.
-    let nobody = HostPort { host: "127.0.0.1".into(), port: free_address().port() };
-    let client = client_of(vec![nobody, seeds(&cluster.nodes)[1].clone()], PATIENT);
+    let unreachable = HostPort { host: "127.0.0.1".into(), port: free_address().port() };
+    let client = client_of(vec![unreachable, seeds(&cluster.nodes)[1].clone()], PATIENT);
     assert!(client.wait_connected(PATIENCE).await, "{:?}", client.status());
     let store = store(&client);
     for node in cluster.serving() {

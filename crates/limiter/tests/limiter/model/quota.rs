@@ -27,8 +27,8 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
 /// Returns the allowance times the periods that a stretch of time can touch.
 pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
     let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
-    let stocks = rule.reset().map_or(1, |reset| time.div_ceil(length(reset)) + 1);
-    u128::from(rule.allowance()) * u128::from(stocks)
+    let periods = rule.reset().map_or(1, |reset| time.div_ceil(length(reset)) + 1);
+    u128::from(rule.allowance()) * u128::from(periods)
 }
 
 pub(crate) fn key() -> Box<dyn Model> {

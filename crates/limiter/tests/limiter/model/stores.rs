@@ -39,10 +39,11 @@ pub(crate) async fn answer(decision: Decision) -> Verdict {
 
 impl Stores {
     pub(crate) fn new(client: &Arc<RedisClient>) -> Self {
-        static NOBODY: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| Arc::new(MemoryStore::new(NonZeroUsize::MIN)));
+        static UNUSED_FALLBACK: LazyLock<Arc<MemoryStore>> =
+            LazyLock::new(|| Arc::new(MemoryStore::new(NonZeroUsize::MIN)));
         let clock = Arc::new(ManualClock::default());
         let keys = NonZeroUsize::new(1_000).unwrap();
-        let redis = RedisStore::new(Arc::clone(client), NOBODY.clone(), OnStoreFailure::Deny)
+        let redis = RedisStore::new(Arc::clone(client), UNUSED_FALLBACK.clone(), OnStoreFailure::Deny)
             .with_clock(clock.clone())
             .denial_cache(false);
         Self { memory: MemoryStore::with_clock(keys, clock.clone()), clock, redis }

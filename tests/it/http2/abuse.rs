@@ -1,0 +1,95 @@
+//! Malicious frames and clients that stop reading.
+
+use std::time::Duration;
+
+use super::raw::{END_STREAM, HEADERS, OK, ORDINARY, PING, RST_STREAM, Raw, block};
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, response};
+
+#[test]
+fn an_endless_head_closes_the_connection() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = Raw::open(&gateway);
+    client.frame(HEADERS, END_STREAM, 1, &block(&ORDINARY));
+    let filler = block(&[("x", "y")]).repeat(1000);
+    for sent in 0.. {
+        assert!(sent < 100_000, "CONTINUATION frames without end");
+        let length = u32::try_from(filler.len()).unwrap().to_be_bytes();
+        let head = [&length[1..], &[9, 0], &1_u32.to_be_bytes()].concat();
+        if client.0.try_send([&head[..], &filler].concat()).is_err() {
+            break;
+        }
+    }
+    assert_eq!(gateway.get("/next").status, 200);
+    assert_eq!(upstream.targets(), ["/next"]);
+}
+
+#[test]
+fn a_rapid_reset_attack_gets_goaway_or_is_survived() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = Raw::open(&gateway);
+    for n in 0..20_000_u32 {
+        let stream = 2 * n + 1;
+        client.headers(stream, END_STREAM, &ORDINARY);
+        client.frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes());
+    }
+    assert_eq!(gateway.get("/next").status, 200);
+    drop(client);
+    assert_eq!(gateway.get("/last").status, 200);
+}
+
+#[test]
+fn floods_of_control_frames_do_not_block_other_connections() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    for (kind, flags, payload) in [(6, 0, vec![0; 8]), (4, 0, vec![]), (0, 0, vec![])] {
+        let mut client = Raw::open(&gateway);
+        client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..]].concat());
+        let stream = u32::from(kind == 0);
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let frame = [&length[1..], &[kind, flags], &stream.to_be_bytes(), &payload].concat();
+        client.0.stream().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        // The gateway stops reading or closes: it answers each request, and the client does not read the responses.
+        for _ in 0..100 {
+            if client.0.try_send(frame.repeat(1000)).is_err() {
+                break;
+            }
+        }
+        assert_eq!(gateway.get("/next").status, 200, "frames of kind {kind}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_responses_is_disconnected() {
+    let upstream = Upstream::start(|_| response(200, &[], &[b'x'; 300_000]));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, write-timeout: 300ms}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = Raw::open(&gateway);
+    client.headers(1, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    // 64 KB fill the window, which is never opened again; then the connection closes.
+    client.0.rest();
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn a_ping_does_not_start_the_header_timeout_of_an_idle_connection() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, header-timeout: 200ms, idle-timeout: 60s}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
+    let mut client = Raw::open(&gateway);
+    client.headers(1, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    client.frame(PING, 0, 0, &[0; 8]);
+    std::thread::sleep(Duration::from_millis(600));
+    client.headers(3, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+}

@@ -1,0 +1,99 @@
+//! Malformed HTTP/2 requests.
+
+use super::raw::{END_HEADERS, END_STREAM, HEADERS, OK, ORDINARY, Raw, block};
+use crate::support::gateway::Gateway;
+use crate::support::upstream::Upstream;
+
+#[test]
+fn malformed_requests_are_refused_and_not_forwarded() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let with = |extra: &[(&'static str, &'static str)]| [&ORDINARY[..], extra].concat();
+    let cases = [
+        with(&[("X-Upper", "y")]),
+        with(&[("x y", "z")]),
+        with(&[("x:y", "z")]),
+        with(&[("", "z")]),
+        with(&[("x", "a\r\nHost: b")]),
+        with(&[("x", "a\nb")]),
+        with(&[("x", "a\0b")]),
+        with(&[("connection", "close")]),
+        with(&[("transfer-encoding", "chunked")]),
+        with(&[("keep-alive", "1")]),
+        with(&[("upgrade", "websocket")]),
+        with(&[("te", "gzip")]),
+        with(&[("content-length", "5")]),
+        with(&[("content-length", "x")]),
+        with(&[("host", "b")]),
+        with(&[(":path", "/y")]),
+        with(&[(":unknown", "y")]),
+        with(&[(":protocol", "websocket")]),
+        with(&[("x", "y"), (":authority", "b")]),
+        vec![("x", "y"), (":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/x")],
+        vec![(":scheme", "http"), (":authority", "a"), (":path", "/x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/a b")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/a HTTP/1.1\r\nX: y")],
+        vec![(":method", "GE T"), (":scheme", "http"), (":authority", "a"), (":path", "/x")],
+        vec![(":method", "GET /y HTTP/1.1\r\n"), (":scheme", "http"), (":authority", "a"), (":path", "/x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":authority", "a@b"), (":path", "/x")],
+        vec![(":method", "GET"), (":scheme", "http"), (":path", "/x")],
+    ];
+    for fields in cases {
+        let mut client = Raw::open(&gateway);
+        client.headers(1, END_STREAM, &fields);
+        let (kind, first) = client.outcome();
+        assert!(kind != HEADERS || first != OK, "{fields:?}: {kind} {first:x}");
+        assert_eq!(upstream.requests().len(), 0, "{fields:?}");
+    }
+    for (method, path) in [("CONNECT", "/x"), ("TRACE", "/x")] {
+        let mut client = Raw::open(&gateway);
+        client.headers(
+            1,
+            END_STREAM,
+            &[(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path)],
+        );
+        let (kind, first) = client.outcome();
+        assert!(kind != HEADERS || first != OK, "{method}: {first:x}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+    let mut client = Raw::open(&gateway);
+    client.headers(1, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+}
+
+#[test]
+fn a_body_that_contradicts_its_length_is_not_completed_upstream() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    for (length, data) in [("3", "hello"), ("9", "hello"), ("0", "hello")] {
+        let mut client = Raw::open(&gateway);
+        client.headers(1, 0, &[&[(":method", "POST")], &ORDINARY[1..], &[("content-length", length)]].concat());
+        client.frame(0, END_STREAM, 1, data.as_bytes());
+        let (kind, first) = client.outcome();
+        assert!(kind != HEADERS || first != OK, "{length}: {first:x}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let large = "y".repeat(100);
+    let fields: Vec<_> = (0..2000).map(|_| ("x", large.as_str())).collect();
+    let fields = [&ORDINARY[..], &fields].concat();
+    let mut client = Raw::open(&gateway);
+    let block = block(&fields);
+    let mut pieces = block.chunks(16_000);
+    client.frame(HEADERS, END_STREAM, 1, pieces.next().unwrap());
+    let count = pieces.len();
+    for (n, piece) in pieces.enumerate() {
+        client.frame(9, if n + 1 == count { END_HEADERS } else { 0 }, 1, piece);
+    }
+    let (kind, first) = client.outcome();
+    assert!(kind != HEADERS || first != OK, "{first:x}");
+    assert_eq!(upstream.requests().len(), 0);
+}
