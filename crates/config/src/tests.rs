@@ -89,7 +89,7 @@ fn a_build_without_tokens_refuses_them_by_name() {
 }
 
 #[test]
-fn a_problem_of_a_shortcut_points_at_the_argument() {
+fn a_problem_of_a_shortcut_has_the_position_of_the_argument() {
     let route = |filters: &str| {
         format!("routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n    - {filters}\n")
     };
@@ -240,7 +240,7 @@ fn documents_of_inactive_profiles_are_skipped_and_later_ones_override() {
 }
 
 #[test]
-fn spring_redis_parts_are_one_server_whose_password_is_never_shown() {
+fn spring_redis_parts_are_one_server_with_a_hidden_password() {
     let text = "spring:\n  data.redis: {host: cache, port: 6380, password: \"p@ss/word\", database: 3, timeout: 250ms}\n  cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n";
     let config = loaded(text).config;
     let redis = config.redis.as_ref().unwrap();
@@ -258,7 +258,7 @@ fn anchors_and_merge_keys_are_applied() {
 }
 
 #[test]
-fn sections_of_an_application_yml_that_are_not_ours_are_skipped_with_one_line() {
+fn foreign_sections_of_an_application_yml_are_skipped_with_one_message() {
     let text = "spring: {application: {name: gw}, cloud: {gateway: {routes: [\"a=http://a,Path=/**\"]}}}\neureka: {client: {enabled: false}}\nlogging: {level: {root: info}}\nmanagement: {endpoints: {web: {exposure: {include: \"*\"}}}}\n";
     let loaded = loaded(text);
     let rendered = loaded.notes.to_string();
@@ -271,7 +271,7 @@ fn sections_of_an_application_yml_that_are_not_ours_are_skipped_with_one_line() 
 }
 
 #[test]
-fn what_spring_ignores_is_an_error_in_our_form_and_a_warning_in_a_spring_file() {
+fn extra_arguments_are_an_error_but_a_warning_in_a_spring_file() {
     let own = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: ['StripPrefix=1,2']}]";
     assert!(refused(own).contains("error: `StripPrefix` takes 1 argument; `2` is one too many"));
     let spring = format!("spring: {{cloud: {{gateway: {{{own}}}}}}}");
@@ -279,7 +279,7 @@ fn what_spring_ignores_is_an_error_in_our_form_and_a_warning_in_a_spring_file() 
 }
 
 #[test]
-fn one_run_reports_every_problem_sorted_by_place() {
+fn one_run_reports_every_problem_sorted_by_position() {
     let text = "server:\n  port: lots\n  worker: 2\nmemory: {max-keys: 0}\nroutes:\n- id: a\n  uri: localhost:80\n  predicates: [Pth=/**]\n  filters: [StripPrefix=x]\n";
     let problems = parse("test.yaml", text, &no_env).unwrap_err();
     let places: Vec<(usize, usize)> = problems.list().iter().map(|p| (p.line, p.column)).collect();
@@ -298,7 +298,7 @@ fn a_problem_shows_its_line_with_a_caret_below() {
 }
 
 #[test]
-fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
+fn invalid_texts_are_reported_without_a_panic() {
     for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "spring:\n"] {
         assert!(loaded(text).notes.to_string().contains("no routes"), "{text:?}");
     }
@@ -327,26 +327,26 @@ fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
 }
 
 #[test]
-fn places_are_found_in_a_text_that_later_is_no_yaml() {
+fn positions_are_found_before_a_syntax_error() {
     let rendered = refused("a: 1\na: 2\nb:\n  - c\n    - d: e\n");
     assert!(rendered.contains("2:1: error: duplicate key `a`") && rendered.contains("not valid YAML"), "{rendered}");
 }
 
 #[test]
-fn a_value_of_an_unset_placeholder_is_complained_about_once() {
+fn an_unset_placeholder_is_reported_once() {
     let text = "server: {port: \"${PORT}\"}\nroutes: [{id: a, uri: \"${URI}\", predicates: [Path=/**]}]\n";
     let problems = parse("test.yaml", text, &no_env).unwrap_err();
     assert_eq!(problems.list().len(), 2, "{problems}");
 }
 
 #[test]
-fn a_spring_file_without_redis_says_that_limits_are_kept_in_memory() {
+fn a_spring_file_without_redis_reports_limits_in_memory() {
     let text = "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: ip}}]\n";
     assert!(loaded(text).notes.to_string().contains("limits are kept in memory"));
 }
 
 #[test]
-fn a_file_cut_anywhere_or_missing_any_line_is_answered_without_a_panic() {
+fn truncated_files_and_missing_lines_cause_no_panic() {
     for name in ["spring.yaml", "several-services.yaml"] {
         let text =
             std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config").join(name))

@@ -129,7 +129,7 @@ with_rule! {
         block_status: Given<Status>,
         /// `deny`, or `forward:/path`: sends a denied request, once, to the route of this path. Default `deny`.
         on_limit: Given<OnLimitArg>,
-        /// Enables Spring's exception for denials, which is answered 500. Default false.
+        /// Enables Spring's exception for denials, which results in 500. Default false.
         throw_on_limit: Given<bool>,
         /// Status of denials. Default 429.
         status_code: Given<Status>,
