@@ -149,7 +149,7 @@ pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
     }
     let forwarding = &config.forwarding;
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
-    let address = if forwarding.believes_address { client } else { peer };
+    let address = if forwarding.trusts_client_address { client } else { peer };
     let view = RequestView::new(&head.method, &head.uri, &head.headers, address, chance);
     let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
     let mut matched = None;

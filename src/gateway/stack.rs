@@ -28,7 +28,7 @@ use crate::http::upgrade::Upgrade;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
-use tollgate_config::{ConcurrencyLimiter, Filter, RequestCounter, ResponseCache, Target, Tell};
+use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RequestCounter, ResponseCache, Target};
 
 /// Returns the innermost service of a route to an upstream.
 #[must_use]
@@ -39,8 +39,8 @@ pub fn upstream_service(forward: Forward) -> SharedService {
 
 /// Sets `X-Forwarded-Prefix` in front of `innermost`, from the path prefix that filters removed.
 #[must_use]
-pub fn with_forwarded_prefix(how: Tell, innermost: SharedService) -> SharedService {
-    SharedService::new(MapRequest::new(innermost, move |request: Request<Body>| set_forwarded_prefix(request, how)))
+pub fn with_forwarded_prefix(action: HeaderAction, innermost: SharedService) -> SharedService {
+    SharedService::new(MapRequest::new(innermost, move |request: Request<Body>| set_forwarded_prefix(request, action)))
 }
 
 /// Returns the innermost service of the built-in demo upstream (`echo:`).
@@ -76,7 +76,7 @@ pub fn stack(
     innermost: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
-    let drops_responses = filters.iter().any(Filter::drops_answers);
+    let drops_responses = filters.iter().any(Filter::drops_responses);
     let mut service =
         if drops_responses { SharedService::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
     let mut outer = filters;
@@ -161,7 +161,7 @@ fn with_filter(
             with_concurrency_limiter(route_id, position.scope(), limiter, service, context)
         }
         Filter::RequestRateLimiter(limiter) => {
-            let marks_refusals = context.logs_reasons() || position.outer().iter().any(Filter::acts_on_answers);
+            let marks_refusals = context.logs_reasons() || position.outer().iter().any(Filter::acts_on_responses);
             limiter::with_rate_limiter(route_id, position.number(), limiter, marks_refusals, service, context)
         }
         Filter::Retry(settings) => resilience::with_retry(route_id, settings, service, context),

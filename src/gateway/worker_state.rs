@@ -34,8 +34,8 @@ use crate::upstream::origin::Origin;
 use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
 use tollgate_config::{
-    self, ConcurrencyLimiter, Config, Filter, HttpClient, RateLimiter, RequestCounter, ResponseCache, Target, Tell,
-    TrustedProxies,
+    self, ConcurrencyLimiter, Config, Filter, HeaderAction, HttpClient, RateLimiter, RequestCounter, ResponseCache,
+    Target, TrustedProxies,
 };
 use tollgate_routing::{PathPattern, Predicate, RouteTable};
 
@@ -92,7 +92,7 @@ impl WorkerState {
             underscores: config.forwarding.underscores,
             header_policy,
             body_timeout: config.server.body_timeout,
-            uses_reported_address: config.forwarding.believes_address,
+            uses_reported_address: config.forwarding.trusts_client_address,
             forwarded: config.forwarding.headers,
             has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
@@ -111,8 +111,8 @@ impl WorkerState {
     ) -> Route {
         let innermost = self.innermost(route, config, header_policy);
         let prefix = config.forwarding.headers.prefix;
-        let sets_forwarded_prefix = prefix != Tell::Nothing
-            && !matches!(config.forwarding.trusted_proxies, TrustedProxies::Nobody)
+        let sets_forwarded_prefix = prefix != HeaderAction::Keep
+            && !matches!(config.forwarding.trusted_proxies, TrustedProxies::None)
             && route.filters.iter().any(|filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side()));
         let innermost = if sets_forwarded_prefix { with_forwarded_prefix(prefix, innermost) } else { innermost };
         let innermost = if cors.is_some() { with_cors_headers(innermost) } else { innermost };

@@ -69,7 +69,7 @@ fn path(pattern: &str) -> String {
 }
 
 #[test]
-fn every_spring_file_means_the_same_in_our_own_form() {
+fn every_spring_file_keeps_its_meaning_when_migrated() {
     let mut spring = files("tests/data/spring", |name| name.ends_with(".yml"));
     spring.extend(files("tests/data", |name| name.starts_with("warn-spring-")));
     spring.extend(files("config", |name| name == "spring.yaml"));
@@ -83,7 +83,7 @@ fn every_spring_file_means_the_same_in_our_own_form() {
         };
         assert_eq!(format!("{:#?}", old.server), format!("{:#?}", new.server), "{name}");
         assert_eq!(format!("{:#?}", old.redis), format!("{:#?}", new.redis), "{name}");
-        if !matches!(old.forwarding.trusted_proxies, TrustedProxies::Nobody) {
+        if !matches!(old.forwarding.trusted_proxies, TrustedProxies::None) {
             assert_eq!(format!("{:#?}", old.forwarding), format!("{:#?}", new.forwarding), "{name}");
         }
         let timeouts = |config: &Config| -> Vec<_> {
@@ -113,7 +113,7 @@ fn every_spring_file_means_the_same_in_our_own_form() {
 }
 
 #[test]
-fn what_is_in_our_form_already_stays_what_it_is() {
+fn tollgate_files_migrate_to_valid_files() {
     for file in files("config", |name| name.ends_with(".yaml") && name != "redis-tls.yaml") {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(both("own.yaml", &text).is_some());
@@ -121,7 +121,7 @@ fn what_is_in_our_form_already_stays_what_it_is() {
 }
 
 #[test]
-fn every_notation_of_springs_becomes_the_plain_one() {
+fn every_spring_notation_becomes_the_plain_one() {
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/spring/everything-once.yml"));
     let yaml = both("everything-once.yml", &text.unwrap()).unwrap().0.yaml;
@@ -154,7 +154,7 @@ fn properties_of_the_file_become_defaults_and_the_environment_still_wins() {
 }
 
 #[test]
-fn beans_that_nothing_stands_for_are_refused() {
+fn unknown_java_beans_are_refused() {
     let bean = "spring.cloud.gateway.routes:\n- {id: a, uri: 'http://a', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: '#{@mine}'}}]}\n";
     let problems = migrate("a.yml", bean, &env).unwrap_err();
     assert!(problems.to_string().contains("key resolver `mine` is a Java bean"), "{problems}");
@@ -170,7 +170,7 @@ fn only_active_profiles_are_migrated() {
 }
 
 #[test]
-fn what_has_no_effect_is_left_out() {
+fn settings_without_effect_are_left_out() {
     let text = "spring.cloud.gateway:\n  routes: [\"a=http://a,Path=/**\"]\n  httpclient:\n    wiretap: true\n    compression: true\n    max-initial-line-length: 4096\n    connect-timeout: 1000\n    websocket.max-frame-payload-length: 1048576\n    pool: {metrics: true, name: p, eviction-interval: 5s}\n    ssl.close-notify-flush-timeout: 3s\n  x-forwarded.order: 1\n  discovery.locator.enabled: false\nresilience4j:\n  circuitbreaker.instances.none: {sliding-window-size: 3, register-health-indicator: true}\n  retry.instances.none.max-attempts: 3\n";
     let (migrated, _, _) = both("a.yml", text).unwrap();
     let new = parse("new.yaml", &migrated.yaml, &env).unwrap_or_else(|problems| panic!("{problems}{}", migrated.yaml));

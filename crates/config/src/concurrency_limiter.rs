@@ -26,7 +26,7 @@ use crate::yaml::Span;
 pub struct ConcurrencyLimiter {
     /// Slots and their lease.
     pub rule: Concurrency,
-    /// Key, and what the client is told.
+    /// Key resolver, and settings of responses.
     pub settings: Settings,
     /// Store of its slots; `None`: Redis if configured.
     pub store: Option<StoreKind>,

@@ -7,7 +7,9 @@ use tollgate_limiter::store::redis::Servers;
 
 use crate::*;
 
+mod invalid;
 mod profiles;
+mod spring;
 
 fn no_env(_: &str) -> Option<String> {
     None
@@ -89,59 +91,6 @@ fn a_build_without_tokens_refuses_them_by_name() {
 }
 
 #[test]
-fn a_problem_of_a_shortcut_points_at_the_argument() {
-    let route = |filters: &str| {
-        format!("routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n    - {filters}\n")
-    };
-    for (filter, column) in [
-        ("StripPrefix=one", 19),
-        ("\"StripPrefix= one\"", 21),
-        ("RewritePath=/a(, /b", 19),
-        ("RedirectTo=302, not a url", 23),
-        ("RedirectTo=,302, not a url", 24),
-        ("StripPrefix", 0),
-        ("AddRequestHeader=X-A", 7),
-    ] {
-        let text = route(filter);
-        match parse("test.yaml", &text, &no_env) {
-            Ok(_) => assert_eq!(column, 0, "{filter}"),
-            Err(problems) => {
-                assert_eq!((problems.list()[0].line, problems.list()[0].column), (6, column), "{problems}")
-            }
-        }
-    }
-}
-
-#[test]
-fn spring_roots_dots_and_spellings_all_mean_the_same() {
-    let route = "[{id: a, uri: 'http://a:81', predicates: [Path=/a/**], filters: [StripPrefix=1]}]";
-    for text in [
-        format!("routes: {route}\n"),
-        format!("spring: {{cloud: {{gateway: {{routes: {route}}}}}}}\n"),
-        format!("spring: {{cloud: {{gateway: {{server: {{webflux: {{routes: {route}}}}}}}}}}}\n"),
-        format!("spring.cloud:\n  gateway.server.webflux:\n    routes: {route}\n"),
-        "spring.cloud.gateway:\n  routes[0].id: a\n  routes[0].uri: http://a:81\n  routes[0].predicates[0]: Path=/a/**\n  routes[0].filters[0].name: StripPrefix\n  routes[0].filters[0].args.parts: 1\n".to_owned(),
-        "routes:\n  - a=http://a:81,Path=/a/**\ndefaultFilters: [StripPrefix=1]\n".to_owned(),
-        "routes:\n  - a=http://a:81,Path=/a/**\ndefault_filters: [StripPrefix=1]\n".to_owned(),
-    ] {
-        let config = loaded(&text).config;
-        assert_eq!(config.routes.len(), 1, "{text}");
-        let route = &config.routes[0];
-        assert_eq!((&*route.id, route.predicates.len(), route.filters.len()), ("a", 1, 1), "{text}");
-        assert!(matches!(&route.uri, Target::Http { host, port: 81, .. } if host == "a"), "{text}");
-    }
-}
-
-#[test]
-fn the_newer_spring_root_wins_with_a_warning() {
-    let text = "spring:\n  cloud:\n    gateway:\n      httpclient: {connect-timeout: 1000}\n      routes: [\"old=http://a,Path=/a\"]\n      server.webflux:\n        routes: [\"new=http://b,Path=/b\"]\n";
-    let loaded = loaded(text);
-    assert_eq!(&*loaded.config.routes[0].id, "new");
-    assert_eq!(loaded.config.http_client.connect_timeout, Duration::from_secs(1));
-    assert!(loaded.notes.to_string().contains("warning: settings stand under both"), "{}", loaded.notes);
-}
-
-#[test]
 fn default_filters_and_route_filters_are_merged_by_position() {
     let text =
         "default-filters: [AddRequestHeader=D1, AddRequestHeader=D2]\n".replace("D1", "D1,x").replace("D2", "D2,x");
@@ -191,24 +140,6 @@ fn routes_are_sorted_by_order_and_disabled_ones_dropped() {
 }
 
 #[test]
-fn limiter_arguments_work_with_and_without_springs_prefix() {
-    for args in [
-        "redis-rate-limiter.replenishRate: 10\n        redis-rate-limiter.burstCapacity: 20\n        redis-rate-limiter.requestedTokens: 2",
-        "redis-rate-limiter: {replenish-rate: 10, burst_capacity: 20, REQUESTEDTOKENS: 2}",
-        "\"[redis-rate-limiter.replenishRate]\": 10\n        burst-capacity: 20\n        requestedTokens: \"2\"",
-        "replenish-rate: ${RATE:10}\n        burst-capacity: 20\n        requested-tokens: 2\n        key-resolver: [ip, \"header:X\"]",
-    ] {
-        let text = format!(
-            "routes:\n- id: a\n  uri: 'echo:'\n  predicates: [Path=/**]\n  filters:\n    - name: RequestRateLimiter\n      args:\n        {args}\n"
-        );
-        let config = loaded(&text).config;
-        let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!("no limiter: {text}") };
-        let Some(Limit { rule, cost, .. }) = limiter.limits().next() else { panic!("no rule: {text}") };
-        assert_eq!((rule.rate(), rule.capacity(), cost.tokens), (10, 20, 2), "{text}");
-    }
-}
-
-#[test]
 fn the_environment_sets_ports_and_placeholders() {
     let env = |name: &str| match name {
         "SERVER_PORT" => Some("8081".to_owned()),
@@ -240,131 +171,8 @@ fn documents_of_inactive_profiles_are_skipped_and_later_ones_override() {
 }
 
 #[test]
-fn spring_redis_parts_are_one_server_whose_password_is_never_shown() {
-    let text = "spring:\n  data.redis: {host: cache, port: 6380, password: \"p@ss/word\", database: 3, timeout: 250ms}\n  cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n";
-    let config = loaded(text).config;
-    let redis = config.redis.as_ref().unwrap();
-    assert_eq!(redis.settings.servers, Servers::One("redis://cache:6380".into()));
-    assert_eq!((redis.settings.login.password.as_deref(), redis.settings.database), (Some("p@ss/word"), Some(3)));
-    assert_eq!(redis.settings.timeout, Duration::from_millis(250));
-    assert!(!format!("{config:?}").contains("word"));
-}
-
-#[test]
 fn anchors_and_merge_keys_are_applied() {
     let text = "routes:\n- &base\n  id: a\n  uri: http://a\n  predicates: [Path=/a]\n- <<: *base\n  id: b\n";
     let ids: Vec<String> = loaded(text).config.routes.iter().map(|route| route.id.to_string()).collect();
     assert_eq!(ids, ["a", "b"]);
-}
-
-#[test]
-fn sections_of_an_application_yml_that_are_not_ours_are_skipped_with_one_line() {
-    let text = "spring: {application: {name: gw}, cloud: {gateway: {routes: [\"a=http://a,Path=/**\"]}}}\neureka: {client: {enabled: false}}\nlogging: {level: {root: info}}\nmanagement: {endpoints: {web: {exposure: {include: \"*\"}}}}\n";
-    let loaded = loaded(text);
-    let rendered = loaded.notes.to_string();
-    assert!(
-        rendered.contains("info: settings that are not Tollgate's are skipped: spring.application, eureka, logging"),
-        "{rendered}"
-    );
-    assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Info), "{rendered}");
-    assert!(loaded.config.is_spring);
-}
-
-#[test]
-fn what_spring_ignores_is_an_error_in_our_form_and_a_warning_in_a_spring_file() {
-    let own = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: ['StripPrefix=1,2']}]";
-    assert!(refused(own).contains("error: `StripPrefix` takes 1 argument; `2` is one too many"));
-    let spring = format!("spring: {{cloud: {{gateway: {{{own}}}}}}}");
-    assert!(loaded(&spring).notes.to_string().contains("warning: `StripPrefix` takes 1 argument"));
-}
-
-#[test]
-fn one_run_reports_every_problem_sorted_by_place() {
-    let text = "server:\n  port: lots\n  worker: 2\nmemory: {max-keys: 0}\nroutes:\n- id: a\n  uri: localhost:80\n  predicates: [Pth=/**]\n  filters: [StripPrefix=x]\n";
-    let problems = parse("test.yaml", text, &no_env).unwrap_err();
-    let places: Vec<(usize, usize)> = problems.list().iter().map(|p| (p.line, p.column)).collect();
-    assert_eq!(places, [(2, 9), (3, 3), (4, 20), (7, 8), (8, 16), (9, 25)], "{problems}");
-}
-
-#[test]
-fn a_problem_shows_its_line_with_a_caret_below() {
-    let rendered = refused("server:\n  prot: 80\n");
-    assert!(
-        rendered.starts_with(
-            "test.yaml:2:3: error: unknown key `prot`\n  2 |   prot: 80\n    |   ^\n  help: did you mean `port`?\n"
-        ),
-        "{rendered}"
-    );
-}
-
-#[test]
-fn text_that_is_no_configuration_is_refused_or_warned_about_without_a_panic() {
-    for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "spring:\n"] {
-        assert!(loaded(text).notes.to_string().contains("no routes"), "{text:?}");
-    }
-    for text in [
-        "x",
-        "[]",
-        "1",
-        "\u{0}",
-        "a: [",
-        "a: *b",
-        "? [a]\n: b",
-        "routes: {}",
-        "routes: 5",
-        "routes: [[]]",
-        "routes: [null]",
-        "routes: [{predicates: {}}]",
-        "server: []",
-        "via: []",
-        "key-resolvers: []",
-        "&a [*a]",
-        "!x y",
-        "a: !x {b: c}",
-    ] {
-        assert!(refused(text).contains("error: "), "{text:?}");
-    }
-}
-
-#[test]
-fn places_are_found_in_a_text_that_later_is_no_yaml() {
-    let rendered = refused("a: 1\na: 2\nb:\n  - c\n    - d: e\n");
-    assert!(rendered.contains("2:1: error: duplicate key `a`") && rendered.contains("not valid YAML"), "{rendered}");
-}
-
-#[test]
-fn a_value_of_an_unset_placeholder_is_complained_about_once() {
-    let text = "server: {port: \"${PORT}\"}\nroutes: [{id: a, uri: \"${URI}\", predicates: [Path=/**]}]\n";
-    let problems = parse("test.yaml", text, &no_env).unwrap_err();
-    assert_eq!(problems.list().len(), 2, "{problems}");
-}
-
-#[test]
-fn a_spring_file_without_redis_says_that_limits_are_kept_in_memory() {
-    let text = "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: ip}}]\n";
-    assert!(loaded(text).notes.to_string().contains("limits are kept in memory"));
-}
-
-#[test]
-fn a_file_cut_anywhere_or_missing_any_line_is_answered_without_a_panic() {
-    for name in ["spring.yaml", "several-services.yaml"] {
-        let text =
-            std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config").join(name))
-                .unwrap();
-        let cuts = text.char_indices().map(|(at, _)| text[..at].to_owned());
-        let lines: Vec<&str> = text.lines().collect();
-        let holes = (0..lines.len()).map(|hole| {
-            let kept: Vec<&str> =
-                lines.iter().enumerate().filter(|(at, _)| *at != hole).map(|(_, line)| *line).collect();
-            kept.join("\n")
-        });
-        for text in cuts.chain(holes) {
-            let notes = match parse("cut.yaml", &text, &no_env) {
-                Ok(loaded) => loaded.notes,
-                Err(problems) => problems,
-            };
-            let height = text.lines().count() + 1;
-            assert!(notes.list().iter().all(|problem| problem.line <= height), "{notes}");
-        }
-    }
 }

@@ -58,9 +58,9 @@ mod tests {
 
     #[test]
     fn an_untrusted_peer_is_the_client() {
-        assert_eq!(client("192.0.2.1", &["10.9.9.9"], &TrustedProxies::Nobody), "192.0.2.1");
+        assert_eq!(client("192.0.2.1", &["10.9.9.9"], &TrustedProxies::None), "192.0.2.1");
         assert_eq!(client("192.0.2.1", &["10.9.9.9"], &networks(&["10.0.0.0/8"])), "192.0.2.1");
-        assert_eq!(client("::ffff:192.0.2.1", &[], &TrustedProxies::Nobody), "192.0.2.1");
+        assert_eq!(client("::ffff:192.0.2.1", &[], &TrustedProxies::None), "192.0.2.1");
     }
 
     #[test]

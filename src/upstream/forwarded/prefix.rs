@@ -4,7 +4,7 @@ use http::Request;
 use percent_encoding::percent_decode_str;
 
 use crate::upstream::forwarded::set::{X_FORWARDED_PREFIX, set_field};
-use tollgate_config::Tell;
+use tollgate_config::HeaderAction;
 
 /// Path of the request of a trusted peer, before any filter. A request extension.
 #[derive(Clone, Debug)]
@@ -16,11 +16,11 @@ pub struct OriginalPath(pub Box<str>);
 /// As in Spring, paths are compared after percent-decoding and without a trailing slash. If the path is not a suffix of
 /// the original path, the field is not set.
 #[must_use]
-pub fn set_forwarded_prefix<B>(mut request: Request<B>, how: Tell) -> Request<B> {
+pub fn set_forwarded_prefix<B>(mut request: Request<B>, action: HeaderAction) -> Request<B> {
     if let Some(OriginalPath(original)) = request.extensions_mut().remove::<OriginalPath>()
         && let Some(prefix) = prefix(&original, request.uri().path())
     {
-        set_field(request.headers_mut(), X_FORWARDED_PREFIX, &prefix, how);
+        set_field(request.headers_mut(), X_FORWARDED_PREFIX, &prefix, action);
     }
     request
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
 use crate::upstream::forwarded::client_ip::{X_FORWARDED_FOR, parse_address};
-use tollgate_config::{ForwardedHeaders, Tell, TrustedProxies};
+use tollgate_config::{ForwardedHeaders, HeaderAction, TrustedProxies};
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
@@ -33,7 +33,7 @@ pub fn set_forwarded_headers(headers: &mut HeaderMap, hop: Hop, wanted: &Forward
     let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or(default_port).to_owned();
     if wanted.trusted_only {
-        if wanted.for_ == Tell::Append {
+        if wanted.for_ == HeaderAction::Append {
             retain_entries(headers, X_FORWARDED_FOR, |entry| parse_address(entry).is_some_and(|ip| trusted.trusts(ip)));
         }
         if wanted.forwarded {
@@ -52,7 +52,7 @@ pub fn set_forwarded_headers(headers: &mut HeaderMap, hop: Hop, wanted: &Forward
             None => String::new(),
         };
         let element = format!("proto={proto};host=\"{host}\";for=\"{}\"{by}", node(hop.peer));
-        set_field(headers, FORWARDED, &element, Tell::Append);
+        set_field(headers, FORWARDED, &element, HeaderAction::Append);
     }
 }
 
@@ -94,12 +94,12 @@ fn retain_entries(headers: &mut HeaderMap, name: HeaderName, is_kept: impl Fn(&[
 }
 
 /// Sets or appends `value`. The field has one line afterwards.
-pub(super) fn set_field(headers: &mut HeaderMap, name: HeaderName, value: &str, how: Tell) {
+pub(super) fn set_field(headers: &mut HeaderMap, name: HeaderName, value: &str, action: HeaderAction) {
     let mut line = Vec::new();
-    match how {
-        Tell::Nothing => return,
-        Tell::Instead => {}
-        Tell::Append => {
+    match action {
+        HeaderAction::Keep => return,
+        HeaderAction::Replace => {}
+        HeaderAction::Append => {
             for earlier in headers.get_all(&name) {
                 line.extend_from_slice(earlier.as_bytes());
                 line.push(b',');
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn each_field_can_be_replaced_or_left_unchanged() {
         let wanted = ForwardedHeaders {
-            for_: Tell::Instead,
-            host: Tell::Nothing,
-            port: Tell::Nothing,
+            for_: HeaderAction::Replace,
+            host: HeaderAction::Keep,
+            port: HeaderAction::Keep,
             forwarded: false,
             ..ForwardedHeaders::default()
         };

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
+use crate::de::error::DeError;
 use crate::de::spanned::pack;
-use crate::de::{Context, De, DeError, Unknown, same_name};
+use crate::de::{Context, De, Unknown, same_name};
 use crate::yaml::{Kind, Node};
 
 pub(super) struct Items<'n, 'c> {

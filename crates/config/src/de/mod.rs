@@ -5,6 +5,7 @@
 //! again, so that one run reports all errors.
 
 pub(crate) mod access;
+mod error;
 pub(crate) mod given;
 pub(crate) mod nodes;
 pub(crate) mod spanned;
@@ -13,11 +14,11 @@ pub(crate) mod units;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::fmt;
 
-use serde::de::{DeserializeOwned, Expected, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Visitor};
 
 use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpannedAccess, Variant};
+use crate::de::error::DeError;
 use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Kind, Node, Span};
@@ -79,35 +80,6 @@ pub(super) struct Context<'c> {
     pub(super) unknown: RefCell<Vec<Unknown>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
-}
-
-/// A value that does not fit, with its span.
-#[derive(Debug)]
-pub(crate) struct DeError {
-    message: String,
-    span: Option<Span>,
-}
-
-impl fmt::Display for DeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for DeError {}
-
-impl serde::de::Error for DeError {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None }
-    }
-
-    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
-        match found {
-            // The message of `NonZero` names Rust types.
-            Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
-            _ => Self::custom(format_args!("expected {wanted}, found {found}")),
-        }
-    }
 }
 
 #[derive(Clone, Copy)]

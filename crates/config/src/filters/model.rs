@@ -64,7 +64,7 @@ pub struct ResponseCache {
     pub settings: local_response_cache::Settings,
     /// Capacity in bytes.
     pub max_bytes: u64,
-    /// True for the cache that routes without their own share.
+    /// True for the cache shared by the routes that configure no cache of their own.
     pub is_shared: bool,
     /// Hash of the route's configuration: a changed route does not use responses cached before the change.
     pub identity: u64,
@@ -101,7 +101,19 @@ impl Filter {
         match self {
             Self::Edit(edit) if edit.runs_last() => FilterPosition::Last,
             Self::LocalResponseCache(_) => FilterPosition::First,
-            _ => FilterPosition::Listed,
+            Self::Edit(_)
+            | Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::RequestRateLimiter(_)
+            | Self::RequestCounter(_)
+            | Self::ConcurrencyLimiter(_)
+            | Self::Retry(_)
+            | Self::CircuitBreaker(_)
+            | Self::FallbackHeaders(_) => FilterPosition::Listed,
         }
     }
 
@@ -112,7 +124,16 @@ impl Filter {
             Self::RequestRateLimiter(limiter) => limiter.needs_context(),
             Self::RequestCounter(counter) => counter.key_resolver.needs_context(),
             Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
-            other => other.needs_variables(),
+            Self::Edit(_) | Self::CircuitBreaker(_) => self.needs_variables(),
+            Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::LocalResponseCache(_)
+            | Self::Retry(_)
+            | Self::FallbackHeaders(_) => false,
         }
     }
 
@@ -125,7 +146,15 @@ impl Filter {
             Self::RequestCounter(counter) => counter.key_resolver.needs_variables(),
             Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
             Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().is_some_and(|to| to.path.needs_variables()),
-            _ => false,
+            Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::LocalResponseCache(_)
+            | Self::Retry(_)
+            | Self::FallbackHeaders(_) => false,
         }
     }
 
@@ -142,7 +171,15 @@ impl Filter {
             Self::RequestCounter(counter) => counter.key_resolver.variables(),
             Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.variables(),
             Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().map_or(Vec::new(), |to| to.path.variables()),
-            _ => Vec::new(),
+            Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::LocalResponseCache(_)
+            | Self::Retry(_)
+            | Self::FallbackHeaders(_) => Vec::new(),
         }
     }
 
@@ -152,27 +189,60 @@ impl Filter {
         match self {
             Self::RequestRateLimiter(limiter) => limiter.forwards(),
             Self::CircuitBreaker(breaker) => breaker.fallback.is_some(),
-            _ => false,
+            Self::Edit(_)
+            | Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::LocalResponseCache(_)
+            | Self::RequestCounter(_)
+            | Self::ConcurrencyLimiter(_)
+            | Self::Retry(_)
+            | Self::FallbackHeaders(_) => false,
         }
     }
 
     /// True if it can drop a response and repeat its request, or send it elsewhere.
     #[must_use]
-    pub fn drops_answers(&self) -> bool {
-        matches!(self, Self::Retry(_)) || matches!(self, Self::CircuitBreaker(breaker) if breaker.fallback.is_some())
+    pub fn drops_responses(&self) -> bool {
+        match self {
+            Self::Retry(_) => true,
+            Self::CircuitBreaker(breaker) => breaker.fallback.is_some(),
+            Self::Edit(_)
+            | Self::RedirectTo(_)
+            | Self::SetStatus(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::SecureHeaders(_)
+            | Self::RemoveJsonAttributes(_)
+            | Self::LocalResponseCache(_)
+            | Self::RequestRateLimiter(_)
+            | Self::RequestCounter(_)
+            | Self::ConcurrencyLimiter(_)
+            | Self::FallbackHeaders(_) => false,
+        }
     }
 
     /// True if it depends on upstreams' responses, and must distinguish them from the gateway's own.
     #[must_use]
-    pub fn acts_on_answers(&self) -> bool {
+    pub fn acts_on_responses(&self) -> bool {
         match self {
+            Self::Edit(edit) => !edit.is_request_side(),
             Self::SetStatus(_)
             | Self::SecureHeaders(_)
             | Self::RemoveJsonAttributes(_)
             | Self::Retry(_)
             | Self::CircuitBreaker(_) => true,
-            Self::Edit(edit) => !edit.is_request_side(),
-            _ => false,
+            Self::RedirectTo(_)
+            | Self::RequestSize(_)
+            | Self::RequestHeaderSize(_)
+            | Self::LocalResponseCache(_)
+            | Self::RequestRateLimiter(_)
+            | Self::RequestCounter(_)
+            | Self::ConcurrencyLimiter(_)
+            | Self::FallbackHeaders(_) => false,
         }
     }
 }

@@ -96,7 +96,7 @@ pub(crate) enum RawNoCacheStrategy {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawRemoveJsonAttributes {
-    /// Largest JSON body; a larger one cannot be filtered and is answered 500. Default 1MB.
+    /// Largest JSON body that can be filtered; for a larger one the response is 500. Default 1MB.
     pub(crate) max_size: Option<Spanned<Size>>,
 }
 

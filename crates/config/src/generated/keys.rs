@@ -170,7 +170,7 @@ fn has(list: &Value, name: &str) -> bool {
 }
 
 #[test]
-fn a_default_is_told_from_what_a_key_means() {
+fn a_default_is_split_from_the_meaning() {
     let (meaning, default) = split("Port to listen on. Default 8080, as Spring Boot's; SERVER_PORT overrides it.");
     assert_eq!(meaning, "Port to listen on");
     assert_eq!(default.literal.as_deref(), Some("8080"));

@@ -76,7 +76,7 @@ fn config(yaml: &str) -> Config {
 }
 
 #[test]
-fn the_defaults_that_doc_comments_name_are_the_defaults() {
+fn defaults_in_doc_comments_are_correct() {
     let shown = |config: &Config| {
         let Config { server, management, memory, metering, access_log, logging, forwarding, http_client, dns, .. } =
             config;

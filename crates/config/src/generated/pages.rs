@@ -91,7 +91,7 @@ fn the_reference_is_current() {
 }
 
 #[test]
-fn every_key_stands_on_exactly_one_page() {
+fn every_key_is_on_exactly_one_page() {
     let all = all_prefixes();
     let mut seen = BTreeSet::new();
     for prefix in &all {

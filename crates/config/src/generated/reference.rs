@@ -7,7 +7,7 @@ use crate::generated::keys::{Key, Shape};
 /// First line of the generated part.
 pub(super) const BEGIN: &str = "# ── made from the code by tests/regenerate ──";
 /// Last line of the generated part; resolvers, filters and routes follow, written by hand.
-pub(super) const END: &str = "# ── end of what is made ──";
+pub(super) const END: &str = "# ── end of the generated part ──";
 
 /// Keys that are shown below [`END`].
 const BY_HAND: [&str; 3] = ["key-resolvers", "default-filters", "routes"];

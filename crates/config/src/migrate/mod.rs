@@ -122,7 +122,7 @@ impl Rewriting<'_> {
         let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
         if self.is_spring && has(sections, "trusted-proxies") {
             let mut only = Item::scalar("true");
-            only.note("As in Spring, upstreams are not told of addresses that are not trusted, clients' among them.");
+            only.note("As in Spring, untrusted addresses are not forwarded, including those of clients.");
             let only = ("trusted-only".to_owned(), only);
             match sections.iter_mut().find(|(key, _)| key == "x-forwarded") {
                 Some((_, item)) if item.get("trusted-only").is_some() => {}
@@ -166,8 +166,8 @@ impl Rewriting<'_> {
     /// Returns the reason if the setting at `span` has no effect.
     fn ineffective(&self, span: Span) -> Option<String> {
         let is_it = |known: &Span| known.place == span.place && known.argument == 0;
-        let idle = self.remains.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
-        idle.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
+        let reason = self.remains.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
+        reason.or_else(|| self.remains.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
     }
 
     /// Rewrites `redis`, with Spring's TLS bundle as files.

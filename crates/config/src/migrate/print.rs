@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_is_read_as_it_was() {
+    fn every_printed_text_is_read_unchanged() {
         for text in [
             "",
             " ",

@@ -46,7 +46,7 @@ impl Rewriting<'_> {
             _ => return item,
         };
         if !fields.iter().any(|(key, _)| key == "id") {
-            item.note("Had no id, and was counted under this one, by its position.");
+            item.note("Had no id; this one is from its position.");
             fields.insert(0, ("id".to_owned(), Item::scalar(format!("route-{position}"))));
         }
         self.unlimited(&mut fields);
@@ -54,13 +54,13 @@ impl Rewriting<'_> {
         item
     }
 
-    /// Spring waits for an answer without end, unless it is told how long.
+    /// Disables the response timeout if the file sets none: Spring has none by default.
     fn unlimited(&self, fields: &mut Vec<(String, Item)>) {
         if !self.is_spring || self.config.http_client.response_timeout.is_some() {
             return;
         }
         let mut none = Item::scalar("-1");
-        none.note("As in Spring, an answer may take any time; Tollgate's own default is 60s.");
+        none.note("As in Spring, there is no response timeout; Tollgate's default is 60s.");
         let none = ("response-timeout".to_owned(), none);
         match fields.iter_mut().find(|(key, _)| key == "metadata") {
             Some((_, metadata)) if metadata.get("response-timeout").is_some() => {}
@@ -167,22 +167,22 @@ impl Rewriting<'_> {
             }
         }
         let has = |plain: &[(String, Item)], names: &[&str]| plain.iter().any(|(key, _)| names.contains(&key.as_str()));
-        let say = |plain: &mut Vec<(String, Item)>, name: &str, value: &str, why: &str| {
+        let add = |plain: &mut Vec<(String, Item)>, name: &str, value: &str, why: &str| {
             let mut item = Item::scalar(value);
             item.note(why);
             plain.push((name.to_owned(), item));
         };
         if self.is_spring {
             if has(&plain, &["replenish-rate"]) && !has(&plain, &["burst-capacity"]) {
-                say(&mut plain, "burst-capacity", "1", "Spring's default, whatever the rate.");
+                add(&mut plain, "burst-capacity", "1", "Spring's default, whatever the rate.");
             }
             if !has(&plain, &["error-body", "body"]) {
-                say(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
+                add(&mut plain, "error-body", "empty", "As in Spring, denials have no body.");
             }
             if self.config.redis.is_some() && !has(&plain, &["on-store-failure"]) {
                 let why =
                     "As in Spring, requests pass while Redis is out of reach; `local` limits in memory meanwhile.";
-                say(&mut plain, "on-store-failure", "allow", why);
+                add(&mut plain, "on-store-failure", "allow", why);
             }
         }
         *entries = plain;

@@ -11,7 +11,7 @@ pub use crate::request_counter::RequestCounter;
 pub use crate::routes::model::{Cors, Definition, Route, Target};
 pub use crate::sections::access_log::{AccessLog, AccessLogFormat, LogOutput};
 pub use crate::sections::cors::RouteCors;
-pub use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, Tell, TrustedProxies, Underscores};
+pub use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
 pub use crate::sections::http_client::model::{
     ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
 };

@@ -145,7 +145,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "Weight",
         doc: "This route is selected at random among the routes of its group, in proportion to its weight. The selection \
               ignores other predicates: if they do not match, the request continues with routes outside of the group, \
-              or is answered 404.",
+              or gets 404.",
         args: &[
             Argument::new("group", "Name of the group, the same for all its routes."),
             Argument::new("weight", "A whole number; 0 is never selected.").of(ArgumentType::Number),

@@ -130,7 +130,7 @@ fn api_versions_are_checked() {
 }
 
 #[test]
-fn lists_need_their_own_name_in_our_form() {
+fn lists_need_their_own_name_in_a_tollgate_file() {
     let notes = complaint("", "[{name: Path, args: {anything: /a}}]");
     assert!(notes.contains("error: `Path` has no argument `anything`"), "{notes}");
     let notes = complaint("", "[{name: Method, args: {methods: GET, flag: true}}]");

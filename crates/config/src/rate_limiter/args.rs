@@ -9,6 +9,7 @@ use crate::de::given::{Given, Named, Texts};
 use crate::de::spanned::Spanned;
 use crate::de::units::Time;
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
+use crate::rate_limiter::plan_resolver_args::PlanResolverArgs;
 use crate::rate_limiter::words::{
     AlgorithmName, Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg,
     OnStoreFailureWord, Window,
@@ -129,7 +130,7 @@ with_rule! {
         block_status: Given<Status>,
         /// `deny`, or `forward:/path`: sends a denied request, once, to the route of this path. Default `deny`.
         on_limit: Given<OnLimitArg>,
-        /// Enables Spring's exception for denials, which is answered 500. Default false.
+        /// Enables Spring's exception for denials, which results in 500. Default false.
         throw_on_limit: Given<bool>,
         /// Status of denials. Default 429.
         status_code: Given<Status>,
@@ -207,42 +208,6 @@ pub(super) enum PlanArgs {
     Scalar(Spanned<String>),
     /// Rules.
     Map(Box<PlanRuleArgs>),
-}
-
-/// Source of a request's plan.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-#[schemars(rename = "PlanResolver", untagged)]
-pub(super) enum PlanResolverArgs {
-    /// A key resolver.
-    Scalar(Spanned<String>),
-    /// A list of one key resolver.
-    Seq(Vec<Spanned<String>>),
-    /// A table or a hash in Redis.
-    Map(PlanTableArgs),
-}
-
-/// Plans by key.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case")]
-#[schemars(transform = arguments)]
-pub(super) struct PlanTableArgs {
-    /// Plan of each key, in this file.
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
-    pub(super) table: Given<Named<Table>>,
-    /// Name of a hash in Redis: plans by key.
-    pub(super) redis_hash: Given<String>,
-    /// Time for which a plan from Redis is cached, at most 1h. Default 5s.
-    pub(super) cache: Given<Time>,
-}
-
-/// A value of the table. Keys with dots are nested nodes.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-pub(super) enum Table {
-    Scalar(Spanned<String>),
-    Seq(Vec<Self>),
-    Map(Named<Self>),
 }
 
 /// Body of denials.

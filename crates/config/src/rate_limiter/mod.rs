@@ -7,6 +7,7 @@ mod lease;
 mod limit;
 pub(crate) mod model;
 pub(crate) mod naming;
+mod plan_resolver_args;
 mod plans;
 pub(crate) mod raw;
 mod rule;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::de::given::{Given, Named};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::rate_limiter::args::{LimiterArgs, PlanArgs, PlanResolverArgs, PlanTableArgs, Table};
+use crate::rate_limiter::args::{LimiterArgs, PlanArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit::{self, identifier};
 use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
+use crate::rate_limiter::plan_resolver_args::{PlanResolverArgs, PlanTableArgs, Table};
 use crate::rate_limiter::rules::report_fields_beside_limits;
 use crate::yaml::Span;
 

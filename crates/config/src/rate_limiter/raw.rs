@@ -27,7 +27,7 @@ pub(crate) struct RawEmptyKey {
     #[serde(alias = "empty-key-status")]
     #[schemars(with = "Option<Scalar>")]
     pub(crate) empty_key_status_code: Option<Spanned<String>>,
-    /// Enables Spring's exception for denials, which is answered 500. Default false.
+    /// Enables Spring's exception for denials, which results in 500. Default false.
     pub(crate) throw_on_limit: Option<Spanned<bool>>,
 }
 

@@ -1,4 +1,4 @@
-//! An algorithm with its numbers. The table [`ALGORITHMS`] has the arguments of each.
+//! An algorithm with its numbers.
 
 use std::time::Duration;
 
@@ -15,18 +15,7 @@ use crate::rate_limiter::words::{Align, CalendarWord, Window};
 use crate::spec::types::{MAX_COUNT, PositiveTime};
 use crate::yaml::Span;
 
-/// Arguments of each algorithm.
-const ALGORITHMS: [(&str, &[&str]); 7] = [
-    ("token-bucket", &["replenish-rate", "burst-capacity", "period", "replenish-period"]),
-    ("gcra", &["replenish-rate", "burst-capacity", "period", "replenish-period"]),
-    ("fixed-window", &["limit", "window", "align", "time-zone"]),
-    ("sliding-window-log", &["limit", "window"]),
-    ("sliding-window-counter", &["limit", "window"]),
-    ("leaky-bucket", &["rate", "period", "max-wait", "max-queue", "warm-up"]),
-    ("quota", &["allowance", "reset", "time-zone"]),
-];
-
-/// Arguments of every rule, whatever its algorithm.
+/// Arguments of every rule, for any algorithm.
 pub(super) const COMMON: [&str; 4] = ["algorithm", "requested-tokens", "cost", "max-cost"];
 
 /// Entries per key, at some 60 bytes each, above which a log in Redis is worth a warning.
@@ -37,29 +26,22 @@ type Read<T> = Option<Result<T, RuleError>>;
 
 /// The rule that `args`, found at `at`, describe. Reports errors.
 pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<Rule> {
-    let (name, fields) = algorithm(args, diagnostics)?;
-    if !report_foreign_fields(args, name, fields, diagnostics) {
+    let algorithm = algorithm(args, diagnostics)?;
+    if !report_foreign_fields(args, algorithm, diagnostics) {
         return None;
     }
-    let reader = Reader { args, at, name };
-    let rule = match Algorithm::ALL.iter().find(|known| known.as_str() == name) {
-        Some(Algorithm::TokenBucket) => reader.bucket(diagnostics)?.map(Rule::TokenBucket),
-        Some(Algorithm::Gcra) => reader.bucket(diagnostics)?.map(Rule::Gcra),
-        Some(Algorithm::FixedWindow) => reader.fixed_window(diagnostics)?.map(Rule::FixedWindow),
-        Some(Algorithm::SlidingWindowLog) => reader.log(diagnostics)?.map(Rule::SlidingWindowLog),
-        Some(Algorithm::SlidingWindowCounter) => {
+    let reader = Reader { args, at, algorithm };
+    let rule = match algorithm {
+        Algorithm::TokenBucket => reader.bucket(diagnostics)?.map(Rule::TokenBucket),
+        Algorithm::Gcra => reader.bucket(diagnostics)?.map(Rule::Gcra),
+        Algorithm::FixedWindow => reader.fixed_window(diagnostics)?.map(Rule::FixedWindow),
+        Algorithm::SlidingWindowLog => reader.log(diagnostics)?.map(Rule::SlidingWindowLog),
+        Algorithm::SlidingWindowCounter => {
             let (limit, window) = reader.window(diagnostics)?;
             SlidingWindowCounter::new(limit, window).map(Rule::SlidingWindowCounter)
         }
-        Some(Algorithm::Quota) => reader.quota(diagnostics)?.map(Rule::Quota),
-        Some(Algorithm::LeakyBucket) => reader.leaky_bucket(diagnostics)?.map(Rule::LeakyBucket),
-        _ => {
-            let at = args.algorithm.span().unwrap_or(at);
-            diagnostics
-                .error(at, format!("algorithm `{name}` is not supported yet"))
-                .help("use one of the others: `token-bucket`, `gcra`, windows, `quota`");
-            return None;
-        }
+        Algorithm::Quota => reader.quota(diagnostics)?.map(Rule::Quota),
+        Algorithm::LeakyBucket => reader.leaky_bucket(diagnostics)?.map(Rule::LeakyBucket),
     };
     rule.map_err(|error| {
         let message = error.to_string();
@@ -70,20 +52,32 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
     .ok()
 }
 
+/// Returns the arguments of `algorithm`, besides [`COMMON`].
+fn fields(algorithm: Algorithm) -> &'static [&'static str] {
+    match algorithm {
+        Algorithm::TokenBucket | Algorithm::Gcra => &["replenish-rate", "burst-capacity", "period", "replenish-period"],
+        Algorithm::FixedWindow => &["limit", "window", "align", "time-zone"],
+        Algorithm::SlidingWindowLog | Algorithm::SlidingWindowCounter => &["limit", "window"],
+        Algorithm::LeakyBucket => &["rate", "period", "max-wait", "max-queue", "warm-up"],
+        Algorithm::Quota => &["allowance", "reset", "time-zone"],
+    }
+}
+
 /// Reports fields of other algorithms. Returns true if there are none.
-fn report_foreign_fields(args: &RuleArgs, name: &str, fields: &[&str], diagnostics: &mut Diagnostics) -> bool {
+fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mut Diagnostics) -> bool {
+    let (name, own) = (algorithm.as_str(), fields(algorithm));
     let mut fits = true;
     for (field, span) in args.places() {
         let field = field.as_str();
-        let Some(span) = span.filter(|_| !COMMON.contains(&field) && !fields.contains(&field)) else { continue };
-        let owners: Vec<String> = ALGORITHMS
+        let Some(span) = span.filter(|_| !COMMON.contains(&field) && !own.contains(&field)) else { continue };
+        let owners: Vec<String> = Algorithm::ALL
             .iter()
-            .filter(|(_, fields)| fields.contains(&field))
-            .map(|(name, _)| format!("`{name}`"))
+            .filter(|algorithm| fields(**algorithm).contains(&field))
+            .map(|algorithm| format!("`{}`", algorithm.as_str()))
             .collect();
         diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`")).help(format!(
             "{} (`{field}` belongs to {})",
-            suggest(field, fields),
+            suggest(field, own),
             owners.join(", ")
         ));
         fits = false;
@@ -91,33 +85,36 @@ fn report_foreign_fields(args: &RuleArgs, name: &str, fields: &[&str], diagnosti
     fits
 }
 
-/// Name and fields of the algorithm.
-fn algorithm(args: &RuleArgs, diagnostics: &mut Diagnostics) -> Option<(&'static str, &'static [&'static str])> {
-    let Some(text) = args.algorithm.checked().ok()? else { return Some(ALGORITHMS[0]) };
+/// Reads the algorithm. Default: a token bucket, as in Spring.
+fn algorithm(args: &RuleArgs, diagnostics: &mut Diagnostics) -> Option<Algorithm> {
+    let Some(text) = args.algorithm.checked().ok()? else { return Some(Algorithm::TokenBucket) };
     let wanted = canonical(text.value.trim());
-    let found = ALGORITHMS.iter().find(|(name, _)| canonical(name) == wanted);
+    let found = Algorithm::ALL.into_iter().find(|algorithm| canonical(algorithm.as_str()) == wanted);
     if found.is_none() && wanted == "concurrency" {
         diagnostics
             .error(text.span, "algorithm `concurrency` does not limit rates")
             .help("use the filter `ConcurrencyLimiter`, which limits concurrent requests");
     } else if found.is_none() {
-        let names = ALGORITHMS.map(|(name, _)| name);
+        let names = Algorithm::ALL.map(Algorithm::as_str);
         diagnostics.error(text.span, format!("unknown algorithm `{}`", text.value)).help(suggest(&text.value, &names));
     }
-    found.copied()
+    found
 }
 
 struct Reader<'r> {
     args: &'r RuleArgs,
     at: Span,
-    name: &'static str,
+    algorithm: Algorithm,
 }
 
 impl Reader<'_> {
     /// Returns a required value, or reports that `field` is missing.
     fn needed<T>(&self, value: Option<T>, field: &str, example: &str, diagnostics: &mut Diagnostics) -> Option<T> {
         if value.is_none() {
-            let subject = if self.name == "token-bucket" { "`RequestRateLimiter`" } else { self.name };
+            let subject = match self.algorithm {
+                Algorithm::TokenBucket => "`RequestRateLimiter`",
+                other => other.as_str(),
+            };
             diagnostics.error(self.at, format!("{subject} needs `{field}`")).help(example);
         }
         value
@@ -189,7 +186,8 @@ impl Reader<'_> {
 
     /// `limit`, and `window` as a length.
     fn window(&self, diagnostics: &mut Diagnostics) -> Option<(u64, Duration)> {
-        let example = format!("args: {{algorithm: {}, limit: 100, window: 1m, key-resolver: ip}}", self.name);
+        let example =
+            format!("args: {{algorithm: {}, limit: 100, window: 1m, key-resolver: ip}}", self.algorithm.as_str());
         let window = match self.args.window.checked() {
             Ok(None) => Ok(None),
             Err(_) => Err(()),
@@ -198,7 +196,7 @@ impl Reader<'_> {
                     diagnostics
                         .error(
                             window.span,
-                            format!("`{}` has no calendar windows such as `{}`", self.name, unit.word()),
+                            format!("`{}` has no calendar windows such as `{}`", self.algorithm.as_str(), unit.word()),
                         )
                         .help("use `algorithm: fixed-window`, or a time such as `24h`");
                     return None;

@@ -1,4 +1,4 @@
-//! Settings that apply to all rules of a limiter: key, access lists, and what the client is told.
+//! Settings that apply to all rules of a limiter: key resolver, access lists and responses.
 
 use std::sync::Arc;
 
@@ -84,10 +84,7 @@ pub(crate) fn throw_on_limit(throws: Option<Spanned<bool>>, diagnostics: &mut Di
 /// Notes that the gateway has no exception handlers.
 fn note_missing_handler(at: Span, diagnostics: &mut Diagnostics) {
     diagnostics
-        .info(
-            at.key(),
-            "`throw-on-limit` has no handler here: denied requests are answered 500, as in Spring without one",
-        )
+        .info(at.key(), "`throw-on-limit` has no handler here: denied requests get 500, as in Spring without one")
         .help("`on-limit: forward:/path` reroutes them, `status-code` sets another status");
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_filters::request_rate_limiter::CostSource;
-use tollgate_limiter::rule::CalendarUnit;
+use tollgate_limiter::rule::{Algorithm, CalendarUnit};
 use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::units::parse_size;
@@ -197,9 +197,5 @@ described_by! {
     OnLimitArg: "OnLimit" {"type": "string", "pattern": r"^\s*(deny|forward:\s*/.*)$|\$\{", "examples": ["deny", "forward:/busy"]};
     GatewayNumber: "Gateways" {"type": ["integer", "string"], "minimum": 1, "pattern": r"^\s*([aA][uU][tT][oO]|[0-9]+)\s*$|\$\{"};
     Mode: "Mode" {"enum": ["enforce", "observe", "off", false]};
-    AlgorithmName: "Algorithm" {
-        "enum": [
-            "token-bucket", "gcra", "fixed-window", "sliding-window-log", "sliding-window-counter", "leaky-bucket", "quota"
-        ]
-    };
+    AlgorithmName: "Algorithm" {"enum": (Algorithm::ALL.map(Algorithm::as_str))};
 }

@@ -45,7 +45,7 @@ pub(crate) fn check(
     let mut routes = read_all(sections, &context, diagnostics);
     if sections.routes.is_empty() && !diagnostics.has_errors() {
         diagnostics
-            .warn(Span::ROOT, "no routes: every request is answered 404")
+            .warn(Span::ROOT, "no routes: every request gets 404")
             .help("the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`");
     }
     routes.sort_by_key(|route| route.order);

@@ -117,7 +117,7 @@ fn add_route_policy(route: &Route, cors: &RouteCors, table: &mut Table, diagnost
         diagnostics
             .warn(
                 cors.span,
-                format!("preflights do not match route `{}` because of its `Method`: they are answered 404", route.id),
+                format!("preflights do not match route `{}` because of its `Method`: they get 404", route.id),
             )
             .help("add OPTIONS to its `Method`");
     }
@@ -135,7 +135,7 @@ fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagn
         let more = if ids.len() > 5 { ", …" } else { "" };
         let ids = ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         diagnostics
-            .warn(at, format!("preflights do not match routes with a `Method`: {ids}{more}; they are answered 404"))
+            .warn(at, format!("preflights do not match routes with a `Method`: {ids}{more}; they get 404"))
             .help("set `add-to-simple-url-handler-mapping: true` in `globalcors` to answer them");
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn changes_path(name: &str) -> bool {
 pub(crate) fn report_lost(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
     for (at, path) in forwards.iter().filter(|(_, path)| !routes.iter().any(|route| may_take(route, path))) {
         diagnostics
-            .warn(*at, format!("no route matches `{path}`: requests forwarded there are answered 404"))
+            .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
             .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
     }
 }

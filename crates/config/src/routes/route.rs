@@ -266,8 +266,8 @@ fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str,
         let at = arg.map_or(spec.span, |arg| arg.span);
         let outcome = match &listed.filter {
             Filter::Edit(edit) if edit.runs_last() => "requests keep their target",
-            Filter::Edit(_) => "every request is answered 500",
-            Filter::CircuitBreaker(_) => "the fallback is answered 500",
+            Filter::Edit(_) => "every request gets 500",
+            Filter::CircuitBreaker(_) => "the fallback gets 500",
             _ => "no request has a key",
         };
         diagnostics

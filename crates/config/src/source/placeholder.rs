@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn random_values_are_of_their_kind_and_range() {
+    fn random_values_have_their_type_and_range() {
         for _ in 0..100 {
             let within = |name: &str| random(name).unwrap().parse::<i64>().unwrap();
             assert!((0..7).contains(&within("random.int(7)")) && (3..5).contains(&within("random.long[3,5]")));

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_know_not_and_or_and_parentheses() {
+    fn expressions_support_not_and_or_and_parentheses() {
         let active = ["prod".to_owned(), "eu".to_owned()];
         for (expression, expected) in [
             ("prod", Some(true)),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_within_placeholders_are_no_ends() {
+    fn commas_within_placeholders_do_not_separate() {
         assert_eq!(items("Path=/a/**, Method=GET"), ["Path=/a/**", "Method=GET"]);
         assert_eq!(items("Path=${P:/a,/b},Method=${M:${N:GET,}}"), ["Path=${P:/a,/b}", "Method=${M:${N:GET,}}"]);
         assert_eq!(items("RewritePath=/a,$1,${open"), ["RewritePath=/a", "$1", "${open"]);

@@ -103,7 +103,7 @@ pub(crate) fn normalize(
         server.push(("shutdown-timeout".to_owned(), phase));
     }
     lend_bundles(&mut whole, &mut result);
-    service_discovery::take_over(&mut whole, &mut result, diagnostics);
+    service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
     if let Some(security) = find(&mut whole, &["spring", "security"]) {
         diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");

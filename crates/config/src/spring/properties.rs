@@ -114,7 +114,7 @@ pub(crate) fn explain(unknown: &Unknown, root: &Node, diagnostics: &mut Diagnost
     let mut path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
     let is_known = gather(&mut path, node, &mut found);
     if is_known {
-        found.into_iter().for_each(|(name, meaning, node)| say(&name, meaning, node, diagnostics));
+        found.into_iter().for_each(|(name, meaning, node)| report(&name, meaning, node, diagnostics));
     }
     is_known
 }
@@ -140,7 +140,8 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
     meaning.is_some()
 }
 
-fn say(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
+/// Reports the property `name` at `node`.
+fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
     match meaning {
         Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).ineffective().help(why),

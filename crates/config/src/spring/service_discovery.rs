@@ -8,7 +8,7 @@ use crate::yaml::{Kind, Node};
 
 /// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the top level. Reports registries, which are not
 /// supported.
-pub(super) fn take_over(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
+pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
             let at = node.span;

@@ -30,7 +30,7 @@ fn profiles_come_from_the_environment_the_file_and_its_groups() {
 }
 
 #[test]
-fn files_of_profiles_beside_the_file_win_and_say_where_their_problems_are() {
+fn files_of_profiles_override_the_file_and_have_their_own_positions() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write(
@@ -53,7 +53,7 @@ fn files_of_profiles_beside_the_file_win_and_say_where_their_problems_are() {
 }
 
 #[test]
-fn the_environment_overrides_springs_keys_and_is_taken_as_it_is() {
+fn the_environment_overrides_springs_keys_and_is_used_unchanged() {
     let env = |name: &str| match name {
         "SERVER_MAXHEADERS" => Some("77".to_owned()),
         "SPRING_DATA_REDIS_PASSWORD" => Some("s3${cret".to_owned()),

@@ -122,7 +122,7 @@ fn state(yaml: &str) -> State {
 }
 
 #[test]
-fn states_are_what_check_says() {
+fn states_match_the_diagnostics() {
     assert_eq!(state(&filter("StripPrefix=1")), State::Works);
     assert!(matches!(state(&filter("SaveSession")), State::Refused(text) if text.contains("web session")));
     assert!(matches!(state(&outside("spring.data.redis.lettuce.pool.max-active: 8")), State::NoEffect(_)));
@@ -130,7 +130,7 @@ fn states_are_what_check_says() {
 }
 
 #[test]
-fn everything_that_is_tried_stands_in_its_table_once() {
+fn each_name_is_in_its_table_once() {
     for (name, table) in tables() {
         let mut names: Vec<&str> = table.lines().skip(2).filter_map(|line| line.split('`').nth(1)).collect();
         let all = names.len();

@@ -324,7 +324,7 @@ pub(super) const FILTERS: &[Entry] = &[
     entry(
         "RewritePath",
         "'RewritePath=/red/?(?<segment>.*), /$\\{segment}'",
-        "a path that takes too many steps is answered 500",
+        "a path that takes too many steps results in 500",
     ),
     entry("RewriteRequestParameter", "'RewriteRequestParameter=campaign, fall2023'", ""),
     entry("RewriteResponseHeader", "'RewriteResponseHeader=X-Response-Red, password=[^&]+, password=***'", ""),

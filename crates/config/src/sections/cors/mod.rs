@@ -103,7 +103,7 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
     };
     if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {
         diagnostics
-            .warn(at, "no origin is allowed, so every cross-origin request is answered 403")
+            .warn(at, "no origin is allowed, so every cross-origin request gets 403")
             .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");
     }
     let complain = |error: PolicyError| {

@@ -5,7 +5,7 @@ use http::header::HeaderValue;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, Tell, TrustedProxies};
+use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies};
 use crate::sections::forwarding::raw::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::forwarding::trusted_proxies::trusted_proxies;
 use crate::spec::values::header_name;
@@ -38,7 +38,7 @@ pub(crate) fn check(
         .map(|names| names.iter().filter_map(|name| header_name(&name.value, name.span, diagnostics)).collect());
     let trusted_proxies = trusted_proxies(sections.trusted_proxies.and_then(|node| nodes.get(node)), diagnostics);
     Forwarding {
-        believes_address: believes_address(&sections, &trusted_proxies, diagnostics),
+        trusts_client_address: trusts_client_address(&sections, &trusted_proxies, diagnostics),
         headers: headers(&sections, &trusted_proxies, diagnostics),
         trusted_proxies,
         underscores: sections.headers.underscores.unwrap_or_default(),
@@ -73,10 +73,10 @@ fn headers(
 ) -> ForwardedHeaders {
     let x = sections.x_forwarded;
     let is_on = x.enabled.unwrap_or(true);
-    let tell = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
-        (false, _) => Tell::Nothing,
-        (true, Some(false)) => Tell::Instead,
-        (true, _) => Tell::Append,
+    let action = |enabled: Option<bool>, append: Option<bool>| match (is_on && enabled.unwrap_or(true), append) {
+        (false, _) => HeaderAction::Keep,
+        (true, Some(false)) => HeaderAction::Replace,
+        (true, _) => HeaderAction::Append,
     };
     if let Some(order) = &x.order {
         diagnostics
@@ -84,39 +84,39 @@ fn headers(
             .ineffective()
             .help("filters can change them");
     }
-    let told = ForwardedHeaders {
-        for_: tell(x.for_enabled, x.for_append),
-        host: tell(x.host_enabled, x.host_append),
-        port: tell(x.port_enabled, x.port_append),
-        proto: tell(x.proto_enabled, x.proto_append),
-        prefix: tell(x.prefix_enabled, x.prefix_append),
+    let headers = ForwardedHeaders {
+        for_: action(x.for_enabled, x.for_append),
+        host: action(x.host_enabled, x.host_append),
+        port: action(x.port_enabled, x.port_append),
+        proto: action(x.proto_enabled, x.proto_append),
+        prefix: action(x.prefix_enabled, x.prefix_append),
         forwarded: sections.forwarded.enabled.unwrap_or(true),
         by: sections.forwarded.by.enabled.unwrap_or(false),
         trusted_only: x.trusted_only.unwrap_or(diagnostics.is_spring),
     };
-    let loses_clients = told.trusted_only && (told.for_ == Tell::Append || told.forwarded);
+    let loses_clients = headers.trusted_only && (headers.for_ == HeaderAction::Append || headers.forwarded);
     if diagnostics.is_spring
         && x.trusted_only.is_none()
         && loses_clients
-        && !matches!(trusted, TrustedProxies::Nobody)
+        && !matches!(trusted, TrustedProxies::None)
         && let Some(proxies) = sections.trusted_proxies
     {
         diagnostics
             .info(proxies.0.key(), "as in Spring, untrusted addresses are not forwarded, including those of clients")
             .help("`x-forwarded.trusted-only: false` forwards all addresses from a trusted proxy");
     }
-    told
+    headers
 }
 
 /// True if predicates use the client address that a trusted proxy reports.
-fn believes_address(
+fn trusts_client_address(
     sections: &ForwardingSections<'_>,
     trusted: &TrustedProxies,
     diagnostics: &mut Diagnostics,
 ) -> bool {
     let asked = sections.strategy.filter(|strategy| !strategy.value.trim().eq_ignore_ascii_case("none"));
     if let Some(strategy) = asked
-        && matches!(trusted, TrustedProxies::Nobody)
+        && matches!(trusted, TrustedProxies::None)
     {
         diagnostics
             .mistake(

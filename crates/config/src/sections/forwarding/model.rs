@@ -14,7 +14,7 @@ pub struct Forwarding {
     /// Proxies trusted to report the client address in `X-Forwarded-*` and `Forwarded`.
     pub trusted_proxies: TrustedProxies,
     /// True if predicates use the client address that a trusted proxy reports.
-    pub believes_address: bool,
+    pub trusts_client_address: bool,
     /// Forwarding headers to upstreams, if the peer is trusted.
     pub headers: ForwardedHeaders,
     /// Treatment of header names with an underscore.
@@ -30,8 +30,8 @@ pub struct Forwarding {
 /// Proxies trusted to report the client address.
 #[derive(Clone, Debug)]
 pub enum TrustedProxies {
-    /// None.
-    Nobody,
+    /// No peer.
+    None,
     /// Peers in one of these networks.
     Networks(Vec<IpNet>),
     /// Peers with an address that matches as text; the expression is anchored.
@@ -43,7 +43,7 @@ impl TrustedProxies {
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         match self {
-            Self::Nobody => false,
+            Self::None => false,
             Self::Networks(networks) => networks.iter().any(|network| network.contains(&peer.to_canonical())),
             Self::Pattern(pattern) => pattern.is_match(&peer.to_canonical().to_string()),
         }
@@ -54,15 +54,15 @@ impl TrustedProxies {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardedHeaders {
     /// `X-Forwarded-For`: the peer's address.
-    pub for_: Tell,
+    pub for_: HeaderAction,
     /// `X-Forwarded-Host`: the requested host.
-    pub host: Tell,
+    pub host: HeaderAction,
     /// `X-Forwarded-Port`: its port.
-    pub port: Tell,
+    pub port: HeaderAction,
     /// `X-Forwarded-Proto`: `http` or `https`.
-    pub proto: Tell,
+    pub proto: HeaderAction,
     /// `X-Forwarded-Prefix`: the part of the path that filters removed.
-    pub prefix: Tell,
+    pub prefix: HeaderAction,
     /// Adds an element to `Forwarded`.
     pub forwarded: bool,
     /// Adds `by`, the gateway's own address.
@@ -73,7 +73,7 @@ pub struct ForwardedHeaders {
 
 impl Default for ForwardedHeaders {
     fn default() -> Self {
-        let all = Tell::Append;
+        let all = HeaderAction::Append;
         let (forwarded, by, trusted_only) = (true, false, false);
         Self { for_: all, host: all, port: all, proto: all, prefix: all, forwarded, by, trusted_only }
     }
@@ -81,11 +81,11 @@ impl Default for ForwardedHeaders {
 
 /// Treatment of one forwarding header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tell {
+pub enum HeaderAction {
     /// The received field is forwarded unchanged.
-    Nothing,
+    Keep,
     /// Replaces the received field.
-    Instead,
+    Replace,
     /// Appends to the received field, in one line.
     Append,
 }

@@ -14,9 +14,9 @@ const REGEX_SIZE_LIMIT: usize = 1 << 20;
 
 /// Reads the node; absent means no proxies.
 pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics) -> TrustedProxies {
-    let Some(node) = node else { return TrustedProxies::Nobody };
+    let Some(node) = node else { return TrustedProxies::None };
     match &node.kind {
-        Kind::Null => TrustedProxies::Nobody,
+        Kind::Null => TrustedProxies::None,
         Kind::Seq(items) => {
             TrustedProxies::Networks(items.iter().filter_map(|item| listed(item, diagnostics)).collect())
         }
@@ -28,7 +28,7 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics
                     node.span,
                     format!("expected addresses and networks such as `10.0.0.0/8`, found {}", node.describe()),
                 );
-                TrustedProxies::Nobody
+                TrustedProxies::None
             }
             None => pattern(text, node, diagnostics),
         },
@@ -36,7 +36,7 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics
             diagnostics
                 .error(node.span, "expected a list of addresses and networks, found a map")
                 .help("write `trusted-proxies: [10.0.0.0/8, 192.0.2.7]`");
-            TrustedProxies::Nobody
+            TrustedProxies::None
         }
     }
 }
@@ -75,7 +75,7 @@ fn pattern(text: &str, node: &Node, diagnostics: &mut Diagnostics) -> TrustedPro
             diagnostics
                 .error(node.span, format!("neither a network nor a regular expression: {reason}"))
                 .help("list your proxies: `trusted-proxies: [10.0.0.0/8]`");
-            TrustedProxies::Nobody
+            TrustedProxies::None
         }
     }
 }

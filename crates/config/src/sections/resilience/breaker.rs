@@ -86,11 +86,11 @@ fn wait(raw: &RawBreaker, default: Duration, diagnostics: &mut Diagnostics) -> O
 }
 
 fn count(number: Option<Spanned<u32>>, default: u32, name: &str, diagnostics: &mut Diagnostics) -> NonZeroU32 {
-    const MOST: u32 = 1_000_000;
-    if let Some(number) = number.filter(|number| !(1..=MOST).contains(&number.value)) {
-        diagnostics.error(number.span, format!("{name} must be from 1 to {MOST}, found {}", number.value));
+    const MAX: u32 = 1_000_000;
+    if let Some(number) = number.filter(|number| !(1..=MAX).contains(&number.value)) {
+        diagnostics.error(number.span, format!("{name} must be from 1 to {MAX}, found {}", number.value));
     }
-    NonZeroU32::new(number.map_or(default, |number| number.value.min(MOST))).unwrap_or(NonZeroU32::MIN)
+    NonZeroU32::new(number.map_or(default, |number| number.value.min(MAX))).unwrap_or(NonZeroU32::MIN)
 }
 
 fn percent(number: Option<Spanned<Number>>, default: f64, diagnostics: &mut Diagnostics) -> f64 {

@@ -192,7 +192,7 @@ fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
             .mistake(span, "`enabled: false` removes `CircuitBreaker` in Spring; here it is ignored")
             .help("remove it");
     }
-    let limiter = "`ConcurrencyLimiter` holds a route to so many requests at once";
+    let limiter = "`ConcurrencyLimiter` limits the concurrent requests of a route";
     let (breakers, limiters) = (&raw.circuitbreaker, &raw.timelimiter);
     let java = "it orders Java annotations";
     for (whole, name, why) in [

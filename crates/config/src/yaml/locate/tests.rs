@@ -21,7 +21,7 @@ fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
 }
 
 #[test]
-fn every_node_and_key_is_found_where_it_stands() {
+fn every_node_and_key_is_located() {
     let text = "# first\na: 1\nb:\n- c: x\n  d: [1, {e: }, [2]]\n- \"f\"\ng: {h: {}, i: [[], 3]}\nj:\n  - - k\n    - l: [\n      ü, m]\n---\nn:\n  o: &p {q: r}\n  s: *p\n";
     let Parsed { documents, places, .. } = parse(text);
     let mut wanted = Vec::new();
@@ -62,7 +62,7 @@ fn keys_with_tags_are_found_as_well() {
 }
 
 #[test]
-fn thousands_of_places_take_no_more_than_a_few_readings() {
+fn thousands_of_positions_need_few_readings() {
     let text: String = (0..3_000).map(|index| format!("- {{a: [{index}]}}\n")).collect();
     let Parsed { documents, places, .. } = parse(&text);
     let mut wanted = Vec::new();

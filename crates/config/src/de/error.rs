@@ -1,0 +1,36 @@
+//! Errors of values.
+
+use std::fmt;
+
+use serde::de::{Expected, Unexpected};
+
+use crate::yaml::Span;
+
+/// A value that does not fit, with its span.
+#[derive(Debug)]
+pub(crate) struct DeError {
+    pub(super) message: String,
+    pub(super) span: Option<Span>,
+}
+
+impl fmt::Display for DeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DeError {}
+
+impl serde::de::Error for DeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { message: message.to_string(), span: None }
+    }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        match found {
+            // The message of `NonZero` names Rust types.
+            Unexpected::Unsigned(0) => Self::custom("must be at least 1, got 0"),
+            _ => Self::custom(format_args!("expected {wanted}, found {found}")),
+        }
+    }
+}

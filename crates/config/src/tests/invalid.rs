@@ -1,0 +1,112 @@
+//! Invalid files, and the positions of their problems.
+
+use crate::tests::*;
+
+#[test]
+fn a_problem_of_a_shortcut_has_the_position_of_the_argument() {
+    let route = |filters: &str| {
+        format!("routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters:\n    - {filters}\n")
+    };
+    for (filter, column) in [
+        ("StripPrefix=one", 19),
+        ("\"StripPrefix= one\"", 21),
+        ("RewritePath=/a(, /b", 19),
+        ("RedirectTo=302, not a url", 23),
+        ("RedirectTo=,302, not a url", 24),
+        ("StripPrefix", 0),
+        ("AddRequestHeader=X-A", 7),
+    ] {
+        let text = route(filter);
+        match parse("test.yaml", &text, &no_env) {
+            Ok(_) => assert_eq!(column, 0, "{filter}"),
+            Err(problems) => {
+                assert_eq!((problems.list()[0].line, problems.list()[0].column), (6, column), "{problems}")
+            }
+        }
+    }
+}
+
+#[test]
+fn one_run_reports_every_problem_sorted_by_position() {
+    let text = "server:\n  port: lots\n  worker: 2\nmemory: {max-keys: 0}\nroutes:\n- id: a\n  uri: localhost:80\n  predicates: [Pth=/**]\n  filters: [StripPrefix=x]\n";
+    let problems = parse("test.yaml", text, &no_env).unwrap_err();
+    let places: Vec<(usize, usize)> = problems.list().iter().map(|p| (p.line, p.column)).collect();
+    assert_eq!(places, [(2, 9), (3, 3), (4, 20), (7, 8), (8, 16), (9, 25)], "{problems}");
+}
+
+#[test]
+fn a_problem_shows_its_line_with_a_caret_below() {
+    let rendered = refused("server:\n  prot: 80\n");
+    assert!(
+        rendered.starts_with(
+            "test.yaml:2:3: error: unknown key `prot`\n  2 |   prot: 80\n    |   ^\n  help: did you mean `port`?\n"
+        ),
+        "{rendered}"
+    );
+}
+
+#[test]
+fn invalid_texts_are_reported_without_a_panic() {
+    for text in ["", "---", "# nothing\n", "---\n---\n", "routes:\n", "spring:\n"] {
+        assert!(loaded(text).notes.to_string().contains("no routes"), "{text:?}");
+    }
+    for text in [
+        "x",
+        "[]",
+        "1",
+        "\u{0}",
+        "a: [",
+        "a: *b",
+        "? [a]\n: b",
+        "routes: {}",
+        "routes: 5",
+        "routes: [[]]",
+        "routes: [null]",
+        "routes: [{predicates: {}}]",
+        "server: []",
+        "via: []",
+        "key-resolvers: []",
+        "&a [*a]",
+        "!x y",
+        "a: !x {b: c}",
+    ] {
+        assert!(refused(text).contains("error: "), "{text:?}");
+    }
+}
+
+#[test]
+fn positions_are_found_before_a_syntax_error() {
+    let rendered = refused("a: 1\na: 2\nb:\n  - c\n    - d: e\n");
+    assert!(rendered.contains("2:1: error: duplicate key `a`") && rendered.contains("not valid YAML"), "{rendered}");
+}
+
+#[test]
+fn an_unset_placeholder_is_reported_once() {
+    let text = "server: {port: \"${PORT}\"}\nroutes: [{id: a, uri: \"${URI}\", predicates: [Path=/**]}]\n";
+    let problems = parse("test.yaml", text, &no_env).unwrap_err();
+    assert_eq!(problems.list().len(), 2, "{problems}");
+}
+
+#[test]
+fn truncated_files_and_missing_lines_cause_no_panic() {
+    for name in ["spring.yaml", "several-services.yaml"] {
+        let text =
+            std::fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("config").join(name))
+                .unwrap();
+        let cuts = text.char_indices().map(|(at, _)| text[..at].to_owned());
+        let lines: Vec<&str> = text.lines().collect();
+        let holes = (0..lines.len()).map(|hole| {
+            let kept: Vec<&str> =
+                lines.iter().enumerate().filter(|(at, _)| *at != hole).map(|(_, line)| *line).collect();
+            kept.join("\n")
+        });
+        for text in cuts.chain(holes) {
+            let notes = match parse("cut.yaml", &text, &no_env) {
+                Ok(loaded) => loaded.notes,
+                Err(problems) => problems,
+            };
+            let height = text.lines().count() + 1;
+            assert!(notes.list().iter().all(|problem| problem.line <= height), "{notes}");
+        }
+    }
+}

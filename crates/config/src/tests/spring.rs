@@ -1,0 +1,88 @@
+//! Spring's forms of settings.
+
+use crate::tests::*;
+
+#[test]
+fn spring_roots_dots_and_spellings_all_mean_the_same() {
+    let route = "[{id: a, uri: 'http://a:81', predicates: [Path=/a/**], filters: [StripPrefix=1]}]";
+    for text in [
+        format!("routes: {route}\n"),
+        format!("spring: {{cloud: {{gateway: {{routes: {route}}}}}}}\n"),
+        format!("spring: {{cloud: {{gateway: {{server: {{webflux: {{routes: {route}}}}}}}}}}}\n"),
+        format!("spring.cloud:\n  gateway.server.webflux:\n    routes: {route}\n"),
+        "spring.cloud.gateway:\n  routes[0].id: a\n  routes[0].uri: http://a:81\n  routes[0].predicates[0]: Path=/a/**\n  routes[0].filters[0].name: StripPrefix\n  routes[0].filters[0].args.parts: 1\n".to_owned(),
+        "routes:\n  - a=http://a:81,Path=/a/**\ndefaultFilters: [StripPrefix=1]\n".to_owned(),
+        "routes:\n  - a=http://a:81,Path=/a/**\ndefault_filters: [StripPrefix=1]\n".to_owned(),
+    ] {
+        let config = loaded(&text).config;
+        assert_eq!(config.routes.len(), 1, "{text}");
+        let route = &config.routes[0];
+        assert_eq!((&*route.id, route.predicates.len(), route.filters.len()), ("a", 1, 1), "{text}");
+        assert!(matches!(&route.uri, Target::Http { host, port: 81, .. } if host == "a"), "{text}");
+    }
+}
+
+#[test]
+fn the_newer_spring_root_wins_with_a_warning() {
+    let text = "spring:\n  cloud:\n    gateway:\n      httpclient: {connect-timeout: 1000}\n      routes: [\"old=http://a,Path=/a\"]\n      server.webflux:\n        routes: [\"new=http://b,Path=/b\"]\n";
+    let loaded = loaded(text);
+    assert_eq!(&*loaded.config.routes[0].id, "new");
+    assert_eq!(loaded.config.http_client.connect_timeout, Duration::from_secs(1));
+    assert!(loaded.notes.to_string().contains("warning: settings stand under both"), "{}", loaded.notes);
+}
+
+#[test]
+fn limiter_arguments_work_with_and_without_springs_prefix() {
+    for args in [
+        "redis-rate-limiter.replenishRate: 10\n        redis-rate-limiter.burstCapacity: 20\n        redis-rate-limiter.requestedTokens: 2",
+        "redis-rate-limiter: {replenish-rate: 10, burst_capacity: 20, REQUESTEDTOKENS: 2}",
+        "\"[redis-rate-limiter.replenishRate]\": 10\n        burst-capacity: 20\n        requestedTokens: \"2\"",
+        "replenish-rate: ${RATE:10}\n        burst-capacity: 20\n        requested-tokens: 2\n        key-resolver: [ip, \"header:X\"]",
+    ] {
+        let text = format!(
+            "routes:\n- id: a\n  uri: 'echo:'\n  predicates: [Path=/**]\n  filters:\n    - name: RequestRateLimiter\n      args:\n        {args}\n"
+        );
+        let config = loaded(&text).config;
+        let Filter::RequestRateLimiter(limiter) = &config.routes[0].filters[0] else { panic!("no limiter: {text}") };
+        let Some(Limit { rule, cost, .. }) = limiter.limits().next() else { panic!("no rule: {text}") };
+        assert_eq!((rule.rate(), rule.capacity(), cost.tokens), (10, 20, 2), "{text}");
+    }
+}
+
+#[test]
+fn spring_redis_parts_are_one_server_with_a_hidden_password() {
+    let text = "spring:\n  data.redis: {host: cache, port: 6380, password: \"p@ss/word\", database: 3, timeout: 250ms}\n  cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n";
+    let config = loaded(text).config;
+    let redis = config.redis.as_ref().unwrap();
+    assert_eq!(redis.settings.servers, Servers::One("redis://cache:6380".into()));
+    assert_eq!((redis.settings.login.password.as_deref(), redis.settings.database), (Some("p@ss/word"), Some(3)));
+    assert_eq!(redis.settings.timeout, Duration::from_millis(250));
+    assert!(!format!("{config:?}").contains("word"));
+}
+
+#[test]
+fn foreign_sections_of_an_application_yml_are_skipped_with_one_message() {
+    let text = "spring: {application: {name: gw}, cloud: {gateway: {routes: [\"a=http://a,Path=/**\"]}}}\neureka: {client: {enabled: false}}\nlogging: {level: {root: info}}\nmanagement: {endpoints: {web: {exposure: {include: \"*\"}}}}\n";
+    let loaded = loaded(text);
+    let rendered = loaded.notes.to_string();
+    assert!(
+        rendered.contains("info: settings that are not Tollgate's are skipped: spring.application, eureka, logging"),
+        "{rendered}"
+    );
+    assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Info), "{rendered}");
+    assert!(loaded.config.is_spring);
+}
+
+#[test]
+fn extra_arguments_are_an_error_but_a_warning_in_a_spring_file() {
+    let own = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: ['StripPrefix=1,2']}]";
+    assert!(refused(own).contains("error: `StripPrefix` takes 1 argument; `2` is one too many"));
+    let spring = format!("spring: {{cloud: {{gateway: {{{own}}}}}}}");
+    assert!(loaded(&spring).notes.to_string().contains("warning: `StripPrefix` takes 1 argument"));
+}
+
+#[test]
+fn a_spring_file_without_redis_reports_limits_in_memory() {
+    let text = "spring.cloud.gateway.routes:\n- id: a\n  uri: http://a\n  predicates: [Path=/**]\n  filters: [{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 1, key-resolver: ip}}]\n";
+    assert!(loaded(text).notes.to_string().contains("limits are kept in memory"));
+}
