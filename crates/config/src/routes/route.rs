@@ -231,7 +231,7 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFi
         merged.push(filter);
     }
     merged.extend(defaults);
-    merged.sort_by_key(|listed| listed.filter.position());
+    merged.sort_by_key(|listed| listed.filter.properties().position);
     merged
 }
 
@@ -261,7 +261,7 @@ fn check_edits(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
 fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str, diagnostics: &mut Diagnostics) {
     let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
     let spec = &listed.spec;
-    for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
+    for name in listed.filter.properties().variables.into_iter().filter(|name| !known.contains(name)) {
         let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(spec.span, |arg| arg.span);
         let outcome = match &listed.filter {
