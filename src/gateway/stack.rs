@@ -76,7 +76,7 @@ pub fn stack(
     innermost: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
-    let drops_responses = filters.iter().any(Filter::drops_responses);
+    let drops_responses = filters.iter().any(|filter| filter.properties().drops_responses);
     let mut service =
         if drops_responses { SharedService::new(ReceivedHeadersLayer.layer(innermost)) } else { innermost };
     let mut outer = filters;
@@ -126,9 +126,9 @@ impl Position<'_> {
         }
     }
 
-    /// Filters in front of this one.
-    fn outer(&self) -> &[Filter] {
-        &self.filters[..self.index]
+    /// True if a filter in front of this one acts on responses.
+    fn is_behind_response_filter(&self) -> bool {
+        self.filters[..self.index].iter().any(|filter| filter.properties().acts_on_responses)
     }
 }
 
@@ -161,7 +161,7 @@ fn with_filter(
             with_concurrency_limiter(route_id, position.scope(), limiter, service, context)
         }
         Filter::RequestRateLimiter(limiter) => {
-            let marks_refusals = context.logs_reasons() || position.outer().iter().any(Filter::acts_on_responses);
+            let marks_refusals = context.logs_reasons() || position.is_behind_response_filter();
             limiter::with_rate_limiter(route_id, position.number(), limiter, marks_refusals, service, context)
         }
         Filter::Retry(settings) => resilience::with_retry(route_id, settings, service, context),
@@ -228,20 +228,6 @@ fn with_concurrency_limiter(
 
 /// Returns the edit of a filter that only edits, which can share a layer with its neighbours.
 fn as_edit(filter: &Filter) -> Option<&Edit> {
-    match filter {
-        Filter::Edit(edit) => Some(edit),
-        Filter::RedirectTo(_)
-        | Filter::SetStatus(_)
-        | Filter::RequestSize(_)
-        | Filter::RequestHeaderSize(_)
-        | Filter::SecureHeaders(_)
-        | Filter::RemoveJsonAttributes(_)
-        | Filter::LocalResponseCache(_)
-        | Filter::RequestRateLimiter(_)
-        | Filter::RequestCounter(_)
-        | Filter::ConcurrencyLimiter(_)
-        | Filter::Retry(_)
-        | Filter::CircuitBreaker(_)
-        | Filter::FallbackHeaders(_) => None,
-    }
+    let Filter::Edit(edit) = filter else { return None };
+    Some(edit)
 }

@@ -127,12 +127,13 @@ impl WorkerState {
             },
             metrics: self.route_metrics(route, ""),
             metrics_by_path: if config.request_series.path { self.metrics_by_path(route) } else { Vec::new() },
-            needs_context: route.filters.iter().any(Filter::needs_context)
+            needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
                 || resolver.is_some_and(KeyResolver::needs_context),
-            needs_variables: route.filters.iter().any(Filter::needs_variables)
+            needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)
                 || resolver.is_some_and(KeyResolver::needs_variables),
             sets_forwarded_prefix,
-            may_reroute: matches!(route.uri, Target::Forward(_)) || route.filters.iter().any(Filter::reroutes),
+            may_reroute: matches!(route.uri, Target::Forward(_))
+                || route.filters.iter().any(|filter| filter.properties().reroutes),
         }
     }
 

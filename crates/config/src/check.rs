@@ -53,7 +53,7 @@ pub(crate) fn check(
         breakers: RefCell::default(),
         forwards: RefCell::default(),
     };
-    upstreams::locator(&raw.discovery, nodes, diagnostics);
+    upstreams::spring::locator(&raw.discovery, nodes, diagnostics);
     let sections =
         UpstreamSections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
     let upstreams = upstreams::check(sections, nodes, &key_resolvers, diagnostics);
@@ -94,7 +94,7 @@ pub(crate) fn check(
             .info(Span::ROOT, "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379")
             .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
-    let server = crate::sections::server::check::server(&raw.server, nodes, env, diagnostics);
+    let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
     Config {
         management: crate::sections::management::check::management(
             &raw.management,
@@ -128,7 +128,7 @@ pub(crate) fn check(
             diagnostics,
         ),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
-        dns: crate::sections::upstreams::dns(&raw.dns, nodes, diagnostics),
+        dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,

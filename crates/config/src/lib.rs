@@ -46,8 +46,4 @@ pub use crate::restart::needs_restart;
 pub use crate::schema::schema;
 #[cfg(feature = "jwt")]
 pub use crate::sections::jwt::model::{Jwt, KeySource};
-pub use crate::sections::upstreams::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Statuses,
-    Upstream,
-};
 pub use crate::source::files::LoadError;

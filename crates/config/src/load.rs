@@ -142,7 +142,7 @@ fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostic
     for unknown in unknown {
         if !diagnostics.is_spring {
             de::report_unknown(unknown, diagnostics);
-        } else if let Some(instead) = upstreams::no_effect(&unknown.path) {
+        } else if let Some(instead) = upstreams::spring::no_effect(&unknown.path) {
             diagnostics
                 .info(unknown.span.key(), format!("`spring.cloud.{}` has no effect here", unknown.path.join(".")))
                 .ineffective()

@@ -22,11 +22,13 @@ use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::raw::RawManagement;
 use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
-use crate::sections::redis::raw::RawRedis;
+use crate::sections::redis::RawRedis;
 use crate::sections::resilience::RawResilience;
 use crate::sections::scalars::{Scalar, StringOrList};
-use crate::sections::server::raw::RawServer;
-use crate::sections::upstreams::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
+use crate::sections::server::RawServer;
+use crate::sections::upstreams::RawUpstream;
+use crate::sections::upstreams::dns::RawDns;
+use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Tollgate's configuration.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

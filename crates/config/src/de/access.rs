@@ -30,12 +30,22 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 }
 
 pub(super) struct Entries<'n, 'c> {
-    pub(super) entries: std::slice::Iter<'n, (String, Node)>,
-    pub(super) value: Option<&'n (String, Node)>,
-    /// Field names of a struct; `None` for a map, which takes any key.
-    pub(super) fields: Option<&'static [&'static str]>,
-    pub(super) seen: HashSet<&'static str>,
-    pub(super) context: &'c Context<'c>,
+    entries: std::slice::Iter<'n, (String, Node)>,
+    value: Option<&'n (String, Node)>,
+    fields: Option<&'static [&'static str]>,
+    seen: HashSet<&'static str>,
+    context: &'c Context<'c>,
+}
+
+impl<'n, 'c> Entries<'n, 'c> {
+    /// `fields`: field names of a struct; `None` for a map, which takes any key.
+    pub(super) fn of(
+        entries: &'n [(String, Node)],
+        fields: Option<&'static [&'static str]>,
+        context: &'c Context<'c>,
+    ) -> Self {
+        Self { entries: entries.iter(), value: None, fields, seen: HashSet::new(), context }
+    }
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, '_> {
@@ -83,13 +93,15 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// A value and its span, as a sequence of two.
-pub(super) struct SpannedAccess<'n, 'c> {
+/// A place and its value, as a sequence of two. If `reports`, a value of the wrong type is reported and left out;
+/// otherwise it is an error.
+pub(super) struct PlacedAccess<'n, 'c> {
     pub(super) de: De<'n, 'c>,
+    pub(super) reports: bool,
     pub(super) step: u8,
 }
 
-impl<'de> SeqAccess<'de> for SpannedAccess<'_, '_> {
+impl<'de> SeqAccess<'de> for PlacedAccess<'_, '_> {
     type Error = DeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
@@ -99,7 +111,14 @@ impl<'de> SeqAccess<'de> for SpannedAccess<'_, '_> {
                 let place: U64Deserializer<DeError> = pack(self.de.node.span).into_deserializer();
                 seed.deserialize(place).map(Some)
             }
-            2 => self.de.here(seed.deserialize(self.de)).map(Some),
+            2 => match self.de.here(seed.deserialize(self.de)) {
+                Err(error) if self.reports => {
+                    let span = error.span.unwrap_or(self.de.node.span);
+                    self.de.context.found.borrow_mut().push((span, error.message));
+                    Ok(None)
+                }
+                value => value.map(Some),
+            },
             _ => Ok(None),
         }
     }
@@ -135,32 +154,6 @@ impl<'de> VariantAccess<'de> for Variant {
 
     fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, DeError> {
         Err(serde::de::Error::custom("expected a plain name"))
-    }
-}
-
-/// An argument's place and, if it is of the wanted type, its value. Reports a value that is not.
-pub(super) struct GivenAccess<'n, 'c> {
-    pub(super) de: De<'n, 'c>,
-    pub(super) step: u8,
-}
-
-impl<'de> SeqAccess<'de> for GivenAccess<'_, '_> {
-    type Error = DeError;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DeError> {
-        self.step += 1;
-        if self.step == 1 {
-            let place: U64Deserializer<DeError> = pack(self.de.node.span).into_deserializer();
-            return seed.deserialize(place).map(Some);
-        }
-        match seed.deserialize(self.de) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => {
-                let span = error.span.unwrap_or(self.de.node.span);
-                self.de.context.found.borrow_mut().push((span, error.message));
-                Ok(None)
-            }
-        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::de::GIVEN;
-use crate::de::spanned::{Spanned, unpack};
+use crate::de::spanned::{PlacedVisitor, Spanned};
 use crate::yaml::Span;
 
 /// One argument of a filter.
@@ -83,27 +83,11 @@ impl<T: Clone> Given<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
-            type Value = Given<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an argument")
-            }
-
-            fn visit_unit<E>(self) -> Result<Given<T>, E> {
-                Ok(Given::Absent)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Given<T>, A::Error> {
-                let span = unpack(seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?);
-                let value = seq.next_element()?;
-                Ok(value.map_or(Given::Wrong(span), |value| Given::Value(Spanned { value, span })))
-            }
-        }
-
-        deserializer.deserialize_newtype_struct(GIVEN, Parts(PhantomData))
+        Ok(match deserializer.deserialize_newtype_struct(GIVEN, PlacedVisitor(PhantomData))? {
+            None => Self::Absent,
+            Some((span, None)) => Self::Wrong(span),
+            Some((span, Some(value))) => Self::Value(Spanned { value, span }),
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 
 use serde::de::{DeserializeOwned, Visitor};
 
-use crate::de::access::{Entries, GivenAccess, Items, ShapeAccess, SpannedAccess, Variant};
+use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
 use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
@@ -180,10 +180,10 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
         match name {
-            SPANNED => visitor.visit_seq(SpannedAccess { de: self, step: 0 }),
+            SPANNED => visitor.visit_seq(PlacedAccess { de: self, reports: false, step: 0 }),
             NODE_REF => visitor.visit_u32(self.node.span.place),
             GIVEN if matches!(self.node.kind, Kind::Null) => visitor.visit_unit(),
-            GIVEN => visitor.visit_seq(GivenAccess { de: self, step: 0 }),
+            GIVEN => visitor.visit_seq(PlacedAccess { de: self, reports: true, step: 0 }),
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -208,13 +208,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries {
-                entries: entries.iter(),
-                value: None,
-                fields: None,
-                seen: HashSet::new(),
-                context: self.context,
-            }),
+            Kind::Map(entries) => visitor.visit_map(Entries::of(entries, None, self.context)),
             _ => self.mismatch("a map"),
         }
     }
@@ -226,20 +220,8 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         visitor: V,
     ) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries {
-                entries: entries.iter(),
-                value: None,
-                fields: Some(fields),
-                seen: HashSet::new(),
-                context: self.context,
-            }),
-            Kind::Null => visitor.visit_map(Entries {
-                entries: [].iter(),
-                value: None,
-                fields: Some(fields),
-                seen: HashSet::new(),
-                context: self.context,
-            }),
+            Kind::Map(entries) => visitor.visit_map(Entries::of(entries, Some(fields), self.context)),
+            Kind::Null => visitor.visit_map(Entries::of(&[], Some(fields), self.context)),
             _ => {
                 let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
                 if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {

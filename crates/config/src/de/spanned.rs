@@ -23,30 +23,37 @@ pub(super) fn pack(span: Span) -> u64 {
 }
 
 /// Undoes [`pack`].
-pub(super) fn unpack(packed: u64) -> Span {
+fn unpack(packed: u64) -> Span {
     let [p0, p1, p2, p3, argument, ..] = packed.to_le_bytes();
     Span { argument, ..Span::new(u32::from_le_bytes([p0, p1, p2, p3])) }
 }
 
+/// Visitor of a place and the value at it; `None` for null. The value is absent if it is of the wrong type.
+pub(super) struct PlacedVisitor<T>(pub(super) PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PlacedVisitor<T> {
+    type Value = Option<(Span, Option<T>)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of a configuration")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
+        Ok(Some((unpack(place), seq.next_element()?)))
+    }
+}
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Both<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Both<T> {
-            type Value = Spanned<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value of a configuration")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spanned<T>, A::Error> {
-                let place = seq.next_element()?.ok_or_else(|| A::Error::custom("no place"))?;
-                let value = seq.next_element()?.ok_or_else(|| A::Error::custom("no value"))?;
-                Ok(Spanned { value, span: unpack(place) })
-            }
+        match deserializer.deserialize_newtype_struct(SPANNED, PlacedVisitor(PhantomData))? {
+            Some((span, Some(value))) => Ok(Self { value, span }),
+            _ => Err(D::Error::custom("no value")),
         }
-
-        deserializer.deserialize_newtype_struct(SPANNED, Both(PhantomData))
     }
 }
 

@@ -139,6 +139,30 @@ impl JsonSchema for Size {
     }
 }
 
+/// A decimal number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number(pub(crate) f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        number
+            .map(Self)
+            .ok_or_else(|| D::Error::custom(format!("expected a number such as `50` or `12.5`, found `{text}`")))
+    }
+}
+
+impl JsonSchema for Number {
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["number", "string"], "description": "`50`, `12.5`", "examples": [50, 12.5]})
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -47,11 +47,12 @@ pub enum Filter {
 }
 
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterPosition {
     /// Before all others: filters that can respond without them.
     First,
     /// At its position in the list.
+    #[default]
     Listed,
     /// After all others: filters that replace the target of the request.
     Last,
@@ -94,155 +95,78 @@ pub struct Forward {
     pub known: Option<Box<str>>,
 }
 
-impl Filter {
+/// Properties of a filter that decide how its route is stacked and served.
+#[derive(Clone, Debug, Default)]
+pub struct FilterProperties<'f> {
     /// Position among the filters of its route.
-    #[must_use]
-    pub fn position(&self) -> FilterPosition {
-        match self {
-            Self::Edit(edit) if edit.runs_last() => FilterPosition::Last,
-            Self::LocalResponseCache(_) => FilterPosition::First,
-            Self::Edit(_)
-            | Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::RequestRateLimiter(_)
-            | Self::RequestCounter(_)
-            | Self::ConcurrencyLimiter(_)
-            | Self::Retry(_)
-            | Self::CircuitBreaker(_)
-            | Self::FallbackHeaders(_) => FilterPosition::Listed,
-        }
-    }
-
+    pub position: FilterPosition,
     /// True if it reads [`RequestContext`](tollgate_filters::context::RequestContext).
-    #[must_use]
-    pub fn needs_context(&self) -> bool {
-        match self {
-            Self::RequestRateLimiter(limiter) => limiter.needs_context(),
-            Self::RequestCounter(counter) => counter.key_resolver.needs_context(),
-            Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_context(),
-            Self::Edit(_) | Self::CircuitBreaker(_) => self.needs_variables(),
-            Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::LocalResponseCache(_)
-            | Self::Retry(_)
-            | Self::FallbackHeaders(_) => false,
-        }
-    }
-
+    pub needs_context: bool,
     /// True if it reads URI template variables.
-    #[must_use]
-    pub fn needs_variables(&self) -> bool {
-        match self {
-            Self::Edit(edit) => edit.needs_variables(),
-            Self::RequestRateLimiter(limiter) => limiter.key_resolvers().any(KeyResolver::needs_variables),
-            Self::RequestCounter(counter) => counter.key_resolver.needs_variables(),
-            Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.needs_variables(),
-            Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().is_some_and(|to| to.path.needs_variables()),
-            Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::LocalResponseCache(_)
-            | Self::Retry(_)
-            | Self::FallbackHeaders(_) => false,
-        }
-    }
-
+    pub needs_variables: bool,
     /// Names of the URI template variables that it reads.
-    #[must_use]
-    pub fn variables(&self) -> Vec<&str> {
-        match self {
-            Self::Edit(edit) => edit.variables(),
-            Self::RequestRateLimiter(limiter) => {
-                let of_rules = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
-                let resolvers = std::iter::once(&limiter.settings.key_resolver).chain(of_rules);
-                resolvers.flat_map(KeyResolver::variables).collect()
-            }
-            Self::RequestCounter(counter) => counter.key_resolver.variables(),
-            Self::ConcurrencyLimiter(limiter) => limiter.settings.key_resolver.variables(),
-            Self::CircuitBreaker(breaker) => breaker.fallback.as_ref().map_or(Vec::new(), |to| to.path.variables()),
-            Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::LocalResponseCache(_)
-            | Self::Retry(_)
-            | Self::FallbackHeaders(_) => Vec::new(),
-        }
-    }
-
+    pub variables: Vec<&'f str>,
     /// True if it can forward a request to another route.
-    #[must_use]
-    pub fn reroutes(&self) -> bool {
-        match self {
-            Self::RequestRateLimiter(limiter) => limiter.forwards(),
-            Self::CircuitBreaker(breaker) => breaker.fallback.is_some(),
-            Self::Edit(_)
-            | Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::LocalResponseCache(_)
-            | Self::RequestCounter(_)
-            | Self::ConcurrencyLimiter(_)
-            | Self::Retry(_)
-            | Self::FallbackHeaders(_) => false,
-        }
-    }
-
+    pub reroutes: bool,
     /// True if it can drop a response and repeat its request, or send it elsewhere.
+    pub drops_responses: bool,
+    /// True if it depends on upstreams' responses, and must distinguish them from the gateway's own.
+    pub acts_on_responses: bool,
+}
+
+impl Filter {
+    /// Properties of the filter.
     #[must_use]
-    pub fn drops_responses(&self) -> bool {
+    pub fn properties(&self) -> FilterProperties<'_> {
+        let plain = FilterProperties::default();
         match self {
-            Self::Retry(_) => true,
-            Self::CircuitBreaker(breaker) => breaker.fallback.is_some(),
-            Self::Edit(_)
-            | Self::RedirectTo(_)
-            | Self::SetStatus(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::LocalResponseCache(_)
-            | Self::RequestRateLimiter(_)
-            | Self::RequestCounter(_)
-            | Self::ConcurrencyLimiter(_)
-            | Self::FallbackHeaders(_) => false,
+            Self::RedirectTo(_) | Self::RequestSize(_) | Self::RequestHeaderSize(_) | Self::FallbackHeaders(_) => plain,
+            Self::SetStatus(_) | Self::SecureHeaders(_) | Self::RemoveJsonAttributes(_) => {
+                FilterProperties { acts_on_responses: true, ..plain }
+            }
+            Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::First, ..plain },
+            Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },
+            Self::Edit(edit) => FilterProperties {
+                position: if edit.runs_last() { FilterPosition::Last } else { FilterPosition::Listed },
+                acts_on_responses: !edit.is_request_side(),
+                ..FilterProperties::of_edit(edit)
+            },
+            Self::CircuitBreaker(breaker) => {
+                let fallback = breaker.fallback.as_ref();
+                FilterProperties {
+                    reroutes: fallback.is_some(),
+                    drops_responses: fallback.is_some(),
+                    acts_on_responses: true,
+                    ..fallback.map_or(plain, |fallback| FilterProperties::of_edit(&fallback.path))
+                }
+            }
+            Self::RequestCounter(counter) => FilterProperties::of_key(&counter.key_resolver),
+            Self::ConcurrencyLimiter(limiter) => FilterProperties::of_key(&limiter.settings.key_resolver),
+            Self::RequestRateLimiter(limiter) => FilterProperties {
+                needs_context: limiter.needs_context(),
+                needs_variables: limiter.key_resolvers().any(KeyResolver::needs_variables),
+                variables: limiter.variables(),
+                reroutes: limiter.forwards(),
+                ..plain
+            },
         }
     }
+}
 
-    /// True if it depends on upstreams' responses, and must distinguish them from the gateway's own.
-    #[must_use]
-    pub fn acts_on_responses(&self) -> bool {
-        match self {
-            Self::Edit(edit) => !edit.is_request_side(),
-            Self::SetStatus(_)
-            | Self::SecureHeaders(_)
-            | Self::RemoveJsonAttributes(_)
-            | Self::Retry(_)
-            | Self::CircuitBreaker(_) => true,
-            Self::RedirectTo(_)
-            | Self::RequestSize(_)
-            | Self::RequestHeaderSize(_)
-            | Self::LocalResponseCache(_)
-            | Self::RequestRateLimiter(_)
-            | Self::RequestCounter(_)
-            | Self::ConcurrencyLimiter(_)
-            | Self::FallbackHeaders(_) => false,
+impl<'f> FilterProperties<'f> {
+    /// Properties of a filter that reads the variables of `edit`.
+    fn of_edit(edit: &'f Edit) -> Self {
+        let needs_variables = edit.needs_variables();
+        Self { needs_context: needs_variables, needs_variables, variables: edit.variables(), ..Self::default() }
+    }
+
+    /// Properties of a filter that reads a key.
+    fn of_key(key_resolver: &'f KeyResolver) -> Self {
+        Self {
+            needs_context: key_resolver.needs_context(),
+            needs_variables: key_resolver.needs_variables(),
+            variables: key_resolver.variables(),
+            ..Self::default()
         }
     }
 }

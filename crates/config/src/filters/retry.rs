@@ -13,7 +13,7 @@ use crate::de::given::Given;
 use crate::diagnostics::Diagnostics;
 use crate::filters::entry::{Arguments, Entry, FilterInput};
 use crate::filters::model::Filter;
-use crate::sections::resilience::unknown_class;
+use crate::sections::resilience::faults::report_unknown_class;
 use crate::spec::schema::arguments;
 use crate::spec::types::{BufferSize, Fraction, MethodName, Number, PositiveTime, Status, described_by, read_by};
 use crate::yaml::Span;
@@ -170,7 +170,7 @@ fn faults(args: &RetryArgs, default: FaultSet, diagnostics: &mut Diagnostics) ->
     Some(classes.into_iter().fold(FaultSet::NONE, |set, class| {
         let faults = FaultSet::of_class(&class.value);
         if faults == FaultSet::NONE {
-            unknown_class(class, diagnostics);
+            report_unknown_class(class, diagnostics);
         }
         set.or(faults)
     }))

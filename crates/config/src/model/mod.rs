@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 pub use crate::concurrency_limiter::ConcurrencyLimiter;
-pub use crate::filters::model::{CircuitBreaker, Filter, FilterPosition, Forward, ResponseCache};
+pub use crate::filters::model::{CircuitBreaker, Filter, FilterPosition, FilterProperties, Forward, ResponseCache};
 pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -12,17 +12,23 @@ pub use crate::routes::model::{Cors, Definition, Route, Target};
 pub use crate::sections::access_log::{AccessLog, AccessLogFormat, LogOutput};
 pub use crate::sections::cors::RouteCors;
 pub use crate::sections::forwarding::model::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
-pub use crate::sections::http_client::model::{
-    ConnectionPool, Http2, HttpClient, Identity, Leasing, Proxy, ProxyKind, ProxyLogin, Tls, TlsVersion, Trust,
-};
+pub use crate::sections::http_client::pool::{ConnectionPool, Leasing};
+pub use crate::sections::http_client::proxy::{Proxy, ProxyKind, ProxyLogin};
+pub use crate::sections::http_client::tls::{Identity, Tls, TlsVersion, Trust};
+pub use crate::sections::http_client::{Http2, HttpClient};
 pub use crate::sections::log::{LogFormat, Logging};
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
 pub use crate::sections::memory::Memory;
 pub use crate::sections::metering::Metering;
-pub use crate::sections::redis::model::Redis;
-pub use crate::sections::server::model::{Server, ServerTls};
-pub use crate::sections::upstreams::Scheme;
-use crate::sections::upstreams::{Dns, Upstream};
+pub use crate::sections::redis::Redis;
+pub use crate::sections::server::Server;
+pub use crate::sections::server::tls::ServerTls;
+pub use crate::sections::upstreams::balance::Balance;
+pub use crate::sections::upstreams::dns::{Dns, DnsQuery, Records};
+pub use crate::sections::upstreams::ejection::Ejection;
+pub use crate::sections::upstreams::endpoints::{EndpointAddress, ListedEndpoint, Scheme};
+pub use crate::sections::upstreams::health::{HealthCheck, Statuses};
+pub use crate::sections::upstreams::{EndpointSource, Upstream};
 
 /// The whole configuration.
 #[derive(Clone, Debug)]

@@ -146,6 +146,12 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(own).chain(plan)
     }
 
+    /// Names of the URI template variables in keys of buckets.
+    pub(crate) fn variables(&self) -> Vec<&str> {
+        let of_rules = self.limits().filter_map(|limit| limit.key_resolver.as_ref());
+        std::iter::once(&self.settings.key_resolver).chain(of_rules).flat_map(KeyResolver::variables).collect()
+    }
+
     /// True if the limiter reads the request's context.
     #[must_use]
     pub fn needs_context(&self) -> bool {

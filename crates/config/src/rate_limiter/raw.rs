@@ -13,7 +13,7 @@ use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::settings::{families, throw_on_limit};
-use crate::sections::redis::raw::RawRedis;
+use crate::sections::redis::RawRedis;
 use crate::sections::scalars::Scalar;
 use crate::spec::values::{header_name, refusal};
 

@@ -7,7 +7,7 @@ use crate::de::canonical;
 use crate::de::units::parse_time;
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
-use crate::sections::http_client::model::Http2;
+use crate::sections::http_client::Http2;
 use crate::spec::definition::{Arg, flatten};
 use crate::yaml::{Kind, Node};
 
@@ -18,7 +18,7 @@ pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Di
         return;
     }
     if let Some(tls) = node.get("tls") {
-        route.tls = crate::sections::http_client::tls(tls, diagnostics).map(Arc::new);
+        route.tls = crate::sections::http_client::tls::check(tls, diagnostics).map(Arc::new);
     }
     let mut entries = Vec::new();
     flatten("", node, &mut entries);

@@ -9,8 +9,10 @@ use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::filters::model::Filter;
 use crate::sections::cors::RouteCors;
-use crate::sections::http_client::model::{Http2, Tls};
-use crate::sections::upstreams::{Scheme, Upstream};
+use crate::sections::http_client::Http2;
+use crate::sections::http_client::tls::Tls;
+use crate::sections::upstreams::Upstream;
+use crate::sections::upstreams::endpoints::Scheme;
 use tollgate_routing::Predicate;
 
 /// Route: predicates, filters and a target.

@@ -9,7 +9,8 @@ use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::FilterEntrySchema;
 use crate::predicates::table::PredicateEntrySchema;
 use crate::sections::cors::raw::RawCors;
-use crate::sections::http_client::{RawClientHttp2, RawClientTls};
+use crate::sections::http_client::Http2;
+use crate::sections::http_client::tls::RawClientTls;
 
 /// Route: predicates, filters and a target.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -34,7 +35,7 @@ pub(crate) struct RawRoute {
     #[schemars(with = "Option<RawClientTls>")]
     pub(crate) tls: Option<NodeRef>,
     /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: `httpclient.http2`.
-    pub(crate) http2: Option<RawClientHttp2>,
+    pub(crate) http2: Option<Http2>,
     /// Order in which routes are tried, lower first; routes with equal numbers in file order. Default 0.
     pub(crate) order: i32,
     /// Enables the route. Default true.

@@ -19,7 +19,7 @@ use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
 use crate::routes::response_cache::keep_last;
-use crate::sections::upstreams::{self, Named};
+use crate::sections::upstreams::{Named, balance};
 use crate::spring::switches::Switches;
 use crate::yaml::{Kind, Node, Span};
 use tollgate_routing::Predicate;
@@ -73,8 +73,8 @@ impl RouteReader<'_> {
         let read = route.map(|(mut route, at)| {
             route.order = raw.order;
             let tls = raw.tls.and_then(|node| nodes.get(node));
-            route.tls = tls.and_then(|node| crate::sections::http_client::tls(node, diagnostics)).map(Arc::new);
-            route.http2 = raw.http2.map(Into::into);
+            route.tls = tls.and_then(|node| crate::sections::http_client::tls::check(node, diagnostics)).map(Arc::new);
+            route.http2 = raw.http2;
             let metadata = raw.metadata.and_then(|node| nodes.get(node));
             if let Some(metadata) = metadata {
                 read_metadata(metadata, &mut route, diagnostics);
@@ -150,7 +150,7 @@ impl RouteReader<'_> {
         if is_complete {
             merged.iter().for_each(|listed| check_variables(listed, &checked, &id, diagnostics));
             if let (Some(resolver), Some(uri)) = (target.as_ref().and_then(Target::key_resolver), uri) {
-                upstreams::variables(resolver, &checked, uri.span, diagnostics);
+                balance::report_missing_variables(resolver, &checked, uri.span, diagnostics);
             }
         }
         keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
@@ -231,7 +231,7 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFi
         merged.push(filter);
     }
     merged.extend(defaults);
-    merged.sort_by_key(|listed| listed.filter.position());
+    merged.sort_by_key(|listed| listed.filter.properties().position);
     merged
 }
 
@@ -261,7 +261,7 @@ fn check_edits(filters: &[ListedFilter], diagnostics: &mut Diagnostics) {
 fn check_variables(listed: &ListedFilter, predicates: &[Predicate], route: &str, diagnostics: &mut Diagnostics) {
     let known: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
     let spec = &listed.spec;
-    for name in listed.filter.variables().into_iter().filter(|name| !known.contains(name)) {
+    for name in listed.filter.properties().variables.into_iter().filter(|name| !known.contains(name)) {
         let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
         let at = arg.map_or(spec.span, |arg| arg.span);
         let outcome = match &listed.filter {

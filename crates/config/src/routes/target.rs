@@ -6,7 +6,8 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::forward;
 use crate::routes::model::Target;
-use crate::sections::upstreams::{self, Named, Scheme};
+use crate::sections::upstreams::Named;
+use crate::sections::upstreams::endpoints::Scheme;
 
 /// The target that `uri` names. Reports errors.
 pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut Diagnostics) -> Option<Target> {
@@ -16,7 +17,7 @@ pub(crate) fn check(uri: &Spanned<String>, upstreams: &Named, diagnostics: &mut 
     match scheme.as_deref() {
         Some("echo") => return Some(Target::Echo),
         Some("lb") => {
-            return upstreams::target(uri, upstreams, diagnostics)
+            return crate::sections::upstreams::target::check(uri, upstreams, diagnostics)
                 .map(|(upstream, scheme)| Target::Balanced { upstream, scheme });
         }
         Some("forward") => return forward::target(text, at, diagnostics).map(Target::Forward),

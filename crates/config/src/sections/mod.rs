@@ -14,5 +14,4 @@ pub(crate) mod redis;
 pub(crate) mod resilience;
 pub(crate) mod scalars;
 pub(crate) mod server;
-pub(crate) mod tls;
 pub(crate) mod upstreams;

@@ -1,28 +1,107 @@
 //! `httpclient`: connections to upstreams.
 
-pub(crate) mod model;
-mod pool;
-mod proxy;
-mod raw;
+pub(crate) mod pool;
+pub(crate) mod proxy;
 #[cfg(test)]
 mod tests;
-mod tls;
+pub(crate) mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use self::raw::{RawClientHttp2, RawClientTls, RawHttpClient};
-pub(crate) use self::tls::own as tls;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::de::nodes::Nodes;
-use crate::de::spanned::Spanned;
-use crate::de::units::Size;
-use crate::de::units::positive;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Size, Time, positive};
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::model::{Http2, HttpClient};
+use crate::sections::http_client::pool::{ConnectionPool, RawPool};
+use crate::sections::http_client::proxy::{Proxy, RawProxy};
+use crate::sections::http_client::tls::{RawClientTls, Tls};
 use crate::yaml::Span;
+
+/// Connections to upstreams.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHttpClient {
+    /// Timeout for connecting. Default 5s; a bare number is milliseconds, as in Spring.
+    connect_timeout: Option<Spanned<Time>>,
+    /// Timeout for the head of a response. Default 60s; none in a Spring file, as in Spring.
+    response_timeout: Option<Spanned<Time>>,
+    /// Timeout for each part of a response body. Default 60s.
+    read_timeout: Option<Spanned<Time>>,
+    /// Upper bound of a response's head, from 1KB to 16MB. Default 64KB.
+    max_header_size: Option<Spanned<Size>>,
+    /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
+    http2: Option<Http2>,
+    /// TLS to `https` targets of routes without their own `tls`.
+    #[schemars(with = "Option<RawClientTls>")]
+    tls: Option<NodeRef>,
+    /// Connection pool.
+    pool: RawPool,
+    /// Proxy for connections to upstreams.
+    proxy: Option<Spanned<RawProxy>>,
+    /// Spring's TLS.
+    #[schemars(skip)]
+    ssl: Option<NodeRef>,
+    /// Spring's WebSocket client.
+    #[schemars(skip)]
+    websocket: RawWebsocket,
+    #[schemars(skip)]
+    max_initial_line_length: Option<Spanned<String>>,
+    #[schemars(skip)]
+    wiretap: Option<Spanned<bool>>,
+    #[schemars(skip)]
+    compression: Option<Spanned<bool>>,
+}
+
+/// Spring's WebSocket client.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawWebsocket {
+    max_frame_payload_length: Option<Spanned<u64>>,
+    proxy_ping: Option<Spanned<bool>>,
+}
+
+/// Connections to upstreams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpClient {
+    /// Timeout for connecting.
+    pub connect_timeout: Duration,
+    /// Timeout for the head of a response; `None`: no limit.
+    pub response_timeout: Option<Duration>,
+    /// Timeout for each part of a response body.
+    pub read_timeout: Duration,
+    /// Upper bound of a response's head in bytes.
+    pub max_header_bytes: usize,
+    /// Use of HTTP/2.
+    pub http2: Http2,
+    /// TLS to `https` targets of routes without their own.
+    pub tls: Arc<Tls>,
+    /// Timeout for the TLS handshake.
+    pub handshake_timeout: Duration,
+    /// Connection pool.
+    pub pool: ConnectionPool,
+    /// Proxy for connections.
+    pub proxy: Option<Arc<Proxy>>,
+}
+
+/// Use of HTTP/2 with an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Http2 {
+    /// Over TLS if the upstream selects it; never without TLS.
+    Auto,
+    /// Never.
+    Off,
+    /// Over TLS if the upstream selects it, and always without TLS (h2c with prior knowledge).
+    PriorKnowledge,
+}
 
 /// Room for large cookies.
 const DEFAULT_HEADER_BYTES: u64 = 64 * 1024;
+
 /// Bounds: smaller heads would refuse ordinary responses, larger ones would waste memory.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
@@ -32,14 +111,14 @@ pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Di
         None if diagnostics.is_spring => None,
         given => Some(positive(given, 60, diagnostics)),
     };
-    let (tls, handshake_timeout) = tls::said(raw, nodes, diagnostics);
+    let (tls, handshake_timeout) = tls::of_client(raw, nodes, diagnostics);
     unread(raw, diagnostics);
     HttpClient {
         connect_timeout: positive(raw.connect_timeout, 5, diagnostics),
         response_timeout,
         read_timeout: positive(raw.read_timeout, 60, diagnostics),
         max_header_bytes: max_header_bytes(raw.max_header_size, diagnostics),
-        http2: raw.http2.map_or(Http2::Auto, Into::into),
+        http2: raw.http2.unwrap_or(Http2::Auto),
         tls: Arc::new(tls.unwrap_or_default()),
         handshake_timeout: handshake_timeout.unwrap_or(Duration::from_secs(10)),
         pool: pool::check(&raw.pool, diagnostics),
@@ -102,15 +181,5 @@ fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
         diagnostics.info(at.key(), message).ineffective().help(why);
     } else {
         diagnostics.error(at.key(), message).help(format!("remove it: {why}"));
-    }
-}
-
-impl From<RawClientHttp2> for Http2 {
-    fn from(raw: RawClientHttp2) -> Self {
-        match raw {
-            RawClientHttp2::Auto => Self::Auto,
-            RawClientHttp2::Off => Self::Off,
-            RawClientHttp2::PriorKnowledge => Self::PriorKnowledge,
-        }
     }
 }

@@ -3,12 +3,81 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::de::units::positive;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::spanned::Spanned;
+use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::model::{ConnectionPool, Leasing};
 use crate::sections::http_client::no_effect;
-use crate::sections::http_client::raw::{RawLeasing, RawPool, RawPoolType};
 use crate::yaml::Span;
+
+/// Connection pool.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawPool {
+    /// `elastic` has no bound of connections, `fixed` has `max-connections`, `disabled` uses one per request. Default `elastic`.
+    #[serde(rename = "type")]
+    kind: Option<Spanned<RawPoolType>>,
+    /// Upper bound of connections of a `fixed` pool to one target, divided evenly among the workers. Default: twice the cores, at least 16, as in Spring.
+    max_connections: Option<Spanned<NonZeroUsize>>,
+    /// Time for which a request waits for a connection of a `fixed` pool before it gets 503. Default 45s, as in Spring.
+    acquire_timeout: Option<Spanned<Time>>,
+    /// Time after which an idle connection is closed. Default 60s, less than the 75s common with upstreams.
+    max_idle_time: Option<Spanned<Time>>,
+    /// Idle connections per worker and target. Default 512.
+    max_idle: Option<usize>,
+    /// Age after which a connection serves no new request. Default: none.
+    max_life_time: Option<Spanned<Time>>,
+    /// Order in which idle connections are used: `lifo`, the most recently used first, or `fifo`. Default `lifo`, which lets connections of a burst time out.
+    leasing_strategy: Option<Leasing>,
+    #[schemars(skip)]
+    name: Option<Spanned<String>>,
+    #[schemars(skip)]
+    eviction_interval: Option<Spanned<Time>>,
+    #[schemars(skip)]
+    metrics: Option<Spanned<bool>>,
+}
+
+/// Bound of the number of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawPoolType {
+    /// No bound.
+    Elastic,
+    /// It has.
+    Fixed,
+    /// One connection per request.
+    Disabled,
+}
+
+/// Connection pool for one origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionPool {
+    /// Idle connections per worker; 0: one connection per request.
+    pub max_idle: usize,
+    /// Time after which an idle connection is closed.
+    pub max_idle_time: Duration,
+    /// Age after which a connection serves no new request.
+    pub max_life_time: Option<Duration>,
+    /// Upper bound of connections over all workers.
+    pub max_connections: Option<NonZeroUsize>,
+    /// Time for which a request waits for a connection.
+    pub acquire_timeout: Duration,
+    /// Order in which idle connections are used.
+    pub leasing: Leasing,
+}
+
+/// Order in which idle connections are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum Leasing {
+    #[serde(rename = "lifo")]
+    /// Most recently used first: connections of a past burst age and are closed.
+    Newest,
+    #[serde(rename = "fifo")]
+    /// Least recently used first: all are used in turn.
+    Oldest,
+}
 
 /// Default of Reactor Netty.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(45);
@@ -59,9 +128,6 @@ pub(super) fn check(raw: &RawPool, diagnostics: &mut Diagnostics) -> ConnectionP
         max_life_time: raw.max_life_time.map(|age| positive(Some(age), 0, diagnostics)),
         max_connections: (kind == RawPoolType::Fixed).then(|| raw.max_connections.map_or(springs, |most| most.value)),
         acquire_timeout: positive(raw.acquire_timeout, ACQUIRE_TIMEOUT.as_secs(), diagnostics),
-        leasing: match raw.leasing_strategy {
-            Some(RawLeasing::Fifo) => Leasing::Oldest,
-            None | Some(RawLeasing::Lifo) => Leasing::Newest,
-        },
+        leasing: raw.leasing_strategy.unwrap_or(Leasing::Newest),
     }
 }

@@ -1,11 +1,68 @@
 //! `httpclient.proxy`.
 
-use regex::RegexBuilder;
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::http_client::model::{Proxy, ProxyKind, ProxyLogin};
-use crate::sections::http_client::raw::{RawProxy, RawProxyType};
+
+/// Proxy for connections to upstreams.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawProxy {
+    /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`. Default `http`.
+    #[serde(rename = "type")]
+    kind: Option<ProxyKind>,
+    /// Its host.
+    host: Option<Spanned<String>>,
+    /// Its port.
+    port: Option<Spanned<u16>>,
+    /// User name. Default: none, no authentication.
+    username: Option<Spanned<String>>,
+    /// Password of `username`.
+    password: Option<Spanned<String>>,
+    /// Regular expression for hosts that bypass the proxy; it must match the whole host.
+    non_proxy_hosts_pattern: Option<Spanned<String>>,
+}
+
+/// Proxy for connections to upstreams.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    /// Its protocol.
+    pub kind: ProxyKind,
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Credentials.
+    pub login: Option<ProxyLogin>,
+    /// Hosts that bypass it.
+    pub except: Option<Regex>,
+}
+
+/// Protocol of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProxyKind {
+    /// HTTP's `CONNECT` (RFC 9110 §9.3.6).
+    Http,
+    /// SOCKS 4a.
+    Socks4,
+    /// SOCKS 5 (RFC 1928).
+    Socks5,
+}
+
+/// Credentials for a proxy.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyLogin {
+    /// User name.
+    pub username: String,
+    /// Password; empty if there is none.
+    pub password: String,
+}
 
 /// Largest compiled expression in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
@@ -14,11 +71,7 @@ const REGEX_SIZE_LIMIT: usize = 1 << 20;
 pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> Option<Proxy> {
     let at = raw.span;
     let raw = &raw.value;
-    let kind = match raw.kind {
-        None | Some(RawProxyType::Http) => ProxyKind::Http,
-        Some(RawProxyType::Socks4) => ProxyKind::Socks4,
-        Some(RawProxyType::Socks5) => ProxyKind::Socks5,
-    };
+    let kind = raw.kind.unwrap_or(ProxyKind::Http);
     // `${PROXY_HOST:}` is empty in an environment without a proxy.
     let Some(host) = raw.host.as_ref().map(|host| host.value.trim()).filter(|host| !host.is_empty()) else {
         if raw.host.is_none() {
@@ -60,4 +113,18 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
             .ok()
     });
     Some(Proxy { kind, host: host.trim_matches(['[', ']']).to_owned(), port: port.value, login, except })
+}
+
+impl PartialEq for Proxy {
+    fn eq(&self, other: &Self) -> bool {
+        let text = |except: &Option<Regex>| except.as_ref().map(|regex| regex.as_str().to_owned());
+        (self.kind, &self.host, self.port, &self.login, text(&self.except))
+            == (other.kind, &other.host, other.port, &other.login, text(&other.except))
+    }
+}
+
+impl fmt::Debug for ProxyLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyLogin").field("username", &self.username).finish_non_exhaustive()
+    }
 }

@@ -9,7 +9,7 @@ use crate::sections::management::endpoints;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries};
 use crate::sections::management::raw::RawManagement;
-use crate::sections::server::check::port_from;
+use crate::sections::server::port_from;
 use crate::spec::definition::flatten;
 
 /// Checks the management listener; `traffic` is the port of the other one.

@@ -1,7 +1,6 @@
-//! `redis:`: one server, Sentinels or a cluster, credentials, and TLS.
+//! `redis`: one server, Sentinels or a cluster, credentials, and TLS.
 
-pub(crate) mod model;
-pub(crate) mod raw;
+mod credentials;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -11,14 +10,86 @@ mod url;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use tollgate_limiter::store::redis::{Login, RedisSettings};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_limiter::store::redis::RedisSettings;
 
-use self::servers::FoundServers;
 use crate::de::nodes::Nodes;
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::sections::redis::model::Redis;
-use crate::sections::redis::raw::{RawProtocol, RawRedis};
+use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
+use crate::sections::redis::tls::RawTlsOrFlag;
+
+/// Store of limits for several gateways: one server by `url` or by `host` and `port`, `cluster` or `sentinel`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRedis {
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` for `redis` means the same. Default: the server at `host` and `port`.
+    #[schemars(example = &"redis://127.0.0.1:6379")]
+    url: Option<Spanned<String>>,
+    /// Host of one server, instead of `url`. Default `localhost`.
+    host: Option<Spanned<String>>,
+    /// Port of `host`. Default 6379.
+    port: Option<Spanned<u16>>,
+    /// User name, unless `url` has one. Default: the user `default`.
+    username: Option<Spanned<String>>,
+    /// Password; take it from the environment: `${REDIS_PASSWORD}`. Default: none, no authentication.
+    #[schemars(example = &"${REDIS_PASSWORD}")]
+    password: Option<Spanned<String>>,
+    /// File with the password, such as a mounted secret, instead of `password`. It is read with this file; a final line break is dropped.
+    #[schemars(example = &"/run/secrets/redis")]
+    password_file: Option<Spanned<String>>,
+    /// Database number. Default: 0, the only one of a cluster.
+    database: Option<Spanned<u32>>,
+    /// Redis Cluster.
+    pub(crate) cluster: Option<Spanned<RawCluster>>,
+    /// Redis Sentinel.
+    sentinel: Option<Spanned<RawSentinel>>,
+    /// TLS: `true`, or files. Default false, unless `url` begins with `rediss://`.
+    #[schemars(with = "Option<RawTlsOrFlag>")]
+    tls: Option<NodeRef>,
+    /// Protocol version: `resp3` or `resp2`. Default `resp3`, which detects closed idle connections; servers before Redis 6 need `resp2`.
+    protocol: Option<Spanned<RawProtocol>>,
+    /// Timeout of one decision, queueing included; without a connection, calls fail immediately. Default 100ms, so that a slow Redis does not slow down clients.
+    timeout: Option<Spanned<Time>>,
+    /// Connections per worker and server. Default 1: commands are pipelined.
+    connections: Option<NonZeroUsize>,
+    /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default true; no effect in a cluster.
+    batch: Option<bool>,
+    /// Writes key ids as hashes, for secret keys such as API keys. Default false, so that operators can read them.
+    hash_keys: Option<bool>,
+    /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`. Default true.
+    denial_cache: Option<bool>,
+    /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order. Default true.
+    coalesce: Option<bool>,
+    /// Spring's TLS: `enabled` and `bundle`.
+    #[schemars(skip)]
+    ssl: Option<NodeRef>,
+}
+
+/// Version of the Redis protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawProtocol {
+    /// RESP2.
+    Resp2,
+    /// RESP3.
+    Resp3,
+}
+
+/// Redis, the store of limits for several gateways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redis {
+    /// Servers and connections. Its `Debug` shows no password.
+    pub settings: RedisSettings,
+    /// Writes key ids as hashes.
+    pub hash_keys: bool,
+    /// Enables the denial cache.
+    pub denial_cache: bool,
+    /// Enables coalescing.
+    pub coalesce: bool,
+}
 
 /// Short, so that a slow Redis does not slow down clients.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -30,7 +101,7 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     let tls = tls::settings(redis, nodes, diagnostics);
     let found = servers::find(raw, diagnostics);
     let (tls, found) = (tls?, found?);
-    let login = credentials(redis, &found, diagnostics);
+    let login = credentials::credentials(redis, &found, diagnostics);
     let database = database(redis, &found, diagnostics);
     let resp2 = resp2(redis, &found, diagnostics);
     let (servers, tls) = tls::combine(found, tls, diagnostics)?;
@@ -66,74 +137,6 @@ fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
             .help("100ms is the default");
     }
     time.value.0
-}
-
-/// Credentials beside the URL.
-fn credentials(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Login> {
-    let heeded = !found.url_decides(diagnostics);
-    let username = redis.username.as_ref().filter(|_| heeded);
-    let password = redis.password.as_ref().filter(|_| heeded);
-    let login = login(username, password, redis.password_file.as_ref(), diagnostics)?;
-    let (named, with_password) = match found {
-        FoundServers::Url(url) => (url.has_username, url.has_password),
-        _ => (false, false),
-    };
-    let second = username.filter(|_| named && login.username.is_some()).map(|at| ("user name", at)).or_else(|| {
-        let given = password.or(redis.password_file.as_ref());
-        given.filter(|_| with_password && login.password.is_some()).map(|at| ("password", at))
-    });
-    if let Some((what, given)) = second {
-        diagnostics.error(given.span.key(), format!("the {what} is already in `url`")).help("remove one of the two");
-        return None;
-    }
-    if let Some(name) = username.filter(|_| login.username.is_some() && login.password.is_none() && !with_password) {
-        diagnostics
-            .warn(name.span.key(), "`username` without a password: Redis is used without authentication")
-            .help("add `password` or `password-file`");
-    }
-    Some(login)
-}
-
-/// User name and password, the latter in the file or in a file of its own. Empty texts count as absent: `${REDIS_PASSWORD:}`.
-pub(super) fn login(
-    username: Option<&Spanned<String>>,
-    password: Option<&Spanned<String>>,
-    file: Option<&Spanned<String>>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Login> {
-    let given = |text: Option<&Spanned<String>>| text.map(|text| text.value.clone()).filter(|text| !text.is_empty());
-    let password = match (given(password), file) {
-        (Some(_), Some(file)) => {
-            diagnostics
-                .error(file.span.key(), "`password` and `password-file` are both given")
-                .help("remove one of them");
-            return None;
-        }
-        (None, Some(file)) => Some(secret(file, diagnostics)?),
-        (password, None) => password,
-    };
-    Some(Login { username: given(username), password })
-}
-
-/// Content of a file without the final line break.
-fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
-    let path = file.value.trim();
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let secret = text.trim_end_matches(['\r', '\n']);
-            if secret.is_empty() {
-                diagnostics.error(file.span, format!("the password file {path} is empty"));
-                return None;
-            }
-            Some(secret.to_owned())
-        }
-        Err(error) => {
-            diagnostics.error(file.span, format!("cannot read the password file {path}: {error}")).help(
-                "relative paths start at the working directory; the gateway's user must be able to read the file",
-            );
-            None
-        }
-    }
 }
 
 fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {

@@ -2,13 +2,48 @@
 
 use std::net::Ipv6Addr;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_limiter::store::redis::{HostPort, Sentinel};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::redis::raw::{RawCluster, RawRedis, RawSentinel};
-use crate::sections::redis::url::{self, Url, everywhere};
+use crate::sections::redis::credentials;
+use crate::sections::redis::url::{Url, everywhere};
+use crate::sections::redis::{RawRedis, url};
+use crate::sections::scalars::StringOrList;
 use crate::yaml::Span;
+
+/// Redis Cluster.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawCluster {
+    /// Some of its nodes as `host:port`, a list or a text with commas; the others are discovered. Required.
+    #[schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"])]
+    #[schemars(with = "StringOrList")]
+    nodes: Vec<Spanned<String>>,
+}
+
+/// Redis Sentinel.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSentinel {
+    /// Name of the primary in the Sentinels. Required.
+    #[schemars(example = &"mymaster")]
+    master: Option<Spanned<String>>,
+    /// Sentinels as `host:port`. Required.
+    #[schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"])]
+    #[schemars(with = "StringOrList")]
+    nodes: Vec<Spanned<String>>,
+    /// User name for the Sentinels. Default: the user `default`.
+    username: Option<Spanned<String>>,
+    /// Password for the Sentinels. Default: none, no authentication.
+    #[schemars(example = &"${SENTINEL_PASSWORD}")]
+    password: Option<Spanned<String>>,
+    /// File with the password, instead of `password`.
+    #[schemars(example = &"/run/secrets/sentinel")]
+    password_file: Option<Spanned<String>>,
+}
 
 /// The servers, before TLS is known.
 #[derive(Debug)]
@@ -108,12 +143,8 @@ fn cluster(cluster: &Spanned<RawCluster>, diagnostics: &mut Diagnostics) -> Opti
 fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> Option<Sentinel> {
     let (at, raw) = (sentinel.span.key(), &sentinel.value);
     let nodes = nodes(&raw.nodes, "sentinel", 26379, at, diagnostics);
-    let login = crate::sections::redis::login(
-        raw.username.as_ref(),
-        raw.password.as_ref(),
-        raw.password_file.as_ref(),
-        diagnostics,
-    );
+    let login =
+        credentials::login(raw.username.as_ref(), raw.password.as_ref(), raw.password_file.as_ref(), diagnostics);
     if let (Some(name), Some(login)) = (&raw.username, &login)
         && login.username.is_some()
         && login.password.is_none()

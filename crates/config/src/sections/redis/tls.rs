@@ -1,16 +1,55 @@
-//! `tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
+//! `redis.tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_limiter::store::redis::{Servers, Tls};
 
 use crate::de;
 use crate::de::nodes::Nodes;
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::pem::{self, Bundle};
-use crate::sections::redis::raw::{RawRedis, RawSsl, RawTls};
+use crate::sections::pem;
+use crate::sections::pem::Bundle;
+use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Kind, Url};
 use crate::yaml::{Kind as Yaml, Node, Span};
+
+/// TLS by files, each in PEM.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTls {
+    /// Trusted CA certificates. Default: the system's trust store.
+    #[schemars(example = &"/etc/tollgate/ca.pem")]
+    ca: Option<Spanned<String>>,
+    /// Client certificate of the gateway, with its chain.
+    #[schemars(example = &"/etc/tollgate/client.pem")]
+    cert: Option<Spanned<String>>,
+    /// Private key of `cert`, not encrypted.
+    #[schemars(example = &"/etc/tollgate/client-key.pem")]
+    key: Option<Spanned<String>>,
+}
+
+/// TLS by files, or on and off.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
+pub(crate) enum RawTlsOrFlag {
+    /// By files.
+    Files(RawTls),
+    /// On, with the system's trust store, or off.
+    Flag(bool),
+}
+
+/// Spring's TLS.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSsl {
+    enabled: Option<Spanned<bool>>,
+    bundle: Option<Spanned<String>>,
+    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
+    bundles: Option<NodeRef>,
+}
 
 /// TLS settings beside the URL.
 #[derive(Debug)]

@@ -1,14 +1,108 @@
-//! One breaker's settings.
+//! `resilience4j.circuitbreaker`: settings of circuit breakers.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_filters::circuit_breaker::{OpenWait, Rules, WindowSize};
 use tollgate_filters::fault::FaultSet;
 
-use crate::de::spanned::Spanned;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Number, Time};
 use crate::diagnostics::Diagnostics;
-use crate::sections::resilience::raw::{Number, RawBreaker, RawWindowType};
+use crate::sections::resilience::faults;
+use crate::sections::resilience::inherit::Based;
+
+/// Breakers by name.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawBreakers {
+    /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
+    pub(crate) configs: BTreeMap<String, Spanned<RawBreaker>>,
+    /// Settings of each breaker. Default: none.
+    pub(crate) instances: BTreeMap<String, Spanned<RawBreaker>>,
+    /// Older name of `instances`. Default: none.
+    #[schemars(skip)]
+    pub(crate) backends: BTreeMap<String, Spanned<RawBreaker>>,
+    #[schemars(skip)]
+    pub(crate) circuit_breaker_aspect_order: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) metrics: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) tags: Option<NodeRef>,
+}
+
+/// One breaker.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawBreaker {
+    /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
+    pub(crate) base_config: Option<Spanned<String>>,
+    /// Window of the statistics: `COUNT_BASED`, the last calls, or `TIME_BASED`, the last seconds. Default `COUNT_BASED`.
+    pub(crate) sliding_window_type: Option<RawWindowType>,
+    /// Size of the window in calls or seconds. Default 100.
+    pub(crate) sliding_window_size: Option<Spanned<u32>>,
+    /// Calls before the rates are evaluated. Default 100; at most the size of a window of calls.
+    pub(crate) minimum_number_of_calls: Option<Spanned<u32>>,
+    /// Percentage of failed calls at which the breaker opens. Default 50.
+    pub(crate) failure_rate_threshold: Option<Spanned<Number>>,
+    /// Percentage of slow calls at which the breaker opens. Default 100.
+    pub(crate) slow_call_rate_threshold: Option<Spanned<Number>>,
+    /// Time after which a call is slow. Default 60s.
+    pub(crate) slow_call_duration_threshold: Option<Spanned<Time>>,
+    /// Calls that a half-open breaker permits. Default 10.
+    pub(crate) permitted_number_of_calls_in_half_open_state: Option<Spanned<u32>>,
+    /// Time after which a half-open breaker opens again if those calls do not finish. Default 0: no limit.
+    pub(crate) max_wait_duration_in_half_open_state: Option<Spanned<Time>>,
+    /// Time for which the breaker stays open. Default 60s.
+    pub(crate) wait_duration_in_open_state: Option<Spanned<Time>>,
+    /// Multiplies that time each time the breaker opens again without having closed. Default false.
+    pub(crate) enable_exponential_backoff: Option<bool>,
+    /// Multiplier of that time. Default 1.5.
+    pub(crate) exponential_backoff_multiplier: Option<Spanned<Number>>,
+    /// Upper bound of that time. Default: none.
+    pub(crate) exponential_max_wait_duration_in_open_state: Option<Spanned<Time>>,
+    /// Makes the breaker half-open as soon as that time is over, not with the next call. Default false.
+    pub(crate) automatic_transition_from_open_to_half_open_enabled: Option<bool>,
+    /// Java exceptions that count as failures; all others count as successes. Default: all exceptions.
+    pub(crate) record_exceptions: Option<Vec<Spanned<String>>>,
+    /// Java exceptions that are ignored. Default: none.
+    pub(crate) ignore_exceptions: Option<Vec<Spanned<String>>>,
+    #[schemars(skip)]
+    pub(crate) initial_state: Option<Spanned<String>>,
+    #[schemars(skip)]
+    pub(crate) enable_randomized_wait: Option<Spanned<bool>>,
+    #[schemars(skip)]
+    pub(crate) randomized_wait_factor: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) record_failure_predicate: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) record_result_predicate: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) ignore_exception_predicate: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) register_health_indicator: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) allow_health_indicator_to_fail: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) event_consumer_buffer_size: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) writable_stack_trace_enabled: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) ignore_class_binding_exceptions: Option<NodeRef>,
+}
+
+/// Window of the statistics.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum RawWindowType {
+    /// The last calls.
+    CountBased,
+    /// The calls of the last seconds.
+    TimeBased,
+}
 
 /// Checked settings of one breaker.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,10 +148,13 @@ pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked 
         rules,
         recorded: match &raw.record_exceptions {
             // resilience4j reads an empty list as absent.
-            Some(classes) if !classes.is_empty() => faults(classes, diagnostics),
+            Some(classes) if !classes.is_empty() => faults::of_classes(classes, diagnostics),
             _ => FaultSet::ALL,
         },
-        ignored: raw.ignore_exceptions.as_ref().map_or(FaultSet::NONE, |classes| faults(classes, diagnostics)),
+        ignored: raw
+            .ignore_exceptions
+            .as_ref()
+            .map_or(FaultSet::NONE, |classes| faults::of_classes(classes, diagnostics)),
     }
 }
 
@@ -113,23 +210,6 @@ fn positive<T>(time: Option<(Duration, Spanned<T>)>, default: Duration, diagnost
     }
 }
 
-/// Faults that correspond to these Java classes.
-fn faults(classes: &[Spanned<String>], diagnostics: &mut Diagnostics) -> FaultSet {
-    classes.iter().fold(FaultSet::NONE, |set, class| {
-        let faults = FaultSet::of_class_excluding_causes(class.value.trim());
-        if faults == FaultSet::NONE {
-            unknown_class(class, diagnostics);
-        }
-        set.or(faults)
-    })
-}
-
-/// Reports a Java exception without a corresponding fault.
-pub(crate) fn unknown_class(class: &Spanned<String>, diagnostics: &mut Diagnostics) {
-    diagnostics.warn(class.span, format!("no failure here corresponds to `{}`: it has no effect", class.value.trim())).ineffective()
-        .help("supported: java.io.IOException, java.net.ConnectException, java.util.concurrent.TimeoutException, org.springframework.cloud.gateway.support.TimeoutException and similar ones");
-}
-
 /// Reports settings that need Java or have no effect here.
 fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     for (node, name) in [
@@ -170,32 +250,38 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// `raw`, completed by `base`. Unsupported settings are reported where they are, so they are not merged.
-pub(super) fn over(raw: RawBreaker, base: RawBreaker) -> RawBreaker {
-    RawBreaker {
-        sliding_window_type: raw.sliding_window_type.or(base.sliding_window_type),
-        sliding_window_size: raw.sliding_window_size.or(base.sliding_window_size),
-        minimum_number_of_calls: raw.minimum_number_of_calls.or(base.minimum_number_of_calls),
-        failure_rate_threshold: raw.failure_rate_threshold.or(base.failure_rate_threshold),
-        slow_call_rate_threshold: raw.slow_call_rate_threshold.or(base.slow_call_rate_threshold),
-        slow_call_duration_threshold: raw.slow_call_duration_threshold.or(base.slow_call_duration_threshold),
-        permitted_number_of_calls_in_half_open_state: raw
-            .permitted_number_of_calls_in_half_open_state
-            .or(base.permitted_number_of_calls_in_half_open_state),
-        max_wait_duration_in_half_open_state: raw
-            .max_wait_duration_in_half_open_state
-            .or(base.max_wait_duration_in_half_open_state),
-        wait_duration_in_open_state: raw.wait_duration_in_open_state.or(base.wait_duration_in_open_state),
-        enable_exponential_backoff: raw.enable_exponential_backoff.or(base.enable_exponential_backoff),
-        exponential_backoff_multiplier: raw.exponential_backoff_multiplier.or(base.exponential_backoff_multiplier),
-        exponential_max_wait_duration_in_open_state: raw
-            .exponential_max_wait_duration_in_open_state
-            .or(base.exponential_max_wait_duration_in_open_state),
-        automatic_transition_from_open_to_half_open_enabled: raw
-            .automatic_transition_from_open_to_half_open_enabled
-            .or(base.automatic_transition_from_open_to_half_open_enabled),
-        record_exceptions: raw.record_exceptions.or(base.record_exceptions),
-        ignore_exceptions: raw.ignore_exceptions.or(base.ignore_exceptions),
-        ..raw
+impl Based for RawBreaker {
+    fn base(&self) -> Option<&Spanned<String>> {
+        self.base_config.as_ref()
+    }
+
+    // Unsupported settings are reported where they are, so they are not merged.
+    fn over(self, base: Self) -> Self {
+        Self {
+            sliding_window_type: self.sliding_window_type.or(base.sliding_window_type),
+            sliding_window_size: self.sliding_window_size.or(base.sliding_window_size),
+            minimum_number_of_calls: self.minimum_number_of_calls.or(base.minimum_number_of_calls),
+            failure_rate_threshold: self.failure_rate_threshold.or(base.failure_rate_threshold),
+            slow_call_rate_threshold: self.slow_call_rate_threshold.or(base.slow_call_rate_threshold),
+            slow_call_duration_threshold: self.slow_call_duration_threshold.or(base.slow_call_duration_threshold),
+            permitted_number_of_calls_in_half_open_state: self
+                .permitted_number_of_calls_in_half_open_state
+                .or(base.permitted_number_of_calls_in_half_open_state),
+            max_wait_duration_in_half_open_state: self
+                .max_wait_duration_in_half_open_state
+                .or(base.max_wait_duration_in_half_open_state),
+            wait_duration_in_open_state: self.wait_duration_in_open_state.or(base.wait_duration_in_open_state),
+            enable_exponential_backoff: self.enable_exponential_backoff.or(base.enable_exponential_backoff),
+            exponential_backoff_multiplier: self.exponential_backoff_multiplier.or(base.exponential_backoff_multiplier),
+            exponential_max_wait_duration_in_open_state: self
+                .exponential_max_wait_duration_in_open_state
+                .or(base.exponential_max_wait_duration_in_open_state),
+            automatic_transition_from_open_to_half_open_enabled: self
+                .automatic_transition_from_open_to_half_open_enabled
+                .or(base.automatic_transition_from_open_to_half_open_enabled),
+            record_exceptions: self.record_exceptions.or(base.record_exceptions),
+            ignore_exceptions: self.ignore_exceptions.or(base.ignore_exceptions),
+            ..self
+        }
     }
 }

@@ -1,21 +1,64 @@
-//! `resilience4j`: settings of circuit breakers and time limiters by name.
-//!
-//! Settings of a name come from `instances`, then from the entry of `configs` that its `baseConfig` names (else the one
-//! of its own name, else `default`), then from resilience4j's defaults.
+//! `resilience4j`: settings of circuit breakers and time limiters by name. In a Spring file also those of
+//! `spring.cloud.circuitbreaker.resilience4j`.
 
-mod breaker;
-mod raw;
+pub(crate) mod breaker;
+pub(crate) mod faults;
+mod inherit;
+#[cfg(test)]
+mod tests;
+mod time_limiter;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
-use crate::yaml::Span;
-pub(crate) use raw::RawResilience;
-use raw::{RawBreaker, RawTimeLimiter};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-pub(crate) use self::breaker::{Checked, unknown_class};
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::sections::resilience::breaker::{Checked, RawBreakers};
+use crate::sections::resilience::inherit::{inherited, resolved};
+use crate::sections::resilience::time_limiter::RawTimeLimiters;
+use crate::yaml::Span;
+
+/// Circuit breakers and time limiters.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawResilience {
+    /// Circuit breakers of `CircuitBreaker` filters.
+    pub(crate) circuitbreaker: RawBreakers,
+    /// Time limits of their calls.
+    pub(crate) timelimiter: RawTimeLimiters,
+    /// Disables time limits. Default false.
+    pub(crate) disable_time_limiter: Option<bool>,
+    /// Names of breakers without time limits. Default: none.
+    pub(crate) disable_time_limiter_map: BTreeMap<String, bool>,
+    /// Spring's switch of the filter.
+    #[schemars(skip)]
+    pub(crate) enabled: Option<Spanned<bool>>,
+    #[schemars(skip)]
+    pub(crate) reactive: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) blocking: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) enable_group_meter_filter: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) default_group_tag: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) enable_semaphore_default_bulkhead: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) disable_thread_pool: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) bulkhead: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) thread_pool_bulkhead: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) ratelimiter: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) retry: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) scheduled: Option<NodeRef>,
+}
 
 /// resilience4j's default time limit.
 const TIME_LIMIT: Duration = Duration::from_secs(1);
@@ -34,13 +77,6 @@ pub(crate) struct Resilience {
     instances: BTreeMap<String, Span>,
 }
 
-/// Settings of one name, possibly based on those of another.
-trait Based: Clone + Default {
-    fn base(&self) -> Option<&Spanned<String>>;
-    /// These settings, completed by those of `base`.
-    fn over(self, base: Self) -> Self;
-}
-
 impl Resilience {
     pub(crate) fn check(raw: &RawResilience, diagnostics: &mut Diagnostics) -> Self {
         without_effect(raw, diagnostics);
@@ -52,8 +88,8 @@ impl Resilience {
         Self {
             breakers: resolved(&instances, &breakers.configs, diagnostics, breaker::check),
             default_breaker: breaker::check(&inherited("default", &breakers.configs, diagnostics), diagnostics),
-            limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limit),
-            default_limit: time_limit(&inherited("default", &limiters.configs, diagnostics), diagnostics),
+            limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limiter::check),
+            default_limit: time_limiter::check(&inherited("default", &limiters.configs, diagnostics), diagnostics),
             is_unlimited: raw.disable_time_limiter.unwrap_or(false),
             unlimited: raw.disable_time_limiter_map.clone(),
             instances: places,
@@ -91,100 +127,6 @@ impl Resilience {
     }
 }
 
-/// Checks each name of `instances` and `configs` with `check`.
-fn resolved<T: Based, C>(
-    instances: &BTreeMap<String, Spanned<T>>,
-    configs: &BTreeMap<String, Spanned<T>>,
-    diagnostics: &mut Diagnostics,
-    check: impl Fn(&T, &mut Diagnostics) -> C,
-) -> BTreeMap<String, C> {
-    let mut all = BTreeMap::new();
-    for name in configs.keys().chain(instances.keys()) {
-        let merged = match instances.get(name) {
-            Some(instance) => match instance.value.base() {
-                Some(base) => instance.value.clone().over(named(base, configs, diagnostics)),
-                None if configs.contains_key(name) => {
-                    instance.value.clone().over(inherited(name, configs, diagnostics))
-                }
-                None => instance.value.clone().over(inherited("default", configs, diagnostics)),
-            },
-            None => inherited(name, configs, diagnostics),
-        };
-        all.insert(name.clone(), check(&merged, diagnostics));
-    }
-    all
-}
-
-/// Entry of `configs` that a `baseConfig` names.
-fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
-    if !configs.contains_key(&base.value) {
-        let known: Vec<&str> = configs.keys().map(String::as_str).collect();
-        diagnostics.error(base.span, format!("`configs` has no `{}`", base.value)).help(if known.is_empty() {
-            "write it beside `instances`".to_owned()
-        } else {
-            suggest(&base.value, &known)
-        });
-    }
-    inherited(&base.value, configs, diagnostics)
-}
-
-/// Entry `name` of `configs`, completed by all entries that it is based on.
-fn inherited<T: Based>(name: &str, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
-    let Some(mut at) = configs.get(name) else { return T::default() };
-    let (mut merged, mut seen) = (at.value.clone(), BTreeSet::from([name]));
-    while let Some(base) = at.value.base() {
-        let Some(next) = configs.get(&base.value) else {
-            named::<T>(base, configs, diagnostics);
-            break;
-        };
-        if !seen.insert(&base.value) {
-            diagnostics
-                .error(base.span, format!("`{}` is based on itself", base.value))
-                .help("remove one `baseConfig`");
-            break;
-        }
-        merged = merged.over(next.value.clone());
-        at = next;
-    }
-    merged
-}
-
-fn time_limit(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Option<Duration> {
-    if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
-        diagnostics.info(span, "calls past the time limit are always cancelled here");
-    }
-    let limit = raw.timeout_duration?;
-    if limit.value.0.is_zero() {
-        diagnostics.error(limit.span, "must be longer than 0").help("`disable-time-limiter: true` allows any time");
-    }
-    Some(limit.value.0)
-}
-
-impl Based for RawTimeLimiter {
-    fn base(&self) -> Option<&Spanned<String>> {
-        self.base_config.as_ref()
-    }
-
-    fn over(self, base: Self) -> Self {
-        Self {
-            base_config: None,
-            timeout_duration: self.timeout_duration.or(base.timeout_duration),
-            cancel_running_future: self.cancel_running_future.or(base.cancel_running_future),
-            event_consumer_buffer_size: None,
-        }
-    }
-}
-
-impl Based for RawBreaker {
-    fn base(&self) -> Option<&Spanned<String>> {
-        self.base_config.as_ref()
-    }
-
-    fn over(self, base: Self) -> Self {
-        breaker::over(self, base)
-    }
-}
-
 /// Reports sections of resilience4j that have no effect here.
 fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
     if let Some(Spanned { value: false, span }) = raw.enabled {
@@ -219,6 +161,3 @@ fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,189 @@
-//! `server:`: the listener for traffic.
+//! `server`: the listener for traffic.
 
-pub(crate) mod check;
-pub(crate) mod model;
-pub(crate) mod raw;
 pub(crate) mod tls;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Address, Size, Time, positive};
+use crate::diagnostics::Diagnostics;
+use crate::sections::server::tls::{RawServerSsl, ServerTls};
+
+/// Listener for traffic.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawServer {
+    /// Address to listen on. Default `0.0.0.0`, all interfaces.
+    #[schemars(with = "Option<IpAddr>")]
+    address: Option<Address>,
+    /// Port to listen on; 0: any free port. Default 8080, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
+    port: Option<u16>,
+    /// Worker threads. Default: one per core.
+    workers: Option<NonZeroUsize>,
+    /// HTTP/2 settings.
+    http2: RawHttp2,
+    #[serde(alias = "max-http-header-size")]
+    /// Upper bound of a request's head, from 8KB to 16MB. Default 64KB, enough for large cookies and tokens.
+    max_http_request_header_size: Option<Spanned<Size>>,
+    /// Upper bound of header fields in a request. Default 100, more than any browser sends.
+    max_headers: Option<Spanned<usize>>,
+    /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
+    max_body_size: Option<Size>,
+    /// Concurrent connections, divided evenly among the workers. Default 20000.
+    max_connections: Option<NonZeroUsize>,
+    /// Spring Boot's `graceful` or `immediate` shutdown.
+    #[schemars(skip)]
+    shutdown: Option<RawShutdown>,
+    /// Spring Boot's settings of Netty.
+    #[schemars(skip)]
+    netty: RawNetty,
+    /// Spring Boot's strategy for forwarding headers: `none`, `native` or `framework`.
+    #[schemars(skip)]
+    pub(crate) forward_headers_strategy: Option<Spanned<String>>,
+    /// Timeout for the head of a request. Default 30s.
+    header_timeout: Option<Spanned<Time>>,
+    /// Time after which an idle connection is closed. Default 75s, longer than the 60s of common load balancers, so that they close first.
+    idle_timeout: Option<Spanned<Time>>,
+    /// Timeout for each part of a request body. Default 30s.
+    body_timeout: Option<Spanned<Time>>,
+    /// Timeout for each write to the client. Default 30s.
+    write_timeout: Option<Spanned<Time>>,
+    /// Time for in-flight requests when the gateway shuts down. Default 30s, as in Spring Boot.
+    shutdown_timeout: Option<Time>,
+    /// TLS. Default: none.
+    #[schemars(with = "Option<RawServerSsl>")]
+    ssl: Option<NodeRef>,
+}
+
+/// HTTP/2 settings.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHttp2 {
+    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default true, which gRPC clients need.
+    enabled: Option<bool>,
+}
+
+/// Spring Boot's shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawShutdown {
+    /// In-flight requests may finish.
+    Graceful,
+    /// In-flight requests are cancelled.
+    Immediate,
+}
+
+/// Spring Boot's settings of Netty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawNetty {
+    /// As `server.idle-timeout`.
+    idle_timeout: Option<Spanned<Time>>,
+}
+
+/// Listener for traffic.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Address to listen on.
+    pub address: IpAddr,
+    /// Port to listen on; 0: any free port.
+    pub port: u16,
+    /// Worker threads, each with its own runtime.
+    pub workers: NonZeroUsize,
+    /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without.
+    pub http2: bool,
+    /// TLS; `None`: clear text.
+    pub tls: Option<ServerTls>,
+    /// Upper bound of a request's head in bytes.
+    pub max_header_bytes: usize,
+    /// Upper bound of header fields in a request.
+    pub max_headers: usize,
+    /// Upper bound of a request's body in bytes; `None`: no limit.
+    pub max_body_bytes: Option<u64>,
+    /// Upper bound of concurrent connections.
+    pub max_connections: usize,
+    /// Timeout for the head of a request.
+    pub header_timeout: Duration,
+    /// Time after which an idle connection is closed.
+    pub idle_timeout: Duration,
+    /// Timeout for each part of a request body.
+    pub body_timeout: Duration,
+    /// Timeout for each write to the client.
+    pub write_timeout: Duration,
+    /// Time for in-flight requests when the gateway shuts down.
+    pub shutdown_timeout: Duration,
+}
+
+/// Smaller heads would refuse ordinary browsers.
+const MIN_HEADER_BYTES: u64 = 8 * 1024;
+
+/// Every connection may hold one head.
+const MAX_HEADER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Checks `server`.
+pub(crate) fn check(
+    raw: &RawServer,
+    nodes: &Nodes<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Server {
+    let http2 = raw.http2.enabled.unwrap_or(true);
+    let max_header_bytes = raw.max_http_request_header_size.map_or(64 * 1024, |size| {
+        if !(MIN_HEADER_BYTES..=MAX_HEADER_BYTES).contains(&size.value.0) {
+            diagnostics
+                .mistake(size.span, format!("must be from 8KB to 16MB, got {} bytes", size.value.0))
+                .help("the nearest bound is used");
+        }
+        size.value.0.clamp(MIN_HEADER_BYTES, MAX_HEADER_BYTES)
+    });
+    let is_immediate = raw.shutdown == Some(RawShutdown::Immediate) && raw.shutdown_timeout.is_none();
+    let shutdown_secs = if is_immediate { 0 } else { 30 };
+    let max_headers = raw.max_headers.map_or(100, |count| {
+        // `HeaderMap` of the `http` crate holds at most 32768 fields.
+        if !(1..=10_000).contains(&count.value) {
+            diagnostics.error(count.span, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
+        }
+        count.value
+    });
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Server {
+        address: raw.address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
+        port: port_from("SERVER_PORT", env, diagnostics).or(raw.port).unwrap_or(8080),
+        workers: raw.workers.unwrap_or(cores),
+        http2,
+        tls: tls::check(raw.ssl, http2, nodes, diagnostics),
+        max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
+        max_headers,
+        max_body_bytes: raw.max_body_size.map(|size| size.0),
+        max_connections: raw.max_connections.map_or(20_000, NonZeroUsize::get),
+        header_timeout: positive(raw.header_timeout, 30, diagnostics),
+        idle_timeout: positive(raw.idle_timeout.or(raw.netty.idle_timeout), 75, diagnostics),
+        body_timeout: positive(raw.body_timeout, 30, diagnostics),
+        write_timeout: positive(raw.write_timeout, 30, diagnostics),
+        shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
+    }
+}
+
+/// The port in an environment variable, if it is set. Reports an invalid one.
+pub(crate) fn port_from(
+    variable: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Option<u16> {
+    let text = env(variable).filter(|text| !text.is_empty())?;
+    let port = text.parse().ok();
+    if port.is_none() {
+        diagnostics
+            .error_nowhere(format!(
+                "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
+            ))
+            .help(format!("unset {variable} or set it to a port"));
+    }
+    port
+}

@@ -1,20 +1,142 @@
-//! `upstreams:`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
+//! `upstreams`: endpoints of `lb://NAME`, load balancing, health checks and ejection.
 
-mod check;
-mod liveness;
-mod model;
-mod raw;
-mod spring;
-mod target;
+pub(crate) mod balance;
+pub(crate) mod dns;
+pub(crate) mod ejection;
+pub(crate) mod endpoints;
+pub(crate) mod health;
+pub(crate) mod spring;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::check::{UpstreamSections, check, dns};
-pub(crate) use self::model::Named;
-pub use self::model::{
-    Balance, Dns, DnsQuery, Ejection, EndpointAddress, EndpointSource, HealthCheck, ListedEndpoint, Records, Scheme,
-    Statuses, Upstream,
-};
-pub(crate) use self::raw::{RawDiscovery, RawDns, RawLoadBalancer, RawUpstream};
-pub(crate) use self::spring::{locator, no_effect};
-pub(crate) use self::target::{target, variables};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::diagnostics::Diagnostics;
+use crate::key_resolvers::KeyResolvers;
+use crate::sections::scalars::StringOrList;
+use crate::sections::upstreams::balance::{Balance, RawBalance};
+use crate::sections::upstreams::dns::{DnsQuery, RawDnsQuery};
+use crate::sections::upstreams::ejection::{Ejection, RawEjection};
+use crate::sections::upstreams::endpoints::{ListedEndpoint, RawEndpointEntry};
+use crate::sections::upstreams::health::{HealthCheck, RawHealth};
+use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
+
+/// Upstream of `lb://NAME`: one or several equal servers.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawUpstream {
+    /// Endpoints: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
+    #[schemars(with = "Vec<RawEndpointEntry>")]
+    endpoints: Option<Spanned<Vec<NodeRef>>>,
+    /// DNS name that resolves to its endpoints.
+    dns: Option<Spanned<RawDnsQuery>>,
+    /// Load balancing. Default `least-request`, which spares slow endpoints without coordination of workers.
+    balance: Option<Spanned<RawBalance>>,
+    /// Key for `consistent-hash`: `ip`, `header:X-User`, `cookie:session`, any key resolver or a list of them.
+    #[schemars(with = "Option<StringOrList>")]
+    hash_by: Option<NodeRef>,
+    /// Active health checks. Default: none.
+    health: Option<Spanned<RawHealth>>,
+    /// Ejection of failing endpoints.
+    ejection: RawEjection,
+}
+
+/// One or several equal servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Name in `lb://NAME`.
+    pub name: Arc<str>,
+    /// Source of its endpoints.
+    pub endpoints: EndpointSource,
+    /// Load balancing.
+    pub balance: Balance,
+    /// Active health checks; `None`: disabled.
+    pub health: Option<HealthCheck>,
+    /// Ejection of failing endpoints; `None`: disabled.
+    pub ejection: Option<Ejection>,
+}
+
+/// The upstreams of a file by name; `None` for one with errors, which are reported.
+pub(crate) type Named = BTreeMap<String, Option<Arc<Upstream>>>;
+
+/// Source of endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndpointSource {
+    /// A list in the file.
+    Listed(Vec<ListedEndpoint>),
+    /// DNS.
+    Dns(DnsQuery),
+}
+
+/// Sections that define upstreams.
+#[derive(Clone, Copy)]
+pub(crate) struct UpstreamSections<'r> {
+    pub(crate) upstreams: &'r BTreeMap<String, Spanned<RawUpstream>>,
+    pub(crate) discovery: &'r RawDiscovery,
+    pub(crate) loadbalancer: &'r RawLoadBalancer,
+}
+
+/// Every upstream of the file.
+pub(crate) fn check(
+    sections: UpstreamSections<'_>,
+    nodes: &Nodes<'_>,
+    key_resolvers: &KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Named {
+    let mut named = Named::new();
+    for (name, raw) in sections.upstreams {
+        let upstream = upstream(name, raw, nodes, key_resolvers, diagnostics);
+        named.insert(name.clone(), upstream.map(Arc::new));
+    }
+    spring::add(&mut named, sections.discovery, sections.loadbalancer, diagnostics);
+    named
+}
+
+fn upstream(
+    name: &str,
+    raw: &Spanned<RawUpstream>,
+    nodes: &Nodes<'_>,
+    key_resolvers: &KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Upstream> {
+    let endpoints = endpoints(name, raw, nodes, diagnostics);
+    let balance = balance::check(raw, nodes, key_resolvers, diagnostics);
+    let raw = &raw.value;
+    let health = match &raw.health {
+        None => Some(None),
+        Some(health) => health::check(health, diagnostics),
+    };
+    let ejection = ejection::check(&raw.ejection, diagnostics);
+    Some(Upstream { name: name.into(), endpoints: endpoints?, balance: balance?, health: health?, ejection })
+}
+
+fn endpoints(
+    name: &str,
+    raw: &Spanned<RawUpstream>,
+    nodes: &Nodes<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<EndpointSource> {
+    match (&raw.value.endpoints, &raw.value.dns) {
+        (Some(_), Some(dns)) => {
+            diagnostics
+                .error(dns.span.key(), format!("upstream `{name}` has both `endpoints` and `dns`"))
+                .help("keep one of them");
+            None
+        }
+        (Some(list), None) => endpoints::check(list, nodes, diagnostics).map(EndpointSource::Listed),
+        (None, Some(dns)) => dns::query(dns, diagnostics).map(EndpointSource::Dns),
+        (None, None) => {
+            diagnostics
+                .error(raw.span.key(), format!("upstream `{name}` has no endpoints"))
+                .help("add `endpoints: [\"http://host:port\"]` or `dns: {name: orders.internal}`");
+            None
+        }
+    }
+}

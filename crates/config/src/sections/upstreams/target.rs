@@ -1,18 +1,14 @@
-//! `lb://NAME`, and URIs of endpoints.
+//! `lb://NAME`, the target of a route.
 
 use std::sync::Arc;
 
-use http::Uri;
-use tollgate_filters::key_resolver::KeyResolver;
-
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::sections::upstreams::model::{EndpointAddress, Named, Scheme, Upstream};
-use crate::yaml::Span;
-use tollgate_routing::Predicate;
+use crate::sections::upstreams::endpoints::Scheme;
+use crate::sections::upstreams::{Named, Upstream};
 
 /// The upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
-pub(crate) fn target(
+pub(crate) fn check(
     uri: &Spanned<String>,
     named: &Named,
     diagnostics: &mut Diagnostics,
@@ -62,58 +58,4 @@ pub(crate) fn target(
         return None;
     };
     Some((Arc::clone(upstream.as_ref()?), scheme))
-}
-
-/// Reports variables of `hash-by` that no pattern of the route sets.
-pub(crate) fn variables(resolver: &KeyResolver, predicates: &[Predicate], at: Span, diagnostics: &mut Diagnostics) {
-    for name in resolver.variables() {
-        if !predicates.iter().flat_map(Predicate::variable_names).any(|known| known == name) {
-            diagnostics.mistake(at, format!("`hash-by` of this upstream uses the variable `{{{name}}}`, which no `Path` or `Host` of this route sets"))
-                .help(format!("`Path=/{{{name}}}/**` sets it; without a value endpoints are chosen at random"));
-        }
-    }
-}
-
-/// Reads the endpoint at `uri`. Reports errors.
-pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<EndpointAddress> {
-    let (text, at) = (uri.value.trim(), uri.span);
-    let parsed = text.parse::<Uri>().ok();
-    let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?, uri)));
-    let Some((scheme, authority, whole)) = parts else {
-        diagnostics.error(at, format!("`{text}` is not an endpoint")).help("write it like `http://10.0.0.1:9000`");
-        return None;
-    };
-    let scheme = match scheme.to_ascii_lowercase().as_str() {
-        "http" | "ws" => Scheme::Http,
-        "https" | "wss" => Scheme::Https,
-        other => {
-            diagnostics
-                .error(at, format!("unsupported scheme `{other}`"))
-                .help("use `http://host:port` or `https://host:port`");
-            return None;
-        }
-    };
-    if authority.as_str().contains('@') {
-        diagnostics
-            .error(at, "a user and password in an endpoint are not sent")
-            .help("remove them, or set the header with `SetRequestHeader=Authorization,…`");
-        return None;
-    }
-    let port = match authority.as_str().rsplit_once(':') {
-        Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().ok().filter(|port| *port > 0),
-        _ => Some(scheme.default_port()),
-    };
-    let host = authority.host().trim_matches(['[', ']']);
-    let (Some(port), false) = (port, host.is_empty()) else {
-        diagnostics
-            .error(at, format!("`{text}` has no usable host and port"))
-            .help("write it like `http://10.0.0.1:9000`");
-        return None;
-    };
-    if whole.path_and_query().is_some_and(|path| path.as_str() != "/") {
-        diagnostics
-            .warn(at, "path and query of an endpoint are ignored")
-            .help("`PrefixPath=/…` or `SetPath=/…` in the route changes the path");
-    }
-    Some(EndpointAddress { scheme, host: host.to_owned(), port, name: host.to_owned() })
 }

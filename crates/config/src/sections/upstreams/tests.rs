@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sections::upstreams::*;
-use crate::{Config, Scheme, Target, parse};
+use crate::*;
 
 fn config(text: &str) -> Config {
     parse("test.yaml", text, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config

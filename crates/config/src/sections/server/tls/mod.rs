@@ -1,28 +1,83 @@
 //! `server.ssl`: TLS with clients, by files or by bundles in PEM, which are read and checked here.
 
 mod bundle;
+mod clients;
+mod identity;
 mod names;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::{self as pem_error, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::sign::CertifiedKey;
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::crypto::aws_lc_rs;
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use self::names::ByName;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::{self, Unknown, canonical};
 use crate::diagnostics::Diagnostics;
-use crate::sections::pem;
-use crate::sections::server::model::ServerTls;
-use crate::sections::tls::{RawClientAuth, RawServerSsl};
-use crate::yaml::{Node, Span};
+use crate::sections::scalars::StringOrList;
+use crate::yaml::Node;
+
+/// TLS with clients. A reload reads its files again.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawServerSsl {
+    /// Enables TLS. Default true if the section is there.
+    enabled: Option<bool>,
+    /// File in PEM with the gateway's certificate and its chain.
+    certificate: Option<Spanned<String>>,
+    /// File in PEM with the key of `certificate`, not encrypted.
+    certificate_private_key: Option<Spanned<String>>,
+    /// File in PEM with the CA certificates for client certificates.
+    trust_certificate: Option<Spanned<String>>,
+    /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
+    client_auth: Option<Spanned<RawClientAuth>>,
+    /// `TLSv1.2`, `TLSv1.3` or both. Default both.
+    #[schemars(with = "Option<StringOrList>")]
+    enabled_protocols: Option<Vec<Spanned<String>>>,
+    /// Name of a bundle of `spring.ssl.bundle.pem`, instead of files.
+    #[schemars(skip)]
+    bundle: Option<Spanned<String>>,
+    /// Bundles by the name that a client requests (SNI).
+    #[schemars(skip)]
+    server_name_bundles: Option<Vec<RawServerName>>,
+    /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
+    #[schemars(skip)]
+    bundles: Option<NodeRef>,
+}
+
+/// Use of client certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RawClientAuth {
+    /// Not requested.
+    None,
+    /// Requested; a client may have none, but a certificate must be valid.
+    Want,
+    /// Required.
+    Need,
+}
+
+/// Bundle for a name that clients request (SNI).
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawServerName {
+    server_name: Option<Spanned<String>>,
+    bundle: Option<Spanned<String>>,
+}
+
+/// TLS with clients: valid certificates with their keys. Shared, so that clients can resume sessions on any
+/// worker.
+#[derive(Clone)]
+pub struct ServerTls(pub Arc<rustls::ServerConfig>);
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServerTls") // keys must not be logged
+    }
+}
 
 /// Nodes with the parts of a bundle, or of the plain keys.
 #[derive(Debug, Default)]
@@ -56,11 +111,11 @@ pub(crate) fn check(
     };
     let own = locations
         .as_ref()
-        .and_then(|locations| identity(locations, node.span.key(), is_explained, &provider, diagnostics));
+        .and_then(|locations| identity::read(locations, node.span.key(), is_explained, &provider, diagnostics));
     let by_name = names::read(raw.server_name_bundles.as_deref(), bundles, &provider, diagnostics);
     let locations = locations.unwrap_or_default();
     let trusted = raw.trust_certificate.or(locations.trusted);
-    let verifier = clients(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
+    let verifier = clients::verifier(raw.client_auth.as_ref(), trusted.as_ref(), &provider, diagnostics);
     let versions = versions(raw.enabled_protocols.or(locations.protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
         diagnostics.error(node.span.key(), format!("invalid `server.ssl`: {error}"));
@@ -134,113 +189,6 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
             true
         }
     }
-}
-
-/// Reads a certificate with its key. `explained`: an error about them is already reported.
-fn identity(
-    locations: &Locations,
-    at: Span,
-    explained: bool,
-    provider: &CryptoProvider,
-    diagnostics: &mut Diagnostics,
-) -> Option<Arc<CertifiedKey>> {
-    let (certificate, key) = match (&locations.certificate, &locations.key) {
-        (Some(certificate), Some(key)) => (certificate, key),
-        (Some(only), None) | (None, Some(only)) => {
-            diagnostics.error(only.span.key(), "a certificate and its key are required together").help("give both");
-            return None;
-        }
-        (None, None) => {
-            if !explained {
-                diagnostics.error(at, "TLS without a certificate").help(
-                    "set `certificate` and `certificate-private-key` to files in PEM; `enabled: false` disables TLS",
-                );
-            }
-            return None;
-        }
-    };
-    let (chain, private) = (certificates(certificate, diagnostics), private_key(key, diagnostics));
-    match CertifiedKey::from_der(chain?, private?, provider) {
-        Ok(identity) => Some(Arc::new(identity)),
-        Err(rustls::Error::InconsistentKeys(_)) => {
-            diagnostics
-                .error(key.span, "the key does not belong to the certificate")
-                .help("`openssl x509 -pubkey -noout -in CERT` and `openssl pkey -pubout -in KEY` must print the same");
-            None
-        }
-        Err(error) => {
-            diagnostics
-                .error(certificate.span, format!("invalid certificate or key: {error}"))
-                .help("supported: RSA from 2048 bits, ECDSA on P-256, P-384 or P-521, and Ed25519");
-            None
-        }
-    }
-}
-
-/// The certificates at `location`, at least one.
-fn certificates(location: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Vec<CertificateDer<'static>>> {
-    let path = pem::located(&location.value, location.span, "CERTIFICATE", diagnostics)?;
-    let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    read.map_err(|error| invalid(&path, &error, location.span, diagnostics)).ok().filter(|found| !found.is_empty())
-}
-
-/// The key at `location`.
-fn private_key(location: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<PrivateKeyDer<'static>> {
-    let path = pem::located(&location.value, location.span, "PRIVATE KEY", diagnostics)?;
-    PrivateKeyDer::from_pem_file(&path).map_err(|error| invalid(&path, &error, location.span, diagnostics)).ok()
-}
-
-fn invalid(path: &Path, error: &pem_error::Error, at: Span, diagnostics: &mut Diagnostics) {
-    diagnostics
-        .error(at, format!("{} is not valid PEM: {error}", path.display()))
-        .help("check that the file is complete and unchanged");
-}
-
-/// Verifier of client certificates.
-fn clients(
-    auth: Option<&Spanned<RawClientAuth>>,
-    trusted: Option<&Spanned<String>>,
-    provider: &Arc<CryptoProvider>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Arc<dyn ClientCertVerifier>> {
-    let Some(Spanned { value: RawClientAuth::Want | RawClientAuth::Need, span }) = auth.copied() else {
-        if let Some(trusted) = trusted {
-            diagnostics
-                .mistake(
-                    trusted.span.key(),
-                    "`trust-certificate` has no effect: clients are not asked for a certificate",
-                )
-                .help("add `client-auth: need`");
-        }
-        return Some(WebPkiClientVerifier::no_client_auth());
-    };
-    let Some(trusted) = trusted else {
-        diagnostics
-            .error(span, "`client-auth` needs `trust-certificate` to verify client certificates")
-            .help("set `trust-certificate` to the CA that signs your clients' certificates");
-        return None;
-    };
-    let roots = roots(&certificates(trusted, diagnostics)?, trusted.span, diagnostics)?;
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let wanted = auth.is_some_and(|auth| auth.value == RawClientAuth::Want);
-    let builder = if wanted { builder.allow_unauthenticated() } else { builder };
-    builder
-        .build()
-        .map_err(|error| {
-            diagnostics.error(trusted.span, format!("invalid trusted certificates: {error}"));
-        })
-        .ok()
-}
-
-fn roots(certificates: &[CertificateDer<'static>], at: Span, diagnostics: &mut Diagnostics) -> Option<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates {
-        if let Err(error) = roots.add(certificate.clone()) {
-            diagnostics.error(at, format!("invalid trusted certificate: {error}"));
-            return None;
-        }
-    }
-    Some(roots)
 }
 
 /// Enabled versions of TLS.

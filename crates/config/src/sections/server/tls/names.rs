@@ -8,8 +8,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::diagnostics::Diagnostics;
+use crate::sections::server::tls::RawServerName;
 use crate::sections::server::tls::{bundle, identity};
-use crate::sections::tls::RawServerName;
 use crate::yaml::{Node, Span};
 
 /// Certificates by requested name, and the default.
@@ -51,7 +51,7 @@ pub(super) fn read(
             return None;
         };
         let locations = bundle::find(bundle, bundles, diagnostics)?;
-        let identity = identity(&locations, bundle.span, false, provider, diagnostics)?;
+        let identity = identity::read(&locations, bundle.span, false, provider, diagnostics)?;
         by_name.insert(name.value.trim().to_ascii_lowercase(), identity);
     }
     Some(by_name)

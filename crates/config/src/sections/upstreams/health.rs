@@ -1,20 +1,73 @@
-//! Checks of health checks and ejection.
+//! `upstreams.NAME.health`: active health checks.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderValue;
+use http::uri::PathAndQuery;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
-use crate::de::status::parse_status;
-use crate::de::units::positive;
+use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
-use crate::sections::upstreams::model::{Ejection, HealthCheck, Statuses};
-use crate::sections::upstreams::raw::{RawEjection, RawHealth};
+use crate::sections::scalars::Scalar;
+
+/// Active health checks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawHealth {
+    /// Path of the check. Default `/`.
+    path: Option<Spanned<String>>,
+    /// Interval between checks, randomized by a tenth. Default 5s.
+    interval: Option<Spanned<Time>>,
+    /// Timeout of a check. Default 1s.
+    timeout: Option<Spanned<Time>>,
+    /// Consecutive successes after which an endpoint is healthy again; the very first check counts at once. Default 2.
+    healthy: Option<std::num::NonZeroU32>,
+    /// Consecutive failures after which an endpoint is unhealthy; the very first check counts at once. Default 3.
+    unhealthy: Option<std::num::NonZeroU32>,
+    /// Successful statuses: numbers and ranges, such as `200-299, 401`. Default `200-399`.
+    #[schemars(with = "Option<Scalar>")]
+    status: Option<Spanned<String>>,
+    /// Port of the check. Default: the endpoint's own.
+    port: Option<Spanned<u16>>,
+    /// `Host` of the check. Default: the endpoint's own.
+    host: Option<Spanned<String>>,
+    /// Enables health checks. Default true if there is a `health` section.
+    enabled: Option<bool>,
+}
+
+/// Active health checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// Path of the check.
+    pub path: PathAndQuery,
+    /// Interval between checks.
+    pub interval: Duration,
+    /// Timeout of a check.
+    pub timeout: Duration,
+    /// Consecutive successes after which an endpoint is healthy again.
+    pub healthy: NonZeroU32,
+    /// Consecutive failures after which an endpoint is unhealthy.
+    pub unhealthy: NonZeroU32,
+    /// Successful statuses.
+    pub statuses: Statuses,
+    /// Port of the check; `None`: the endpoint's own.
+    pub port: Option<u16>,
+    /// `Host` of the check; `None`: the endpoint's own.
+    pub host: Option<HeaderValue>,
+}
+
+/// Ranges of statuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statuses(pub Vec<RangeInclusive<u16>>);
 
 /// Checks `health`. Returns `Some(None)` if it is disabled, `None` after an error.
 #[expect(clippy::option_option, reason = "the outer one tells an error from a disabled check")]
-pub(super) fn health_check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> Option<Option<HealthCheck>> {
+pub(super) fn check(raw: &Spanned<RawHealth>, diagnostics: &mut Diagnostics) -> Option<Option<HealthCheck>> {
     let (at, raw) = (raw.span, &raw.value);
     let text = raw.path.as_ref().map_or("/", |path| path.value.trim());
     let path = text.parse().ok().filter(|_| text.starts_with('/'));
@@ -72,38 +125,10 @@ fn statuses(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Sta
     ranges.map(Statuses)
 }
 
-/// Checks `ejection`. Returns `None` if it is disabled.
-pub(super) fn ejection(raw: &RawEjection, diagnostics: &mut Diagnostics) -> Option<Ejection> {
-    let max_percent = raw.max_percent.as_ref().map_or(50, |percent| {
-        if percent.value > 100 {
-            diagnostics.error(percent.span, format!("`max-percent` must be at most 100, found {}", percent.value));
-        }
-        percent.value
-    });
-    let statuses = match &raw.status {
-        None => vec![StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT],
-        Some(list) => {
-            let read = |text: &Spanned<String>| match parse_status(&text.value) {
-                Ok(status) => Some(status),
-                Err(problem) => {
-                    diagnostics.error(text.span, problem);
-                    None
-                }
-            };
-            list.iter().filter_map(read).collect()
-        }
-    };
-    let ejection = Ejection {
-        consecutive_failures: raw.consecutive_failures.unwrap_or(NonZeroU32::MIN.saturating_add(4)),
-        base_time: positive(raw.base_time, 30, diagnostics),
-        max_time: positive(raw.max_time, 300, diagnostics),
-        max_percent,
-        statuses,
-    };
-    (raw.enabled.unwrap_or(true) && max_percent > 0).then_some(ejection)
-}
-
-/// Ejection of a file without settings for it.
-pub(super) fn default_ejection() -> Option<Ejection> {
-    ejection(&RawEjection::default(), &mut Diagnostics::default())
+impl Statuses {
+    /// True if `status` is in one of the ranges.
+    #[must_use]
+    pub fn contain(&self, status: StatusCode) -> bool {
+        self.0.iter().any(|range| range.contains(&status.as_u16()))
+    }
 }

@@ -1,0 +1,69 @@
+//! `resilience4j.timelimiter`: time limits of calls.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::Time;
+use crate::diagnostics::Diagnostics;
+use crate::sections::resilience::inherit::Based;
+
+/// Time limits by the name of the breaker.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTimeLimiters {
+    /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
+    pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
+    /// Time limit of each breaker. Default: none.
+    pub(crate) instances: BTreeMap<String, Spanned<RawTimeLimiter>>,
+    #[schemars(skip)]
+    pub(crate) time_limiter_aspect_order: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) metrics: Option<NodeRef>,
+    #[schemars(skip)]
+    pub(crate) tags: Option<NodeRef>,
+}
+
+/// One time limit.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTimeLimiter {
+    /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
+    pub(crate) base_config: Option<Spanned<String>>,
+    /// Timeout for the head of the upstream's response. Default 1s.
+    pub(crate) timeout_duration: Option<Spanned<Time>>,
+    #[schemars(skip)]
+    pub(crate) cancel_running_future: Option<Spanned<bool>>,
+    #[schemars(skip)]
+    pub(crate) event_consumer_buffer_size: Option<NodeRef>,
+}
+
+/// Checks a time limit; `None` if not configured.
+pub(super) fn check(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Option<Duration> {
+    if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
+        diagnostics.info(span, "calls past the time limit are always cancelled here");
+    }
+    let limit = raw.timeout_duration?;
+    if limit.value.0.is_zero() {
+        diagnostics.error(limit.span, "must be longer than 0").help("`disable-time-limiter: true` allows any time");
+    }
+    Some(limit.value.0)
+}
+
+impl Based for RawTimeLimiter {
+    fn base(&self) -> Option<&Spanned<String>> {
+        self.base_config.as_ref()
+    }
+
+    fn over(self, base: Self) -> Self {
+        Self {
+            base_config: None,
+            timeout_duration: self.timeout_duration.or(base.timeout_duration),
+            cancel_running_future: self.cancel_running_future.or(base.cancel_running_future),
+            event_consumer_buffer_size: None,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `upstreams.NAME.dns`, and `dns`: lookups of endpoints.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Time, positive};
+use crate::diagnostics::Diagnostics;
+use crate::sections::scalars::StringOrList;
+use crate::sections::upstreams::endpoints::Scheme;
+use crate::yaml::{Kind, Node};
+
+/// DNS name that resolves to endpoints.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawDnsQuery {
+    /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
+    name: Option<Spanned<String>>,
+    /// Port of all endpoints; `SRV` records have their own ports. Default 80, 443 with `https`.
+    port: Option<Spanned<u16>>,
+    /// Scheme of the endpoints: `http` or `https`. Default `http`.
+    scheme: Option<Scheme>,
+    /// Type of the DNS records. Default `A`.
+    #[serde(rename = "type")]
+    records: Option<Spanned<RawRecords>>,
+    /// Longest interval between lookups; a shorter time to live of the records wins. Default 30s.
+    refresh: Option<Spanned<Time>>,
+}
+
+/// Types of DNS records.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+pub(crate) enum RawRecords {
+    /// IPv4 addresses.
+    A,
+    /// IPv6 addresses.
+    #[serde(rename = "AAAA")]
+    Aaaa,
+    /// Addresses of both kinds.
+    #[serde(rename = "any")]
+    Any,
+    /// Names with ports, weights and priorities (RFC 2782).
+    #[serde(rename = "SRV")]
+    Srv,
+}
+
+/// DNS servers for `upstreams.NAME.dns`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawDns {
+    /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
+    #[schemars(with = "Option<StringOrList>")]
+    server: Option<NodeRef>,
+    /// Timeout per DNS server. Default 2s.
+    timeout: Option<Spanned<Time>>,
+}
+
+/// DNS lookup of endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsQuery {
+    /// The name.
+    pub name: String,
+    /// Type of the records.
+    pub records: Records,
+    /// Scheme of the endpoints.
+    pub scheme: Scheme,
+    /// Longest interval between lookups; a shorter time to live of the records wins.
+    pub refresh: Duration,
+}
+
+/// Types of DNS records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// IPv4 addresses, all with this port.
+    A(u16),
+    /// IPv6 addresses, all with this port.
+    Aaaa(u16),
+    /// Addresses of both kinds, all with this port.
+    Any(u16),
+    /// Names with ports, weights and priorities (RFC 2782).
+    Srv,
+}
+
+/// DNS servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dns {
+    /// The servers; empty: those of the system.
+    pub servers: Vec<SocketAddr>,
+    /// Timeout per server.
+    pub timeout: Duration,
+}
+
+/// Checks `dns` of an upstream. Reports errors.
+pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -> Option<DnsQuery> {
+    let (at, raw) = (raw.span, &raw.value);
+    let Some(name) = &raw.name else {
+        diagnostics.error(at, "`dns` without `name`").help("add `name: orders.internal`");
+        return None;
+    };
+    let host = name.value.trim().trim_end_matches('.');
+    let fits = !host.is_empty()
+        && host.len() <= 253
+        && host.split('.').all(|label| {
+            (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+        });
+    if !fits || host.parse::<IpAddr>().is_ok() {
+        diagnostics
+            .error(name.span, format!("`{}` is not a valid DNS name", name.value))
+            .help("write it like `orders.internal`; list addresses under `endpoints`");
+        return None;
+    }
+    let scheme = raw.scheme.unwrap_or(Scheme::Http);
+    let port = match &raw.port {
+        Some(port) if port.value == 0 => {
+            diagnostics.error(port.span, "`port` must be from 1 to 65535");
+            return None;
+        }
+        port => port.as_ref().map_or(scheme.default_port(), |port| port.value),
+    };
+    let records = match raw.records.as_ref().map(|records| records.value) {
+        None | Some(RawRecords::A) => Records::A(port),
+        Some(RawRecords::Aaaa) => Records::Aaaa(port),
+        Some(RawRecords::Any) => Records::Any(port),
+        Some(RawRecords::Srv) => {
+            if let Some(port) = &raw.port {
+                diagnostics
+                    .mistake(port.span.key(), "`port` has no effect: SRV records have their own ports")
+                    .help("remove it");
+            }
+            Records::Srv
+        }
+    };
+    if host.starts_with('_') && records != Records::Srv {
+        diagnostics
+            .warn(name.span, format!("`{host}` looks like a name of SRV records, but addresses are looked up"))
+            .help("add `type: SRV`");
+    }
+    Some(DnsQuery { name: host.to_owned(), records, scheme, refresh: positive(raw.refresh, 30, diagnostics) })
+}
+
+/// Checks the DNS servers.
+pub(crate) fn check(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
+    let parts: &[Node] = match raw.server.and_then(|node| nodes.get(node)) {
+        None => &[],
+        Some(Node { kind: Kind::Seq(items), .. }) => items,
+        Some(one) => std::slice::from_ref(one),
+    };
+    let read = |part: &Node| {
+        let text = part.scalar().unwrap_or_default().trim();
+        let address = text.parse::<SocketAddr>().ok();
+        let address = address.or_else(|| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, 53)));
+        if address.is_none() {
+            diagnostics
+                .error(part.span, format!("`dns.server` must be an address, found {}", part.describe()))
+                .help("write it like `10.0.0.2`, or `10.0.0.2:53`");
+        }
+        address
+    };
+    let servers = parts.iter().filter_map(read).collect();
+    Dns { servers, timeout: raw.timeout.map_or(Duration::from_secs(2), |time| positive(Some(time), 2, diagnostics)) }
+}

@@ -1,0 +1,130 @@
+//! Instances of Spring's services, and their health checks.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::de::spanned::Spanned;
+use crate::de::units::positive;
+use crate::diagnostics::{Diagnostics, suggest};
+use crate::sections::upstreams::endpoints::ListedEndpoint;
+use crate::sections::upstreams::endpoints::endpoint;
+use crate::sections::upstreams::health::{HealthCheck, Statuses};
+use crate::sections::upstreams::spring::{RawInstance, RawSpringHealth};
+use crate::yaml::Span;
+
+/// Features of Spring's instance lists that `configurations` selects.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lists {
+    pub(super) weighted: bool,
+    pub(super) checked: bool,
+}
+
+/// Lists that are not supported, with alternatives.
+const OTHER_LISTS: [(&str, &str); 5] = [
+    (
+        "zone-preference",
+        "`priority: 1` on endpoints of other zones keeps requests in this one while it has healthy endpoints",
+    ),
+    ("same-instance-preference", "`balance: consistent-hash` with `hash-by: ip` keeps a client on one endpoint"),
+    (
+        "request-based-sticky-session",
+        "`balance: consistent-hash` with `hash-by: \"cookie:NAME\"` keeps a session on one endpoint",
+    ),
+    ("subset", "all endpoints are used: connections are made as they are needed"),
+    ("api-version", "give each version a route and an upstream of its own"),
+];
+
+impl Lists {
+    pub(super) fn read(raw: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Self {
+        let Some(Spanned { value, span }) = raw else { return Self::default() };
+        let name = value.trim();
+        match name {
+            "default" => Self::default(),
+            "weighted" => Self { weighted: true, checked: false },
+            "health-check" => Self { weighted: false, checked: true },
+            _ => {
+                match OTHER_LISTS.iter().find(|(known, _)| *known == name) {
+                    Some((_, instead)) => diagnostics
+                        .mistake(*span, format!("`configurations: {name}` has no effect here: all instances are equal"))
+                        .ineffective()
+                        .help(*instead),
+                    None => diagnostics
+                        .mistake(*span, format!("unknown list of instances `{name}`"))
+                        .help(suggest(name, &["default", "weighted", "health-check"])),
+                }
+                Self::default()
+            }
+        }
+    }
+}
+
+/// Reports health checks that are not selected, which have no effect in Spring either.
+pub(super) fn report_unused_checks(
+    checks: Option<&Spanned<RawSpringHealth>>,
+    checked: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    if let Some(checks) = checks.filter(|_| !checked) {
+        diagnostics
+            .warn(
+                checks.span.key(),
+                "`health-check` has no effect without `configurations: health-check`, as in Spring",
+            )
+            .ineffective()
+            .help("add `spring.cloud.loadbalancer.configurations: health-check`");
+    }
+}
+
+/// Checks an instance. Reports errors.
+pub(super) fn instance(
+    raw: &Spanned<RawInstance>,
+    weighted: bool,
+    diagnostics: &mut Diagnostics,
+) -> Option<ListedEndpoint> {
+    let (at, raw) = (raw.span, &raw.value);
+    let uri = match (&raw.uri, &raw.host) {
+        (Some(uri), _) => uri.clone(),
+        (None, Some(host)) => {
+            let secure = raw.secure.unwrap_or(false);
+            let scheme = if secure { "https" } else { "http" };
+            let port = raw.port.map_or(if secure { 443 } else { 80 }, |port| port.value);
+            Spanned { value: format!("{scheme}://{}:{port}", host.value), span: host.span }
+        }
+        (None, None) => {
+            diagnostics.error(at, "instance without `uri`").help("add `uri: http://host:port`");
+            return None;
+        }
+    };
+    // Spring reads invalid weights as 1.
+    let weight = raw.metadata.get("weight").filter(|_| weighted).and_then(|weight| weight.value.trim().parse().ok());
+    let weight = weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1);
+    Some(ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight, priority: 0 })
+}
+
+/// Spring's checks of the service `name`: only 200 is a success, and each result counts at once.
+pub(super) fn health_check(
+    name: &str,
+    raw: Option<&Spanned<RawSpringHealth>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<HealthCheck> {
+    let paths = raw.map(|raw| &raw.value.path);
+    let path = paths.and_then(|paths| paths.get(name).or_else(|| paths.get("default")));
+    let text = path.map_or("/actuator/health", |path| path.value.trim());
+    let Some(path) = text.parse().ok().filter(|_| text.starts_with('/')) else {
+        let at = path.map_or(Span::ROOT, |path| path.span);
+        diagnostics.error(at, format!("a health check's path must begin with `/`, found `{text}`"));
+        return None;
+    };
+    let raw = raw.map(|raw| &raw.value);
+    let interval = raw.and_then(|raw| raw.interval);
+    Some(HealthCheck {
+        path,
+        interval: positive(interval, 25, diagnostics),
+        timeout: Duration::from_secs(1),
+        healthy: NonZeroU32::MIN,
+        unhealthy: NonZeroU32::MIN,
+        statuses: Statuses(vec![200..=200]),
+        port: raw.and_then(|raw| raw.port).map(|port| port.value).filter(|port| *port > 0),
+        host: None,
+    })
+}
