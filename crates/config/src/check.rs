@@ -124,7 +124,7 @@ pub(crate) fn check(
                 hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
             },
             nodes,
-            !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
+            !switches.is_off(switches::ComponentKind::GlobalFilter, "WebsocketRouting"),
             diagnostics,
         ),
         http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),

@@ -10,7 +10,7 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::sections::jwt::check::Tokens;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Key resolvers that the filters of a file can name.
 pub(crate) struct KeyResolvers<'t> {
@@ -98,7 +98,7 @@ impl<'t> KeyResolvers<'t> {
 
 fn parts(node: &Node) -> &[Node] {
     match &node.kind {
-        Kind::Seq(items) => items,
+        NodeKind::Seq(items) => items,
         _ => std::slice::from_ref(node),
     }
 }

@@ -19,7 +19,7 @@ use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
 use crate::load::{Loaded, Remains, Unresolved, parse_text};
 use crate::model::Config;
 use crate::source::files::{self, LoadError};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// A migrated file.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     names::plain(&mut root);
     let comments = Comments::of(&text.whole, &root, &remains.places);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
-        Some(Kind::Seq(filters)) => filters.len(),
+        Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
     };
     let is_spring = config.is_spring;
@@ -95,7 +95,7 @@ struct Rewriting<'r> {
 
 impl Rewriting<'_> {
     fn root(&self, root: Node) -> Item {
-        let Kind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
+        let NodeKind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
             if self.ineffective(node.span).is_some() {
@@ -139,10 +139,10 @@ impl Rewriting<'_> {
     fn item(&self, node: Node) -> Item {
         let mut item = self.noted(node.span);
         item.value = match node.kind {
-            Kind::Null => Value::Null,
-            Kind::Scalar(text) => Value::Scalar(text),
-            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.item(node)).collect()),
-            Kind::Map(entries) => {
+            NodeKind::Null => Value::Null,
+            NodeKind::Scalar(text) => Value::Scalar(text),
+            NodeKind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.item(node)).collect()),
+            NodeKind::Map(entries) => {
                 let mut kept = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
                     match self.ineffective(node.span) {

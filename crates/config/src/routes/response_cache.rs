@@ -7,7 +7,7 @@ use crate::filters::local_response_cache::cache_for_all;
 use crate::filters::model::Filter;
 use crate::filters::raw::RawLocalResponseCache;
 use crate::routes::model::{Cors, Definition, Route};
-use crate::spring::switches::{Kind, Switches};
+use crate::spring::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
 
 /// Keeps only the last cache of a route: the first would answer for all others.
@@ -40,7 +40,7 @@ pub(crate) fn check(
     cors: &Cors,
     diagnostics: &mut Diagnostics,
 ) {
-    let is_on = raw.enabled == Some(true) && !switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
+    let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let cors = format!("{cors:?}");
     for route in routes {

@@ -21,7 +21,7 @@ use crate::routes::raw::RawRoute;
 use crate::routes::response_cache::keep_last;
 use crate::sections::upstreams::{Named, balance};
 use crate::spring::switches::Switches;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 
 /// Settings that all routes of a file share.
@@ -57,7 +57,7 @@ impl RouteReader<'_> {
     /// Reads the route, and whether it is enabled. Reports errors.
     pub(super) fn read(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
         match &self.node.kind {
-            Kind::Scalar(line) => (self.one_line(line, diagnostics), true),
+            NodeKind::Scalar(line) => (self.one_line(line, diagnostics), true),
             _ => self.full(diagnostics),
         }
     }

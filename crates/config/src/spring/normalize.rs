@@ -7,7 +7,7 @@ use crate::source::dotted;
 use crate::spring::service_discovery;
 use crate::spring::tree::{find, is_empty, section, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node, Places, Span};
+use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
@@ -30,9 +30,9 @@ const BUNDLES: [(&[&str], &[&str]); 3] = [
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
     documents.iter().any(|document| {
-        let Kind::Map(entries) = &document.kind else { return false };
+        let NodeKind::Map(entries) = &document.kind else { return false };
         entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
-            ("spring", Kind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
+            ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
             (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
         })
     })
@@ -75,26 +75,26 @@ pub(crate) fn normalize(
 
     let breakers = take(&mut whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]);
 
-    let mut result = Node { span, kind: Kind::Map(Vec::new()) };
+    let mut result = Node { span, kind: NodeKind::Map(Vec::new()) };
     for root in [old_root, new_root].into_iter().flatten() {
         dotted::merge(&mut result, root);
     }
     let named = [("redis", old_redis), ("redis", new_redis), ("resilience4j", breakers)];
     for (name, node) in named.into_iter().filter_map(|(name, node)| Some((name, node?))) {
         let at = node.span;
-        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+        dotted::merge(&mut result, Node { span: at, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
     }
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
             let at = node.span;
-            dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+            dotted::merge(&mut result, Node { span: at, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
         }
     }
-    let Kind::Map(entries) = &mut whole.kind else { return result };
+    let NodeKind::Map(entries) = &mut whole.kind else { return result };
     let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
     for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
         let at = value.span;
-        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(key, value)]) });
+        dotted::merge(&mut result, Node { span: at, kind: NodeKind::Map(vec![(key, value)]) });
     }
     if let Some(phase) = phase
         && let Some(server) = section(&mut result, "server", places)
@@ -109,7 +109,7 @@ pub(crate) fn normalize(
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
         take(&mut whole, &["spring", "security"]);
     }
-    let Kind::Map(entries) = whole.kind else { return result };
+    let NodeKind::Map(entries) = whole.kind else { return result };
     let mut skipped: Vec<(String, Span)> = Vec::new();
     for (key, value) in entries {
         leaves(&key, &value, &mut skipped);
@@ -134,7 +134,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
         if let Some(ssl) = find(result, path)
             && names.iter().any(|name| find(ssl, &[name]).is_some())
             && let Some(bundles) = find(whole, &["spring", "ssl", "bundle"])
-            && let Kind::Map(entries) = &mut ssl.kind
+            && let NodeKind::Map(entries) = &mut ssl.kind
         {
             entries.push(("bundles".to_owned(), bundles.clone()));
             lent = true;
@@ -157,7 +157,7 @@ pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagn
 /// Collects the names of the remaining sections: `spring.application`, `logging`, …
 fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     match &value.kind {
-        Kind::Map(entries) if key == "spring" => {
+        NodeKind::Map(entries) if key == "spring" => {
             for (name, value) in entries {
                 // A moved section leaves an empty map.
                 if !is_empty(value) && name != "config" && name != "profiles" {
@@ -183,5 +183,5 @@ fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node
         }
     }
     take(&mut root, &["server"]);
-    if is_empty(&root) || matches!(root.kind, Kind::Null) { None } else { Some(root) }
+    if is_empty(&root) || matches!(root.kind, NodeKind::Null) { None } else { Some(root) }
 }

@@ -5,7 +5,7 @@
 use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Meaning of a Spring property here.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
         let steps: Vec<&str> = known.split('.').collect();
         steps.len() > path.len() && begins(&steps, path)
     });
-    if let Kind::Map(entries) = &node.kind
+    if let NodeKind::Map(entries) = &node.kind
         && tells_apart
     {
         return entries.iter().all(|(key, value)| {

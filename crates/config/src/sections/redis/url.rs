@@ -10,7 +10,7 @@ use crate::yaml::Span;
 #[derive(Debug)]
 pub(super) struct Url {
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) kind: Transport,
     pub(super) has_username: bool,
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
@@ -22,20 +22,20 @@ pub(super) struct Url {
 
 /// Meaning of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Transport {
     Plain,
     Tls,
     Socket,
 }
 
-const SCHEMES: [(&str, Kind); 7] = [
-    ("redis", Kind::Plain),
-    ("valkey", Kind::Plain),
-    ("rediss", Kind::Tls),
-    ("valkeys", Kind::Tls),
-    ("redis+unix", Kind::Socket),
-    ("valkey+unix", Kind::Socket),
-    ("unix", Kind::Socket),
+const SCHEMES: [(&str, Transport); 7] = [
+    ("redis", Transport::Plain),
+    ("valkey", Transport::Plain),
+    ("rediss", Transport::Tls),
+    ("valkeys", Transport::Tls),
+    ("redis+unix", Transport::Socket),
+    ("valkey+unix", Transport::Socket),
+    ("unix", Transport::Socket),
 ];
 
 /// Names of protocol versions in a URL.
@@ -87,7 +87,7 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
         span: at,
     };
     parameters(query, &mut found, diagnostics)?;
-    if kind == Kind::Socket {
+    if kind == Transport::Socket {
         if !authority.is_empty() || path.len() < 2 {
             diagnostics
                 .error(at, "`redis.url` must have the absolute path of a socket")
@@ -122,7 +122,7 @@ pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &
     self::host(&host_port, "redis.host", at, diagnostics)?;
     Some(Url {
         text: format!("redis://{host_port}"),
-        kind: Kind::Plain,
+        kind: Transport::Plain,
         has_username: false,
         has_password: false,
         database: None,
@@ -177,9 +177,9 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Opti
                 );
                 return None;
             }
-            ("user", Kind::Socket) => url.has_username = true,
-            ("pass", Kind::Socket) => url.has_password = true,
-            ("db", Kind::Socket) => match value.parse() {
+            ("user", Transport::Socket) => url.has_username = true,
+            ("pass", Transport::Socket) => url.has_password = true,
+            ("db", Transport::Socket) => match value.parse() {
                 Ok(database) => url.database = Some(database),
                 Err(_) => {
                     diagnostics
