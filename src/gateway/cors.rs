@@ -21,7 +21,7 @@ use tollgate_routing::{Predicate, RouteTable};
 pub(super) struct PolicyTable(Rc<RouteTable<Arc<Policy>>>);
 
 /// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin`
-/// field.
+/// field, and on those that may be routed again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientTls;
 

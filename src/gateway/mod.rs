@@ -31,7 +31,7 @@ use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeReq
 
 use cors::{ClientTls, client_used_tls};
 pub use generation::{Generation, Route};
-use reroute::PeerAddress;
+use reroute::ReceivedFrom;
 use respond::render;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
@@ -99,8 +99,9 @@ impl Gateway {
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view);
-        // `prepare_head` removes `X-Forwarded-Proto`, so it is read before.
-        if generation.has_cors && head.headers.contains_key(ORIGIN) {
+        let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
+        // `prepare_head` removes the `X-Forwarded` fields, so they are read before.
+        if may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)) {
             let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
             if client_used_tls(connection, &head.headers, is_trusted) {
                 head.extensions.insert(ClientTls);
@@ -113,7 +114,7 @@ impl Gateway {
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         if route.may_reroute {
-            head.extensions.insert(PeerAddress(peer));
+            head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
@@ -131,12 +132,14 @@ fn insert_context(
     variables: Vec<(Arc<str>, String)>,
     record: &mut Record,
 ) {
-    if !route.needs_context && !record.is_logged() {
+    // A later route may read the context, and cannot build it: the header fields have changed by then.
+    let needs_context = route.needs_context || route.may_reroute;
+    if !needs_context && !record.is_logged() {
         return;
     }
     let client = client_ip(connection.peer.ip(), &head.headers, &generation.trusted_proxies);
     record.client(client);
-    if route.needs_context {
+    if needs_context {
         head.extensions.insert(RequestContext {
             client_ip: Some(client),
             route_id: Some(Arc::clone(&route.id)),

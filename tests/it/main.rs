@@ -38,6 +38,7 @@ mod predicates;
 mod readme;
 mod redis_monitor;
 mod reload;
+mod reroutes;
 mod resilience;
 mod response_cache;
 mod shares;

@@ -45,7 +45,7 @@ impl Predicate {
 impl XForwardedRemoteAddr {
     /// Returns the client's address; `None` if the selected entry is not an IP address.
     fn client(&self, request: &RequestView<'_>) -> Option<IpAddr> {
-        let mut lines = request.headers.get_all(X_FORWARDED_FOR).iter();
+        let mut lines = request.forwarded_for.get_all(X_FORWARDED_FOR).iter();
         // Several lines may come from different senders in an unknown order.
         let (Some(line), None) = (lines.next(), lines.next()) else { return Some(request.remote_addr) };
         let line = line.to_str().ok()?;

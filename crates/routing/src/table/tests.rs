@@ -20,6 +20,7 @@ fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
         path,
         query: None,
         headers,
+        forwarded_for: headers,
         remote_addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
         now_ms: || 0,
         random: 0,

@@ -52,6 +52,7 @@ impl Request {
             path: self.path,
             query: self.query,
             headers: &self.headers,
+            forwarded_for: &self.headers,
             remote_addr: self.remote_addr,
             now_ms: || NOW_MS,
             random: self.random,
