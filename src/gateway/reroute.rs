@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
-use tollgate_filters::context::RequestContext;
+use tollgate_filters::context::{FromOtherRoute, RequestContext};
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
@@ -67,10 +67,12 @@ impl CurrentGeneration {
             // Deferred until the first poll: the calling layer may belong to the same route, and its service is
             // borrowed.
             async move {
-                match current.route(request) {
-                    Ok(response) => response.await,
-                    Err(failure) => Ok::<_, Infallible>(failure.unrendered()),
-                }
+                let mut response = match current.route(request) {
+                    Ok(response) => response.await?,
+                    Err(failure) => failure.unrendered(),
+                };
+                response.extensions_mut().insert(FromOtherRoute);
+                Ok::<_, Infallible>(response)
             }
         }))
     }
