@@ -11,6 +11,7 @@ use tollgate_filters::context::{FromOtherRoute, RequestContext};
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
+use crate::gateway::sanitize::normalize_host_field;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::{ResponseFuture, SharedService};
@@ -86,6 +87,8 @@ impl CurrentGeneration {
             tracing::warn!(path = head.uri.path(), "forwarding loop detected");
             return Err(Failure::Loop);
         }
+        // A filter may have set `Host`.
+        normalize_host_field(&mut head.headers);
         let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
             .with_forwarded_for(&from.forwarded_for);
