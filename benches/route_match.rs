@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use tollgate_routing::{PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
+use tollgate_routing::{HostPort, PathPattern, Predicate, PredicateError, RequestView, RouteTable, normalize};
 
 /// Typical routes: half share their first segments, and each has a `Method` predicate.
 fn table(routes: usize) -> RouteTable<usize> {
@@ -37,7 +37,7 @@ fn hard_cases(routes: usize) -> Vec<(&'static str, RouteTable<usize>, String, St
         RouteTable::new((0..routes).map(|index| (predicates(index).into_iter().flatten().collect(), index)).collect())
     };
     let path = |pattern: String| Predicate::path(&[pattern], false);
-    let host = |pattern: String| Predicate::host(&[pattern]);
+    let host = |pattern: String| Predicate::host(&[pattern], HostPort::Included);
     vec![
         (
             "one deep prefix",

@@ -10,6 +10,7 @@ mod limiter;
 mod reroute;
 mod resilience;
 pub mod respond;
+mod response_cache;
 pub mod sanitize;
 pub mod stack;
 mod worker_state;

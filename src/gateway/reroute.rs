@@ -7,10 +7,11 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::{HeaderMap, Request};
-use tollgate_filters::context::RequestContext;
+use tollgate_filters::context::{FromOtherRoute, RequestContext};
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
+use crate::gateway::sanitize::normalize_host_field;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::{ResponseFuture, SharedService};
@@ -67,10 +68,12 @@ impl CurrentGeneration {
             // Deferred until the first poll: the calling layer may belong to the same route, and its service is
             // borrowed.
             async move {
-                match current.route(request) {
-                    Ok(response) => response.await,
-                    Err(failure) => Ok::<_, Infallible>(failure.unrendered()),
-                }
+                let mut response = match current.route(request) {
+                    Ok(response) => response.await?,
+                    Err(failure) => failure.unrendered(),
+                };
+                response.extensions_mut().insert(FromOtherRoute);
+                Ok::<_, Infallible>(response)
             }
         }))
     }
@@ -84,6 +87,8 @@ impl CurrentGeneration {
             tracing::warn!(path = head.uri.path(), "forwarding loop detected");
             return Err(Failure::Loop);
         }
+        // A filter may have set `Host`.
+        normalize_host_field(&mut head.headers);
         let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
             .with_forwarded_for(&from.forwarded_for);

@@ -16,7 +16,7 @@ use tollgate_filters::reply::prefers_problem;
 
 use crate::http::failure::Failure;
 use tollgate_config::Underscores;
-use tollgate_routing::normalize;
+use tollgate_routing::{normalize, normalize_host};
 
 /// Facts about the header fields of a request, gathered in one pass. A lookup per field would hash every name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,8 @@ pub struct HeaderSummary {
 }
 
 /// Refuses malformed and ambiguous requests, and normalizes the others: target in origin form with a normalized path,
-/// one `Host` field, one `Cookie` field.
+/// one `Host` field in lower case without a final dot, one
+/// `Cookie` field.
 ///
 /// # Errors
 /// Returns the failure to respond with. Failures that leave the end of the message in doubt close the connection.
@@ -41,7 +42,10 @@ pub fn sanitize(head: &mut Parts, underscores: Underscores) -> Result<HeaderSumm
         return Err(Failure::MethodRefused);
     }
     let summary = summarize(&head.headers, underscores)?;
-    normalize_host(head, summary)?;
+    check_host(head, summary)?;
+    if !normalize_host_field(&mut head.headers) {
+        return Err(Failure::Ambiguous("the Host field is not host[:port]"));
+    }
     if head.version == Version::HTTP_2 && summary.cookies > 1 {
         join_cookies(&mut head.headers);
     }
@@ -105,8 +109,19 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Puts `Host` into normal form: lower case, without a final dot. Returns false if it has no name.
+pub fn normalize_host_field(headers: &mut HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let Cow::Owned(normal) = normalize_host(host) else { return true };
+    let has_name = !normal.is_empty() && !normal.starts_with(':');
+    if let Ok(normal) = HeaderValue::try_from(normal) {
+        headers.insert(HOST, normal);
+    }
+    has_name
+}
+
 /// Checks `Host`, and replaces it by the authority of an absolute target.
-fn normalize_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
+fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
     match head.uri.authority() {
         Some(authority) => {
             if !is_host(authority.as_str().as_bytes()) {

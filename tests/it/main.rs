@@ -8,6 +8,7 @@ mod answers;
 mod balancing;
 mod bodies;
 mod bounds;
+mod cached_identity;
 mod concurrency;
 mod concurrency_crash;
 mod cors;

@@ -80,3 +80,19 @@ fn predicates_on_addresses_see_the_received_address_behind_a_reroute() {
         assert_eq!(status(&gateway, path, "198.51.100.7"), 203, "{path}");
     }
 }
+#[test]
+fn the_clients_tls_is_known_behind_a_reroute() {
+    let gateway = Gateway::start(&routes(
+        "- {id: inner, uri: 'echo:', predicates: [Path=/inner], metadata: {cors: {allowedOrigins: \
+         'https://shop.example'}}}\n",
+    ));
+    for path in ["/forwarded", "/overflow"] {
+        // An allowed origin is named, unless it is the request's own.
+        let named = |scheme: &str| {
+            let headers = [("host", "shop.example"), ("origin", "https://shop.example"), ("x-forwarded-proto", scheme)];
+            let answer = gateway.connect().request("GET", path, &headers, b"");
+            answer.header("access-control-allow-origin").is_some()
+        };
+        assert_eq!((named("https"), named("http")), (false, true), "{path}");
+    }
+}

@@ -13,11 +13,12 @@ mod request;
 mod segment;
 mod table;
 
-pub use self::host::HostPattern;
+pub use self::host::{HostPattern, normalize_host};
 pub use self::normalize::{PathError, normalize};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::error::PredicateError;
+pub use self::predicate::host::HostPort;
 pub use self::predicate::version::{ApiVersions, Version, VersionSource};
 pub use self::predicate::{AllOf, Predicate};
 pub use self::request::{RequestView, Variables};

@@ -29,7 +29,8 @@ pub struct RequestView<'a> {
 }
 
 impl<'a> RequestView<'a> {
-    /// Creates the view of a request. The path must be normalized, and the `Host` field must hold the authority.
+    /// Creates the view of a request. The path must be [normalized](crate::normalize), and the `Host` field must hold the
+    /// authority in [normal form](crate::normalize_host).
     ///
     /// `remote_addr` is the TCP peer, or the client address that trusted proxies report. `random` is a number that is
     /// drawn once for the request: `Weight` predicates select a route by it.

@@ -1,9 +1,12 @@
 //! Location of the token in a request.
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName};
 
 use crate::cookie;
+
+static AUTHORIZATION_FIELD: HeaderName = AUTHORIZATION;
+static COOKIE_FIELD: HeaderName = COOKIE;
 
 /// Location of the token in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,16 @@ pub enum TokenSource {
 }
 
 impl TokenSource {
+    /// Returns the name of the field that holds the token.
+    #[must_use]
+    pub fn header(&self) -> &HeaderName {
+        match self {
+            Self::Bearer => &AUTHORIZATION_FIELD,
+            Self::Header(name) => name,
+            Self::Cookie(_) => &COOKIE_FIELD,
+        }
+    }
+
     /// Returns the token. A repeated field has none: an upstream that reads the other value would see another user.
     pub(super) fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
         match self {

@@ -78,7 +78,8 @@ pub(super) fn host<B>(request: &Request<B>, out: &mut KeyBuf) {
     let full = full.iter().position(|b| *b == b'@').map_or(full, |at| &full[at + 1..]);
     let end = full.iter().rposition(|b| *b == b':').filter(|at| !full[*at..].contains(&b']'));
     let name = end.map_or(full, |at| &full[..at]);
-    let name = name.strip_suffix(b".").unwrap_or(name);
+    let end = name.iter().rposition(|b| *b != b'.').map_or(0, |last| last + 1);
+    let name = &name[..end];
     for byte in name {
         out.push(&[byte.to_ascii_lowercase()]);
     }

@@ -38,6 +38,7 @@
 mod buffer;
 mod extract;
 mod function;
+mod inputs;
 mod parse;
 mod resolver;
 

@@ -61,7 +61,7 @@ pub(super) struct LimitIndex {
 
 impl Limiter {
     pub(super) fn new(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
-        let access = AccessControl::new(&rules, &settings);
+        let access = AccessControl::new(rules.rules().filter_map(|limit| limit.key_resolver.as_ref()), &settings);
         let empty_key =
             settings.deny_empty_key.then(|| settings.error_body.refusal(settings.empty_key_status, "empty-key"));
         let mut first = 0;
@@ -143,13 +143,13 @@ impl PlanTable {
 // === impl AccessControl ===
 
 impl AccessControl {
-    /// Returns `None` if both lists are empty.
-    fn new(rules: &RuleSets, settings: &Settings) -> Option<Self> {
+    /// Returns `None` if both lists are empty. `own` are the resolvers of single rules.
+    pub(super) fn new<'r>(own: impl Iterator<Item = &'r KeyResolver>, settings: &Settings) -> Option<Self> {
         if settings.exempt.is_empty() && settings.block.is_empty() {
             return None;
         }
         let mut resolvers = vec![settings.key_resolver.clone()];
-        for resolver in rules.rules().filter_map(|limit| limit.key_resolver.as_ref()) {
+        for resolver in own {
             if !resolvers.contains(resolver) {
                 resolvers.push(resolver.clone());
             }

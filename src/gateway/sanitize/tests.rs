@@ -38,6 +38,9 @@ fn an_invalid_missing_or_second_host_is_refused() {
     ] {
         assert!(matches!(sanitized("/", fields), Err(Failure::Ambiguous(_))), "{fields:?}");
     }
+    for host in [".", ".:80"] {
+        assert!(matches!(sanitized("/", &[("host", host)]), Err(Failure::Ambiguous(_))), "{host}");
+    }
     for host in ["a", "a.b:1", "[::1]:8080", "127.0.0.1", "xn--a"] {
         assert!(sanitized("/", &[("host", host)]).is_ok(), "{host}");
     }
@@ -50,6 +53,14 @@ fn the_authority_of_an_absolute_target_replaces_host() {
     assert_eq!(head.headers[HOST], "a.example");
     assert_eq!(sanitized("http://a.example", &[("host", "a.example")]).unwrap().uri, "/");
     assert!(sanitized("http://u:p@a.example/", &[("host", "a.example")]).is_err());
+}
+
+#[test]
+fn the_host_is_in_normal_form() {
+    for (host, expected) in [("A.Example.", "a.example"), ("a.EXAMPLE.:8080", "a.example:8080"), ("[0::1]", "[::1]")] {
+        assert_eq!(sanitized("/", &[("host", host)]).unwrap().headers[HOST], expected);
+        assert_eq!(sanitized(&format!("http://{host}/"), &[("host", "b")]).unwrap().headers[HOST], expected);
+    }
 }
 
 #[test]

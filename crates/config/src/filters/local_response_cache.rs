@@ -20,7 +20,7 @@ const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "LocalResponseCache",
-    doc: "Caches responses to GET in memory, before all other filters.",
+    doc: "Caches responses to GET in memory, at its position in the list; in Spring's form before all other filters.",
     args: Arguments::Listed(&[
         Argument::new(
             "timeToLive",

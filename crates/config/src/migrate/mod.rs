@@ -3,6 +3,7 @@
 //! The normalized tree of the file, placeholders unresolved, is rewritten node by node and printed. Implicit settings of
 //! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
+mod caches;
 mod comments;
 mod names;
 mod placeholders;

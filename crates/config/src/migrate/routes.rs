@@ -3,6 +3,7 @@
 use crate::de::canonical;
 use crate::filters::Argument;
 use crate::migrate::Rewriting;
+use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
 use crate::predicates::{ShortcutType, predicates};
 use crate::yaml::{Node, NodeKind};
@@ -124,6 +125,9 @@ impl Rewriting<'_> {
                 Some(why) => item.left_out(written, &why),
                 None => kept.push(self.filter(node)),
             }
+        }
+        if self.is_spring {
+            cache_first(&mut kept, self.default_filters == 0);
         }
         item.value = Value::Seq(kept);
         item

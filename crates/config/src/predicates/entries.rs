@@ -38,15 +38,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Host",
         doc: "`Host`, with the port unless `predicate.host.include-port` is false, matches one of the patterns, \
-              case-sensitive: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
+              ignoring case and a final dot: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
         args: &[Argument::new("patterns", "Patterns such as `**.example.org`; the first match sets the variables.")
             .of(ArgumentType::List)],
         shortcut: ShortcutType::GatherList,
         check: |input, diagnostics| {
             patterns::warn(input.spec, diagnostics);
             let patterns = input.list(diagnostics)?;
-            let with_port = input.context.include_port;
-            Some(if with_port { Predicate::host(&patterns) } else { Predicate::host_without_port(&patterns) })
+            Some(Predicate::host(&patterns, input.context.host_port))
         },
     },
     Entry {

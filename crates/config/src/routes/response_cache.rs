@@ -43,18 +43,31 @@ pub(crate) fn check(
     let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let cors = format!("{cors:?}");
+    let mut uncounted = Vec::new();
     for route in routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
         if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
+            if route.filters.iter().any(Filter::counts_requests) {
+                uncounted.push(route.id.to_string());
+            }
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.filters.insert(0, "LocalResponseCache".to_owned());
         }
-        // A cache is the first filter.
-        let Some(Filter::LocalResponseCache(cache)) = route.filters.first_mut() else { continue };
+        let cache = route.filters.iter_mut().find_map(|filter| match filter {
+            Filter::LocalResponseCache(cache) => Some(cache),
+            _ => None,
+        });
+        let Some(cache) = cache else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
         let mut hasher = DefaultHasher::new();
         (uri, predicates, filters, &cors, format!("{:?}", cache.settings)).hash(&mut hasher);
         cache.identity = hasher.finish();
+    }
+    if !uncounted.is_empty() {
+        let routes = uncounted.join("`, `");
+        diagnostics
+            .info(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
+            .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
 }

@@ -10,7 +10,7 @@ use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::configure_breaker;
 use crate::filters::context::FilterContext;
 use crate::filters::edit_checks;
-use crate::filters::model::Filter;
+use crate::filters::model::{Filter, FilterPosition};
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::forward::changes_path;
@@ -134,7 +134,7 @@ impl RouteReader<'_> {
         if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
             checked.extend(context.predicates.below_base());
         }
-        let mut merged = interleave(context.default_filters, filters);
+        let mut merged = interleave(context.default_filters, filters, diagnostics.is_spring);
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => self.derived_id(&merged, diagnostics).into(),
@@ -154,6 +154,7 @@ impl RouteReader<'_> {
             }
         }
         keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
+        note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
@@ -222,8 +223,8 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
 }
 
 /// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
-/// Filters with an order of their own keep it.
-fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFilter> {
+/// Filters with an order of their own keep it; a cache has one in Spring's files only.
+fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool) -> Vec<ListedFilter> {
     let mut merged = Vec::with_capacity(defaults.len() + own.len());
     let mut defaults = defaults.iter().cloned();
     for filter in own {
@@ -231,7 +232,10 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFi
         merged.push(filter);
     }
     merged.extend(defaults);
-    merged.sort_by_key(|listed| listed.filter.properties().position);
+    merged.sort_by_key(|listed| match listed.filter.properties().position {
+        FilterPosition::FirstInSpring if !is_spring => FilterPosition::Listed,
+        position => position,
+    });
     merged
 }
 
@@ -245,6 +249,27 @@ fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnosti
                  apply to all"
             ),
         );
+    }
+}
+
+/// Reports a cache in front of limits, which do not count its responses.
+fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
+    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
+    let Some(cache) = behind.next() else { return };
+    let remedy = match diagnostics.is_spring {
+        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
+        false => "list the cache after it to count them",
+    };
+    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
+        diagnostics
+            .info(
+                cache.spec.span,
+                format!(
+                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
+                    counter.spec.name
+                ),
+            )
+            .help(remedy);
     }
 }
 

@@ -11,7 +11,7 @@ mod cookie;
 mod datetime;
 pub(crate) mod error;
 mod header;
-mod host;
+pub(crate) mod host;
 mod method;
 mod networks;
 mod path;

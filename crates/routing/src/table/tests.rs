@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use proptest::prelude::*;
 
 use super::RouteTable;
-use crate::{Predicate, RequestView};
+use crate::{HostPort, Predicate, RequestView};
 
 fn path(patterns: &[&str]) -> Predicate {
     let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
@@ -63,7 +63,7 @@ fn a_first_segment_with_escapes_or_parameters_finds_its_route() {
 #[test]
 fn variables_of_later_predicates_replace_earlier_ones() {
     let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("b.org"))]);
-    let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()]).unwrap();
+    let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()], HostPort::Included).unwrap();
     let table = RouteTable::new(vec![(vec![path(&["/none", "/{tenant}/{id}"]), host], ())]);
     let request = request("/a/1", &headers);
     let variables = table.find(&request).unwrap().variables(&request);
@@ -91,7 +91,7 @@ fn predicate() -> impl Strategy<Value = Predicate> {
     let hosts = vec!["x", "x.y", "**.y", "**.y:*", "*.y", "{v}.y", "x.**", "y:8?", ".y", "y.", "**", "*.x.y:80", "y*"];
     let host = (prop::collection::vec(prop::sample::select(hosts), 1..3), any::<bool>()).prop_map(|(hosts, port)| {
         let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
-        if port { Predicate::host(&hosts).unwrap() } else { Predicate::host_without_port(&hosts).unwrap() }
+        Predicate::host(&hosts, if port { HostPort::DefaultOptional } else { HostPort::Ignored }).unwrap()
     });
     let one = prop_oneof![4 => path, 2 => host];
     one.prop_recursive(2, 6, 3, |inner| {
@@ -128,7 +128,7 @@ fn routes_behind_a_variable_segment_are_distinguished_by_later_segments() {
 
 #[test]
 fn the_index_narrows_by_depth_by_host_and_behind_a_variable() {
-    let host = |pattern: String| Predicate::host(&[pattern]).unwrap();
+    let host = |pattern: String| Predicate::host(&[pattern], HostPort::Included).unwrap();
     let below = |pattern: String| Predicate::path(&[pattern], false).unwrap();
     let either = |index: usize| {
         let inner = Predicate::all(vec![below(format!("/{{t}}/c{index}")), host(format!("t{index}.org"))]);

@@ -1,7 +1,7 @@
 //! `any`, `all` and `not`, and the texts that explain mismatches.
 
 use super::{AllOf, Predicate, PredicateError, Request, Variables, texts};
-use crate::{ApiVersions, RouteTable, VersionSource};
+use crate::{ApiVersions, HostPort, RouteTable, VersionSource};
 
 fn path(pattern: &str) -> Predicate {
     Predicate::path(&texts(&[pattern]), false).unwrap()
@@ -98,7 +98,7 @@ fn every_predicate_describes_the_values_that_it_reads() {
     let with = |name, value: &'static str| request().header(name, value.as_bytes());
     let of =
         |predicate: Result<Predicate, PredicateError>, request: &Request| predicate.unwrap().observe(&request.view());
-    let host = || Predicate::host(&texts(&["x"]));
+    let host = || Predicate::host(&texts(&["x"]), HostPort::Included);
     let version = || {
         let header = VersionSource::Header(http::HeaderName::from_static("x-version"));
         Predicate::version("1", ApiVersions { sources: vec![header], ..Default::default() }.into())
@@ -108,7 +108,7 @@ fn every_predicate_describes_the_values_that_it_reads() {
     for (observed, expected) in [
         (of(host(), &request()), "`Host` is missing"),
         (of(host(), &with("host", "a:1")), "the host is `a:1`"),
-        (of(Predicate::host_without_port(&texts(&["x"])), &with("host", "a:1")), "the host is `a`"),
+        (of(Predicate::host(&texts(&["x"]), HostPort::Ignored), &with("host", "a:1")), "the host is `a`"),
         (of(Predicate::query("a", None), &request()), "parameter `a` is `1`"),
         (of(Predicate::query("b", Some("x")), &request()), "parameter `b` is ``"),
         (of(Predicate::query("c", None), &request()), "parameter `c` is missing"),
