@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::stores::SharedStores;
@@ -29,7 +28,7 @@ pub struct AdminState {
     pub(super) stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) log: Mutex<Option<LogWriter>>,
+    pub(super) log: Option<LogWriter>,
     reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
 }
 
@@ -57,7 +56,7 @@ impl AdminState {
             stores,
             upstreams,
             metrics,
-            log: Mutex::new(log),
+            log,
         };
         (Arc::new(state), reload_requests)
     }
@@ -67,10 +66,5 @@ impl AdminState {
         let (reply, applied) = oneshot::channel();
         self.reload_requests.send(reply).await.ok()?;
         applied.await.ok()
-    }
-
-    /// Drops the handle of the access log, so that its thread can end.
-    pub fn drop_log(&self) {
-        *self.log.lock() = None;
     }
 }

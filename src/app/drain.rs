@@ -3,44 +3,59 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::app::process::Process;
 use crate::app::signals::Signals;
+use crate::telemetry::log_writer::LogWriter;
+
+/// Time for the last lines of the access log.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for the last lines after a second signal, which ends the process within a second.
+const LOG_TIMEOUT_AFTER_SECOND_SIGNAL: Duration = Duration::from_millis(200);
 
 impl Process {
     /// Ends the process in order. A second signal cuts the wait short.
-    pub(super) async fn drain(self, signals: &mut Signals) {
+    pub(super) async fn drain(mut self, signals: &mut Signals) {
+        let log = self.log.take();
+        let log_timeout = tokio::select! {
+            () = self.finish() => LOG_TIMEOUT,
+            () = signals.shut_down() => {
+                tracing::warn!("second signal: exiting immediately");
+                LOG_TIMEOUT_AFTER_SECOND_SIGNAL
+            }
+        };
+        if let Some(log) = log {
+            close(&log, log_timeout);
+        }
+    }
+
+    /// Waits for in-flight requests, then writes the remaining usage.
+    async fn finish(self) {
         drop(self.reload_requests);
         self.admin.draining.store(true, Relaxed);
         self.redis_monitor.deregister().await;
         let timeout = self.config.borrow().server.shutdown_timeout;
         tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");
         self.drain.send_replace(Some(timeout));
-        tokio::select! {
-            closed = join(self.workers) => match closed {
-                Some(0) => tracing::info!("all requests finished"),
-                closed => {
-                    let connections = closed.unwrap_or_default();
-                    tracing::warn!(connections, "connections closed at the end of `server.shutdown-timeout`");
-                }
-            },
-            () = signals.shut_down() => {
-                tracing::warn!("second signal: exiting immediately");
-                return;
+        match join(self.workers).await {
+            Some(0) => tracing::info!("all requests finished"),
+            closed => {
+                let connections = closed.unwrap_or_default();
+                tracing::warn!(connections, "connections closed at the end of `server.shutdown-timeout`");
             }
         }
         // Usage is complete only now: the last requests are counted when the workers end.
-        tokio::select! {
-            () = self.metering.finish() => {}
-            () = signals.shut_down() => tracing::warn!("second signal: exiting immediately"),
-        }
-        self.admin.drop_log();
-        if let Some((writer, thread)) = self.log {
-            drop(writer);
-            let _ = thread.join();
-        }
+        self.metering.finish().await;
+    }
+}
+
+fn close(log: &LogWriter, timeout: Duration) {
+    let before = log.lost();
+    if !log.close(timeout) {
+        tracing::warn!(lines = log.lost() - before, ?timeout, "access log output is blocked: its last lines are lost");
     }
 }
 

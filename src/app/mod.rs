@@ -26,13 +26,18 @@ use self::start::StartError;
 /// # Errors
 /// The gateway cannot start. It listens on no address then.
 pub fn run(source: &Source, config: Config) -> Result<(), StartError> {
+    signals::exit_after_second_shut_down()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    let ended = local.block_on(&runtime, async {
         let mut signals = Signals::new()?;
         let mut process = Process::start(Arc::new(config)).await?;
         process.reload_until_shutdown(source, &mut signals).await;
         process.drain(&mut signals).await;
         Ok(())
-    })
+    });
+    drop(local);
+    // A file read that hangs does not delay the end.
+    runtime.shutdown_background();
+    ended
 }

@@ -31,12 +31,6 @@ pub(super) struct Process {
     pub(super) jwks: JwksRefresher,
     pub(super) metering: Metering,
     pub(super) redis_monitor: RedisMonitor,
-    /// Access log and its thread, unless the log is off.
-    pub(super) log: Option<(LogWriter, JoinHandle<()>)>,
-}
-
-impl Process {
-    pub(super) fn log_writer(&self) -> Option<&LogWriter> {
-        self.log.as_ref().map(|(writer, _)| writer)
-    }
+    /// Access log, unless it is off.
+    pub(super) log: Option<LogWriter>,
 }

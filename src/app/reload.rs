@@ -42,7 +42,7 @@ impl Process {
 
     /// Reopens the access log, then reads and applies the configuration. Returns false if it stays as it is.
     async fn reload(&mut self, source: &Source) -> bool {
-        if let Some(log) = self.log_writer() {
+        if let Some(log) = &self.log {
             log.reopen();
         }
         let Some(config) = self.read(source) else { return false };

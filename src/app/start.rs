@@ -22,12 +22,14 @@ use crate::state::jwks::JwksRefresher;
 use crate::state::metering::Metering;
 use crate::state::redis_monitor::RedisMonitor;
 use crate::state::stores::SharedStores;
-use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
-use tollgate_config::{Config, LogOutput, Target};
+use tollgate_config::{Config, LogOutput};
 use tollgate_routing::Predicate;
 
+/// Bound of the access log's queue. Lines that do not fit are dropped and counted.
+const ACCESS_LOG_QUEUE_BYTES: usize = 8 << 20;
 /// Interval in which all buckets in memory are swept of full ones, one shard at a time.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
@@ -67,7 +69,6 @@ impl Process {
         let listeners = bind_workers(&config)?;
         let address = listeners[0].local_addr()?;
         let log = open_access_log(&config)?;
-        let log_writer = log.as_ref().map(|(writer, _)| writer.clone());
         let stores = SharedStores::new(&config);
         #[cfg(feature = "jwt")]
         let mut jwks = JwksRefresher::default();
@@ -82,7 +83,7 @@ impl Process {
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),
-            log_writer.clone(),
+            log.clone(),
         );
         let admin_address = start_admin(&config, &admin)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
@@ -100,7 +101,7 @@ impl Process {
                 stores: Arc::clone(&stores),
                 upstreams: Arc::clone(&upstreams),
                 metrics: Arc::clone(&metrics),
-                log: log_writer.clone(),
+                log: log.clone(),
             },
             &config,
         )?;
@@ -133,8 +134,14 @@ fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
     listener::bind(address, config.server.workers.get()).map_err(failed)
 }
 
-fn open_access_log(config: &Config) -> Result<Option<(LogWriter, JoinHandle<()>)>, StartError> {
-    LogWriter::start(&config.access_log.output).map_err(|source| match &config.access_log.output {
+fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
+    let target = match &config.access_log.output {
+        LogOutput::Off => return Ok(None),
+        LogOutput::Stdout => Target::Stdout,
+        LogOutput::File(path) => Target::File(path.clone()),
+    };
+    let options = LogOptions { name: "access-log", max_queued_bytes: ACCESS_LOG_QUEUE_BYTES, on_tick: || {} };
+    LogWriter::start(target, options).map(Some).map_err(|source| match &config.access_log.output {
         LogOutput::File(path) => StartError::AccessLog { path: path.clone(), source },
         _ => StartError::System(source),
     })
@@ -192,7 +199,7 @@ fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
 
 /// Returns a path of the built-in demo upstream, for a `curl` example.
 fn example_path(config: &Config) -> Option<String> {
-    let demo = config.routes.iter().find(|route| route.uri == Target::Echo)?;
+    let demo = config.routes.iter().find(|route| route.uri == tollgate_config::Target::Echo)?;
     let patterns = demo.predicates.iter().find_map(Predicate::path_patterns)?;
     let path = patterns.first()?.to_string().replace("**", "hello");
     (!path.contains(['*', '?', '{'])).then_some(path)

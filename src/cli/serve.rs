@@ -41,9 +41,17 @@ fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
         Ok(loaded) => loaded,
         Err(error) => return load::report(&error),
     };
-    logs::init(&config.logging);
+    let log = match logs::init(&config.logging) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("tollgate: cannot start the log: {error}");
+            return ExitCode::from(1);
+        }
+    };
     notes.log();
-    match app::run(source, config) {
+    let ended = app::run(source, config);
+    drop(log);
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tollgate: {error}");

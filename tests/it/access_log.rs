@@ -124,6 +124,7 @@ fn a_full_disk_loses_log_lines_but_fails_no_request() {
     for _ in 0..3 {
         assert_eq!(gateway.get("/nowhere").status, 404);
     }
-    gateway.logged("access log write failed");
+    let line = gateway.logged("log write failed, lines are lost");
+    assert!(line.contains("log=\"access-log\""), "{line}");
     eventually("lost lines are counted", || gateway.metric("tollgate_access_log_lost_lines_total", &[]) == 3.0);
 }

@@ -52,6 +52,7 @@ mod support;
 mod timeouts;
 mod tls;
 mod tunnels;
+mod unwritable_logs;
 mod upstream_pools;
 mod upstream_targets;
 mod upstreams;

@@ -20,6 +20,7 @@ use crate::admin::state::AdminState;
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::encode::{NO_LABELS, family, gauge};
+use crate::telemetry::logs::{self, repeats};
 use crate::telemetry::requests::RequestCollector;
 use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
 use crate::telemetry::upstreams::UpstreamCollector;
@@ -70,9 +71,17 @@ impl Snapshot {
                 memory.overflowed(),
             ),
         ];
-        if let Some(log) = &*state.log.lock() {
+        if let Some(log) = &state.log {
             counters.push(("tollgate_access_log_lost_lines", "Access log lines dropped or not written", log.lost()));
         }
+        counters.extend([
+            ("tollgate_log_lost_lines", "Lines of the gateway's log dropped or not written", logs::lost()),
+            (
+                "tollgate_log_suppressed_lines",
+                "Repeated warnings and errors left out of the log",
+                repeats::suppressed(),
+            ),
+        ]);
         let mut gauges = vec![("tollgate_memory_keys", "Buckets in memory", memory.len())];
         let usage = state.stores.ledger().status();
         counters.extend([

@@ -1,0 +1,130 @@
+//! Log of the gateway: `tracing` events on standard error.
+//!
+//! Lines pass through a bounded queue to a thread, so that an unread pipe stops no request. Repeated warnings are
+//! suppressed and counted ([`repeats`]); field values are escaped ([`fields`]).
+
+pub mod fields;
+pub mod repeats;
+
+use std::io::{self, IsTerminal, Write};
+use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use self::repeats::RepeatLimit;
+use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
+use tollgate_config::{LogFormat, Logging};
+
+/// Name of the log's thread.
+pub const NAME: &str = "log";
+/// Bound of the queue in bytes.
+const MAX_QUEUED_BYTES: usize = 1 << 20;
+/// Bound of one line in bytes; longer lines are cut.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+/// Time for the last lines when the process ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Writer of the process. There is one log, as there is one `tracing` subscriber.
+static WRITER: OnceLock<LogWriter> = OnceLock::new();
+
+/// Guard of the log: writes the last lines when it is dropped.
+#[derive(Debug)]
+pub struct LogGuard(());
+
+/// Starts logging to standard error, panics included. Further calls have no effect.
+///
+/// # Errors
+/// The thread of the log cannot be created.
+pub fn init(logging: &Logging) -> io::Result<LogGuard> {
+    if WRITER.get().is_none() {
+        let options = LogOptions { name: NAME, max_queued_bytes: MAX_QUEUED_BYTES, on_tick: repeats::report };
+        let writer = LogWriter::start(Target::Stderr, options)?;
+        let registry = tracing_subscriber::registry().with(LevelFilter::from_level(logging.level)).with(RepeatLimit);
+        let lines = layer().with_writer(|| LineWriter).with_target(false).log_internal_errors(false);
+        let lines = match logging.format {
+            LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).fmt_fields(fields::escaped()).boxed(),
+            LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        };
+        // The writer is set first: nothing that the subscriber passes on is lost.
+        let _ = WRITER.set(writer);
+        let _ = registry.with(lines).try_init();
+        std::panic::set_hook(Box::new(log_panic));
+    }
+    Ok(LogGuard(()))
+}
+
+/// Number of lines that could not be written.
+#[must_use]
+pub fn lost() -> u64 {
+    WRITER.get().map_or(0, LogWriter::lost)
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        repeats::report_all();
+        if let Some(writer) = WRITER.get() {
+            // What cannot be written now has no reader.
+            let _ = writer.close(CLOSE_TIMEOUT);
+        }
+    }
+}
+
+/// Writer of one line. Never fails and never blocks.
+struct LineWriter;
+
+impl Write for LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Some(writer) = WRITER.get() {
+            writer.write(bounded(line), 1);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Copies a line, and cuts it at the bound.
+fn bounded(line: &[u8]) -> Vec<u8> {
+    if line.len() <= MAX_LINE_BYTES {
+        return line.to_vec();
+    }
+    let text = String::from_utf8_lossy(&line[..MAX_LINE_BYTES]);
+    format!("{} [cut, {} bytes]\n", text.trim_end_matches('\u{fffd}'), line.len()).into_bytes()
+}
+
+/// Logs a panic. The hook of the standard library writes to standard error, and blocks if nothing reads it.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    let backtrace = std::backtrace::Backtrace::capture();
+    let backtrace = match backtrace.status() {
+        std::backtrace::BacktraceStatus::Captured => format!("\n{backtrace}"),
+        _ => String::new(),
+    };
+    tracing::error!(location, text = text.unwrap_or("unknown"), "panic{backtrace}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_at_a_character_and_says_so() {
+        assert_eq!(bounded(b"short\n"), b"short\n");
+        let long = format!("a{}\n", "é".repeat(MAX_LINE_BYTES));
+        let cut = String::from_utf8(bounded(long.as_bytes())).unwrap_or_default();
+        assert!(
+            cut.len() < MAX_LINE_BYTES + 100 && cut.ends_with(&format!("é [cut, {} bytes]\n", long.len())),
+            "{cut}"
+        );
+    }
+}
