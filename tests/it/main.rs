@@ -19,6 +19,7 @@ mod forwarded;
 mod forwarding;
 mod framing;
 mod http2;
+mod http2_resets;
 mod http2_upstreams;
 mod https_upstreams;
 #[cfg(feature = "jwt")]
