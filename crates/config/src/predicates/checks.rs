@@ -65,7 +65,7 @@ pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) ->
         None => flag.unwrap_or(false),
     };
     if flag && diagnostics.is_spring {
-        diagnostics.info(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
+        diagnostics.note(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
     }
     let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };
     // Checked alone first, so that errors quote the pattern of the file.

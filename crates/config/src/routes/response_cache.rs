@@ -21,7 +21,7 @@ pub(crate) fn keep_last<T>(
     let is_cache = |item: &T| matches!(filter(item), Filter::LocalResponseCache(_));
     let caches = list.iter().filter(|item| is_cache(item)).count();
     if caches > 1 {
-        diagnostics.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
+        diagnostics.note(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
     }
     let mut spare = caches.saturating_sub(1);
     list.retain(|item| {

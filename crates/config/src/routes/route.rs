@@ -128,12 +128,7 @@ impl RouteReader<'_> {
         let id_at = id.map_or(self.node.span, |id| id.span);
         let target = self.target(uri, diagnostics);
         check_id(id, diagnostics);
-        let mut checked: Vec<_> =
-            predicates.iter().filter_map(|condition| condition.check(context.predicates, diagnostics)).collect();
-        let is_complete = checked.len() == predicates.len();
-        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
-            checked.extend(context.predicates.below_base());
-        }
+        let (checked, is_complete) = self.predicates(predicates, diagnostics);
         let mut merged = interleave(context.default_filters, filters, diagnostics.is_spring);
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
@@ -158,12 +153,6 @@ impl RouteReader<'_> {
         check_edits(&merged, diagnostics);
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
-        let definition = Definition {
-            uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-            predicates: predicates.iter().map(Condition::text).collect(),
-            filters: texts,
-            metadata: BTreeMap::new(),
-        };
         let route = Route {
             id,
             uri: target?,
@@ -175,9 +164,26 @@ impl RouteReader<'_> {
             tls: None,
             http2: None,
             cors: None,
-            definition,
+            definition: Definition {
+                uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
+                predicates: predicates.iter().map(Condition::text).collect(),
+                filters: texts,
+                metadata: BTreeMap::new(),
+            },
         };
         Some((route, id_at))
+    }
+
+    /// Checks the predicates; true if all are valid.
+    fn predicates(&self, conditions: &[Condition], diagnostics: &mut Diagnostics) -> (Vec<Predicate>, bool) {
+        let context = self.context.predicates;
+        let mut checked: Vec<_> =
+            conditions.iter().filter_map(|condition| condition.check(context, diagnostics)).collect();
+        let is_complete = checked.len() == conditions.len();
+        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
+            checked.extend(context.below_base());
+        }
+        (checked, is_complete)
     }
 
     fn target(&self, uri: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<Target> {
@@ -242,7 +248,7 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool
 fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
     let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
     if limiters > 1 && diagnostics.is_spring {
-        diagnostics.info(
+        diagnostics.note(
             at,
             format!(
                 "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \

@@ -34,7 +34,7 @@ pub(crate) fn join(
     if let Some((_, first)) = skipped.first() {
         let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
         diagnostics
-            .info(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
+            .note(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
             .help(format!(
                 "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
                 profiles.names().join(", ")
@@ -65,7 +65,7 @@ fn imports(document: &Node, diagnostics: &mut Diagnostics) {
             "put what the gateway needs of it into this file, or give it as environment variables",
         );
         match text.starts_with("optional:") {
-            true => diagnostics.info(location.span, message).help(help),
+            true => diagnostics.note(location.span, message).help(help),
             false => diagnostics.mistake(location.span, message).help(help),
         }
     }

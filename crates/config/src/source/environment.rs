@@ -62,7 +62,7 @@ pub(crate) fn overlay(
     }
     if !taken.variables.is_empty() {
         taken.variables.sort_unstable();
-        diagnostics.info(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
+        diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
     }
     taken.literal
 }

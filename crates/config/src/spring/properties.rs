@@ -144,7 +144,7 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
 fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
     match meaning {
-        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).ineffective().help(why),
+        Nothing(why) => diagnostics.note(at, format!("`{name}` has no effect here")).ineffective().help(why),
         Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
         Only(_, lacking, instead) => {
             diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)

@@ -167,7 +167,7 @@ fn meaning(
         .map(|(_, meaning)| meaning)
     {
         Some(Meaning::Nothing(why)) => {
-            diagnostics.info(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
+            diagnostics.note(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
         }
         Some(Meaning::Needed) => diagnostics
             .error(at, format!("`{setting}: false` leaves a gateway that forwards nothing but through Java"))

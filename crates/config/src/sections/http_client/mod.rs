@@ -196,7 +196,7 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
 fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
     let message = format!("`{name}` has no effect here");
     if diagnostics.is_spring {
-        diagnostics.info(at.key(), message).ineffective().help(why);
+        diagnostics.note(at.key(), message).ineffective().help(why);
     } else {
         diagnostics.error(at.key(), message).help(format!("remove it: {why}"));
     }

@@ -164,7 +164,7 @@ fn settings_of_springs_client_without_effect_are_reported() {
         "pool.eviction-interval",
         "pool.metrics",
     ] {
-        assert!(notes.contains(&format!("info: `httpclient.{name}` has no effect here")), "{name}: {notes}");
+        assert!(notes.contains(&format!("note: `httpclient.{name}` has no effect here")), "{name}: {notes}");
     }
     assert!(notes.contains("warning: `proxy-ping: false` is not supported"), "{notes}");
     assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));

@@ -63,7 +63,7 @@ fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) 
     settings.audiences = texts(raw.audience, nodes, diagnostics);
     if settings.audiences.is_empty() {
         diagnostics
-            .info(at, "without `audience`, tokens for other services are accepted")
+            .note(at, "without `audience`, tokens for other services are accepted")
             .help("`audience: my-api` requires `my-api` in the `aud` of tokens");
     }
     if let Some(leeway) = raw.leeway {

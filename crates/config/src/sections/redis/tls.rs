@@ -159,7 +159,7 @@ pub(super) fn combine(
         FoundServers::Cluster(nodes) => return Some((Servers::Cluster(nodes), enabled(settings))),
         FoundServers::Url(url) => url,
     };
-    match (url.kind, settings) {
+    match (url.transport, settings) {
         (Transport::Tls, TlsSettings::Off(at)) => {
             diagnostics
                 .error(at, "`redis.url` begins with rediss://, but TLS is disabled here")

@@ -108,7 +108,7 @@ pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: 
         Some(enabled) => diagnostics
             .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
             .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
+        None => diagnostics.note(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }
 
