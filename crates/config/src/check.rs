@@ -132,6 +132,7 @@ pub(crate) fn check(
         upstreams,
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
+        repeated_keys: raw.repeated_keys.unwrap_or_default(),
         routes,
         is_spring: diagnostics.is_spring,
     }
