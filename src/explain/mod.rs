@@ -21,7 +21,7 @@ use serde::Serialize;
 use tollgate_filters::context::{LocalReply, RequestContext};
 
 use self::recorder::Recorder;
-use crate::gateway::sanitize::sanitize;
+use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::upstream::forwarded::client_ip;
@@ -141,7 +141,7 @@ pub struct LocalResponse {
 pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
     let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation { refused: None, passed_over: Vec::new(), route: None };
-    if let Err(failure) = sanitize(&mut head, config.forwarding.underscores) {
+    if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config)) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         explanation.refused = Some(format!("{}{detail}", failure.reason()));

@@ -90,7 +90,7 @@ impl Gateway {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             record.logged(Rc::clone(log), LogLine::new(connection.peer.ip(), target, head.version, &head.headers));
         }
-        let summary = sanitize(&mut head, generation.underscores)?;
+        let summary = sanitize(&mut head, generation.sanitize)?;
         *accepts_problem = summary.accepts_problem;
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {

@@ -19,6 +19,7 @@ use crate::gateway::generation::{Generation, Route};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
+use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::stack::{
     echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
 };
@@ -89,7 +90,7 @@ impl WorkerState {
         Generation {
             table,
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
-            underscores: config.forwarding.underscores,
+            sanitize: SanitizeRules::of(config),
             header_policy,
             body_timeout: config.server.body_timeout,
             uses_reported_address: config.forwarding.trusts_client_address,

@@ -203,7 +203,10 @@ fn each_predicate_matches_exactly_its_requests() {
     let plain = ROUTES.iter().map(|(id, predicates)| route(&upstream, id, 0, "", predicates));
     let ordered = ORDERED.iter().map(|(id, order, more, predicates)| route(&upstream, id, *order, more, predicates));
     let routes: String = plain.chain(ordered).collect();
-    let gateway = Gateway::start(&format!("api-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, path: {{encoded-slash: keep}}}}\n\
+         api-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"
+    ));
     let mut client = gateway.connect();
     for (method, target, headers, expected) in CASES {
         let route = taken(&mut client, method, target, headers);

@@ -16,7 +16,7 @@ mod table;
 
 pub use self::decision::{Decision, Undecided};
 pub use self::host::{HostPattern, normalize_host};
-pub use self::normalize::{PathError, normalize};
+pub use self::normalize::{PathError, PathRules, Separator, normalize, normalize_by};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::error::PredicateError;
