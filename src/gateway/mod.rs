@@ -90,7 +90,7 @@ impl Gateway {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             record.logged(Rc::clone(log), LogLine::new(connection.peer.ip(), target, head.version, &head.headers));
         }
-        let summary = sanitize(&mut head, generation.underscores)?;
+        let summary = sanitize(&mut head, generation.sanitize)?;
         *accepts_problem = summary.accepts_problem;
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {
@@ -99,7 +99,7 @@ impl Gateway {
         let drains = connection.http1 && !summary.expects_continue;
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let found = generation.table.find(&view);
+        let found = generation.table.find(&view)?;
         let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
         // `prepare_head` removes the `X-Forwarded` fields, so they are read before.
         if may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)) {

@@ -92,7 +92,7 @@ impl CurrentGeneration {
         let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
         let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
             .with_forwarded_for(&from.forwarded_for);
-        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
+        let found = generation.table.find(&view)?.ok_or(Failure::NoRoute)?;
         let route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         let before = head.extensions.remove::<RequestContext>().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use http::{Request, Response};
 use tollgate_filters::edit::{Edit, EditLayer};
-use tollgate_filters::key_resolver::{KeyBuf, KeyResolver};
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::local_response_cache::{LocalResponseCacheLayer, ReceivedTarget, ReuseUntil, StoringBody};
 use tollgate_filters::request_rate_limiter::IdentityCheck;
 use tower::util::{MapRequest, MapResponse};
@@ -49,7 +49,7 @@ pub(super) fn with_response_cache(
 
 /// Ends the reuse of responses to a token with the token, if `filter` verifies one behind a cache among `outer`.
 pub(super) fn with_reuse_limit(filter: &Filter, outer: &[Filter], service: SharedService) -> SharedService {
-    let resolvers: Rc<[_]> = key_resolvers(filter).filter(|resolver| resolver.reads_token()).cloned().collect();
+    let resolvers: Rc<[_]> = filter.key_resolvers().filter(|resolver| resolver.reads_token()).cloned().collect();
     if resolvers.is_empty() || !outer.iter().any(is_cache) {
         return service;
     }
@@ -83,26 +83,12 @@ fn is_cache(filter: &Filter) -> bool {
     matches!(filter, Filter::LocalResponseCache(_))
 }
 
-/// Returns the key resolvers of `filter`.
-fn key_resolvers(filter: &Filter) -> impl Iterator<Item = &KeyResolver> {
-    let one = match filter {
-        Filter::RequestCounter(counter) => Some(&counter.key_resolver),
-        Filter::ConcurrencyLimiter(limiter) => Some(&limiter.settings.key_resolver),
-        _ => None,
-    };
-    let several = match filter {
-        Filter::RequestRateLimiter(limiter) => Some(limiter.key_resolvers()),
-        _ => None,
-    };
-    one.into_iter().chain(several.into_iter().flatten())
-}
-
 /// Returns the request fields that distinguish cached responses of a route: those that select an upstream, those that
 /// keys are read from, and those that are copied to others.
 fn varying_headers(filters: &[Filter]) -> Vec<HeaderName> {
     let edits = || filters.iter().filter_map(as_edit);
     let of_edits = edits().filter_map(Edit::target_header).chain(edits().filter_map(Edit::copied_header));
-    let of_keys = filters.iter().flat_map(key_resolvers).flat_map(KeyResolver::headers);
+    let of_keys = filters.iter().flat_map(Filter::key_resolvers).flat_map(KeyResolver::headers);
     let mut names: Vec<_> = of_edits.chain(of_keys).cloned().collect();
     names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
     names.dedup();
@@ -118,7 +104,8 @@ struct Identity {
 enum Step {
     Edit(EditLayer),
     Limiter(IdentityCheck),
-    Key(KeyResolver),
+    /// A resolver, and true if it must find a key id.
+    Key(KeyResolver, bool),
 }
 
 impl Identity {
@@ -144,7 +131,7 @@ impl Identity {
         *edited.extensions_mut() = request.extensions().clone();
         self.steps.iter().all(|step| match step {
             Step::Edit(edit) => edit.edit_request(&mut edited),
-            Step::Limiter(_) | Step::Key(_) => step.passes(&edited),
+            Step::Limiter(_) | Step::Key(..) => step.passes(&edited),
         })
     }
 }
@@ -154,8 +141,8 @@ impl Step {
         match filter {
             Filter::Edit(edit) if edit.is_request_side() => Some(Self::Edit(EditLayer::new([edit.clone()]))),
             Filter::RequestRateLimiter(limiter) => Some(Self::Limiter(identity_check(limiter))),
-            Filter::ConcurrencyLimiter(limiter) if limiter.settings.deny_empty_key => {
-                Some(Self::Key(limiter.settings.key_resolver.clone()))
+            Filter::ConcurrencyLimiter(limiter) => {
+                Some(Self::Key(limiter.settings.key_resolver.clone(), limiter.settings.deny_empty_key))
             }
             _ => None,
         }
@@ -165,7 +152,7 @@ impl Step {
         match self {
             Self::Edit(_) => true,
             Self::Limiter(check) => check.passes(request),
-            Self::Key(resolver) => resolver.resolve(request, &mut KeyBuf::new()).is_some(),
+            Self::Key(resolver, needs_key) => resolver.identifies(request, *needs_key),
         }
     }
 }

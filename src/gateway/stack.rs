@@ -8,6 +8,7 @@ use http::{Request, Response};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::fallback_headers::FallbackHeadersLayer;
+use tollgate_filters::key_resolver::KeyFields;
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
 use tollgate_filters::replay::ReceivedHeadersLayer;
@@ -26,7 +27,7 @@ use crate::http::service::SharedService;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
-use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RequestCounter, Target};
+use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target};
 
 /// Returns the innermost service of a route to an upstream.
 #[must_use]
@@ -62,6 +63,20 @@ pub fn with_forward_path(target: &Target, stacked: SharedService) -> SharedServi
         Target::Forward(path) => resilience::with_path(path, stacked),
         _ => stacked,
     }
+}
+
+/// Removes repetitions of the fields that keys of `route` are read from, in front of `stacked`, if `repeated` says so.
+#[must_use]
+pub fn with_single_keys(repeated: RepeatedKeys, route: &Route, stacked: SharedService) -> SharedService {
+    let resolvers = route.filters.iter().flat_map(Filter::key_resolvers);
+    let fields = KeyFields::of(resolvers.chain(route.uri.key_resolver()));
+    if repeated == RepeatedKeys::Refuse || fields.is_empty() {
+        return stacked;
+    }
+    SharedService::new(MapRequest::new(stacked, move |mut request: Request<Body>| {
+        fields.keep_first(&mut request);
+        request
+    }))
 }
 
 /// Stacks `filters` around `innermost`, the first filter outermost. `max_body` limits request bodies in bytes, in front

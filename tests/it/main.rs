@@ -40,6 +40,7 @@ mod predicates;
 mod readme;
 mod redis_monitor;
 mod reload;
+mod repeated_keys;
 mod reroutes;
 mod resilience;
 mod response_cache;

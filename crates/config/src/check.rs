@@ -55,6 +55,7 @@ pub(crate) fn check(
         upstreams: upstreams.into_values().flatten().collect(),
         use404: raw.loadbalancer.use404.unwrap_or(false),
         cors,
+        repeated_keys: raw.repeated_keys.unwrap_or_default(),
         routes,
         is_spring: diagnostics.is_spring,
     }

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use crate::decision::Decision;
 use crate::pattern_error::PatternError;
 use crate::request::Variables;
 use crate::segment::{
-    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, match_segments, parse, split_segment,
+    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, decide_segments, match_segments, parse,
+    split_segment,
 };
 
 const SEPARATOR: char = PatternKind::Host.separator();
@@ -44,10 +46,19 @@ impl HostPattern {
         Ok(Self { text: pattern.into(), parts: parts.into(), starts_with_dot })
     }
 
-    /// Returns true if `host` matches. Does not allocate.
+    /// Returns true if `host` certainly matches. Does not allocate.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
-        self.labels(host).is_some_and(|labels| match_segments(&self.parts, labels, SEPARATOR, label_matches, |_, _| {}))
+        self.decide(host) == Decision::Yes
+    }
+
+    /// Decides if `host` matches.
+    #[must_use]
+    pub fn decide(&self, host: &str) -> Decision {
+        let Some(labels) = self.labels(host) else { return Decision::No };
+        decide_segments(&self.parts, labels, SEPARATOR, |label, text, is_last| {
+            label.decide(SegmentText::of_host(text), is_last)
+        })
     }
 
     /// Adds the variables of `host` to `out` if it matches.
@@ -168,7 +179,7 @@ fn before_colon(label: &str) -> &str {
 }
 
 fn label_matches(label: &SegmentPattern, text: &str, is_last: bool) -> bool {
-    label.matches(SegmentText::of_host(text), is_last)
+    label.decide(SegmentText::of_host(text), is_last) == Decision::Yes
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName};
 
 use crate::cookie;
+use crate::repeated::Repeated;
 
 static AUTHORIZATION_FIELD: HeaderName = AUTHORIZATION;
 static COOKIE_FIELD: HeaderName = COOKIE;
@@ -17,7 +18,7 @@ pub enum TokenSource {
     Bearer,
     /// The value of this header, without a leading `Bearer `.
     Header(HeaderName),
-    /// The first cookie of this name.
+    /// The cookie of this name.
     Cookie(String),
 }
 
@@ -40,7 +41,15 @@ impl TokenSource {
                 let value = single_value(headers, name)?;
                 Some(bearer(value).unwrap_or(value))
             }
-            Self::Cookie(name) => cookie::value(headers, name),
+            Self::Cookie(name) => cookie::value(headers, name).one(),
+        }
+    }
+
+    /// True if the request has several tokens, of which none counts.
+    pub(crate) fn is_repeated(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Bearer | Self::Header(_) => headers.get_all(self.header()).iter().nth(1).is_some(),
+            Self::Cookie(name) => cookie::value(headers, name) == Repeated::Differing,
         }
     }
 }

@@ -5,7 +5,11 @@ use std::time::SystemTime;
 use http::header::COOKIE;
 use http::{HeaderName, Request};
 
+use super::buffer::KeyBuf;
+use super::extract;
 use super::resolver::{KeyResolver, Kind};
+use crate::cookie;
+use crate::repeated::Repeated;
 
 /// Field that holds all cookies.
 static COOKIE_FIELD: HeaderName = COOKIE;
@@ -77,6 +81,25 @@ impl KeyResolver {
             Kind::OrShared(resolver) => resolver.token_expiry(request),
             _ => None,
         }
+    }
+
+    /// True if `request` repeats a field, a parameter or a cookie that this resolver reads with another value. Such a
+    /// request has no key id, and is no request without one: an upstream may read a value of its own choice.
+    pub fn is_ambiguous<B>(&self, request: &Request<B>) -> bool {
+        match &self.0 {
+            Kind::Header(name) => extract::header(request.headers(), name) == Repeated::Differing,
+            Kind::Query(name) => extract::query(request.uri(), name) == Repeated::Differing,
+            Kind::Cookie(name) => cookie::value(request.headers(), name) == Repeated::Differing,
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, Some(verifier)) => verifier.settings().source.is_repeated(request.headers()),
+            Kind::Composite(parts) => parts.iter().any(|part| part.is_ambiguous(request)),
+            _ => false,
+        }
+    }
+
+    /// True if `request` has a key id or, unless one is needed, is without any.
+    pub fn identifies<B>(&self, request: &Request<B>, needs_key: bool) -> bool {
+        self.resolve(request, &mut KeyBuf::new()).is_some() || !(needs_key || self.is_ambiguous(request))
     }
 
     /// True if [`token_expiry`](Self::token_expiry) can return a time.

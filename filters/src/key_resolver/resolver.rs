@@ -133,7 +133,8 @@ impl KeyResolver {
     }
 
     /// Returns the key id of `request`: borrowed from the request if it is contiguous there, otherwise written to `buf`,
-    /// which is cleared first. Returns `None` if the value that this resolver reads is missing or empty.
+    /// which is cleared first. Returns `None` if the value that this resolver reads is missing, empty or
+    /// [ambiguous](Self::is_ambiguous).
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
         buf.clear();
         let context = || request.extensions().get::<RequestContext>();
@@ -146,9 +147,9 @@ impl KeyResolver {
                 extract::network(address.address(request.extensions())?, *prefixes, buf);
                 buf.as_bytes()
             }
-            Kind::Header(name) => request.headers().get(name)?.as_bytes(),
-            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name)?, true, buf),
-            Kind::Cookie(name) => cookie::value(request.headers(), name)?,
+            Kind::Header(name) => extract::header(request.headers(), name).one()?,
+            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name).one()?, true, buf),
+            Kind::Cookie(name) => cookie::value(request.headers(), name).one()?,
             Kind::Path => request.uri().path().as_bytes(),
             Kind::Variable(name) => extract::decoded(context()?.variable(name)?.as_bytes(), false, buf),
             Kind::Host => {

@@ -6,7 +6,7 @@ use super::admission::Listed;
 use super::enforcement::Enforcement;
 use super::limiter::AccessControl;
 use super::settings::Settings;
-use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::key_resolver::KeyResolver;
 
 /// Check for refusals that do not depend on the rate: blocked clients, and requests without a key id.
 ///
@@ -15,8 +15,10 @@ use crate::key_resolver::{KeyBuf, KeyResolver};
 #[derive(Clone)]
 pub struct IdentityCheck {
     access: Option<AccessControl>,
-    /// Resolvers of which each must find a key id.
-    required: Vec<KeyResolver>,
+    /// Resolvers of enforced rules.
+    resolvers: Vec<KeyResolver>,
+    /// True if each of them must find a key id.
+    needs_key: bool,
 }
 
 impl IdentityCheck {
@@ -27,15 +29,15 @@ impl IdentityCheck {
         rules: impl Iterator<Item = (Option<&'r KeyResolver>, Enforcement)> + Clone,
     ) -> Self {
         let access = AccessControl::new(rules.clone().filter_map(|(resolver, _)| resolver), settings);
-        let mut required = Vec::new();
+        let mut resolvers = Vec::new();
         // Only a fully enforced rule refuses requests without a key id.
         let enforced = rules.filter(|(_, enforcement)| enforcement.and(settings.enforcement).is_full());
         for resolver in enforced.map(|(resolver, _)| resolver.unwrap_or(&settings.key_resolver)) {
-            if settings.deny_empty_key && !required.contains(resolver) {
-                required.push(resolver.clone());
+            if !resolvers.contains(resolver) {
+                resolvers.push(resolver.clone());
             }
         }
-        Self { access, required }
+        Self { access, resolvers, needs_key: settings.deny_empty_key }
     }
 
     /// True if the limiter refuses `request` at most for its rate. With plans, a request passes only if it has the key
@@ -47,14 +49,13 @@ impl IdentityCheck {
             Some((_, Some(Listed::Exempt))) => return true,
             Some((_, None)) | None => {}
         }
-        let mut buf = KeyBuf::new();
-        self.required.iter().all(|resolver| resolver.resolve(request, &mut buf).is_some())
+        self.resolvers.iter().all(|resolver| resolver.identifies(request, self.needs_key))
     }
 }
 
 impl std::fmt::Debug for IdentityCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IdentityCheck").field("required", &self.required).finish_non_exhaustive()
+        f.debug_struct("IdentityCheck").field("resolvers", &self.resolvers).finish_non_exhaustive()
     }
 }
 

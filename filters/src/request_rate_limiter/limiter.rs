@@ -25,6 +25,8 @@ pub(super) struct Limiter {
     pub(super) unavailable: Reply,
     /// `None` if a request without a key id passes.
     pub(super) empty_key: Option<Reply>,
+    /// Refusal of a request with several key ids, which never passes.
+    pub(super) ambiguous_key: Reply,
     pub(super) on_limit: OnLimit,
     pub(super) would_deny_header: bool,
     pub(super) on_verdict: Option<OnVerdict>,
@@ -80,6 +82,7 @@ impl Limiter {
             access: access.map(Box::new),
             store,
             empty_key,
+            ambiguous_key: settings.error_body.refusal(settings.empty_key_status, "ambiguous-key"),
             on_limit: settings.on_limit,
             would_deny_header: settings.would_deny_header,
             on_verdict: None,
@@ -110,7 +113,8 @@ impl Limiter {
     /// Omits [`LocalReply`](crate::context::LocalReply) from refusals.
     pub(super) fn omit_local_reply(&mut self) {
         let blocked = self.access.as_mut().map(|access| &mut access.blocked);
-        let replies = std::iter::once(&mut self.unavailable).chain(&mut self.empty_key).chain(blocked);
+        let own = [&mut self.unavailable, &mut self.ambiguous_key].into_iter();
+        let replies = own.chain(&mut self.empty_key).chain(blocked);
         replies.for_each(Reply::omit_local_reply);
         self.sets.iter_mut().for_each(RuleSet::omit_local_reply);
     }

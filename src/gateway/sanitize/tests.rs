@@ -3,6 +3,8 @@ use http::Request;
 
 use crate::gateway::sanitize::*;
 
+const RULES: SanitizeRules = SanitizeRules { underscores: Underscores::Drop, path: PathRules::STRICT };
+
 fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
     let mut request = Request::builder().uri(target);
     for (name, value) in fields {
@@ -13,7 +15,7 @@ fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
 
 fn sanitized(target: &str, fields: &[(&'static str, &str)]) -> Result<Parts, Failure> {
     let mut head = head(target, fields);
-    sanitize(&mut head, Underscores::Drop)?;
+    sanitize(&mut head, RULES)?;
     Ok(head)
 }
 
@@ -71,7 +73,7 @@ fn chunked_is_the_only_transfer_encoding() {
         let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else { continue };
         let mut head = head("/", &[("host", "a")]);
         head.headers.insert(TRANSFER_ENCODING, value.clone());
-        assert!(matches!(sanitize(&mut head, Underscores::Drop), Err(Failure::TransferEncoding)), "{value:?}");
+        assert!(matches!(sanitize(&mut head, RULES), Err(Failure::TransferEncoding)), "{value:?}");
     }
     let both = sanitized("/", &[("host", "a"), ("transfer-encoding", "chunked"), ("content-length", "3")]);
     assert!(matches!(both, Err(Failure::Ambiguous(_))));
@@ -80,6 +82,7 @@ fn chunked_is_the_only_transfer_encoding() {
 #[test]
 fn the_path_is_normalized_and_the_query_kept() {
     assert_eq!(sanitized("/a//b/../%63?x=//..", &[("host", "a")]).unwrap().uri, "/a/c?x=//..");
+    assert!(matches!(sanitized("/a%2Fb", &[("host", "a")]), Err(Failure::BadPath(_))));
     assert!(matches!(sanitized("/../a", &[("host", "a")]), Err(Failure::BadPath(_))));
 }
 
@@ -87,10 +90,10 @@ fn the_path_is_normalized_and_the_query_kept() {
 fn max_forwards_is_decremented_and_answered_at_zero() {
     let mut last = head("/", &[("host", "a"), ("max-forwards", "0")]);
     last.method = Method::OPTIONS;
-    assert!(matches!(sanitize(&mut last, Underscores::Drop), Err(Failure::OptionsOfGateway)));
+    assert!(matches!(sanitize(&mut last, RULES), Err(Failure::OptionsOfGateway)));
     let mut more = head("/", &[("host", "a"), ("max-forwards", "2")]);
     more.method = Method::OPTIONS;
-    sanitize(&mut more, Underscores::Drop).unwrap();
+    sanitize(&mut more, RULES).unwrap();
     assert_eq!(more.headers[MAX_FORWARDS], "1");
 }
 
@@ -98,6 +101,6 @@ fn max_forwards_is_decremented_and_answered_at_zero() {
 fn cookie_fields_of_http2_become_one() {
     let mut request = head("http://a/", &[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
     request.version = Version::HTTP_2;
-    sanitize(&mut request, Underscores::Drop).unwrap();
+    sanitize(&mut request, RULES).unwrap();
     assert_eq!(request.headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
 }

@@ -121,6 +121,20 @@ impl Filter {
         matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))
     }
 
+    /// Key resolvers of the filter.
+    pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
+        let one = match self {
+            Self::RequestCounter(counter) => Some(&counter.key_resolver),
+            Self::ConcurrencyLimiter(limiter) => Some(&limiter.settings.key_resolver),
+            _ => None,
+        };
+        let several = match self {
+            Self::RequestRateLimiter(limiter) => Some(limiter.key_resolvers()),
+            _ => None,
+        };
+        one.into_iter().chain(several.into_iter().flatten())
+    }
+
     /// Properties of the filter.
     #[must_use]
     pub fn properties(&self) -> FilterProperties<'_> {

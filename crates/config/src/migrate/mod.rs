@@ -120,6 +120,9 @@ impl Rewriting<'_> {
 
     /// Adds settings that are implicit in Spring's form.
     fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
+        if self.is_spring {
+            add_path_rule(sections);
+        }
         let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
         if self.is_spring && has(sections, "trusted-proxies") {
             let mut only = Item::scalar("true");
@@ -196,6 +199,31 @@ impl Rewriting<'_> {
         made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
         entries.insert(at, ("tls".to_owned(), made));
         item
+    }
+}
+
+/// Keeps encoded slashes, which our own form rejects by default.
+fn add_path_rule(sections: &mut Vec<(String, Item)>) {
+    let mut rule = Item::scalar("keep");
+    rule.note("As in Spring, encoded slashes are part of their segment; Tollgate's default is `reject`.");
+    let rule = ("encoded-slash".to_owned(), rule);
+    let path = ("path".to_owned(), Item::plain(Value::Map(vec![rule.clone()])));
+    match sections.iter_mut().find(|(key, _)| key == "server") {
+        Some((_, server)) if server.get("path").is_some() => {
+            let Value::Map(entries) = &mut server.value else { return };
+            let Some((_, Item { value: Value::Map(rules), .. })) = entries.iter_mut().find(|(key, _)| key == "path")
+            else {
+                return;
+            };
+            if !rules.iter().any(|(key, _)| key == "encoded-slash") {
+                rules.push(rule);
+            }
+        }
+        Some((_, Item { value: Value::Map(entries), .. })) => entries.push(path),
+        _ => {
+            let server = Item { is_section: true, ..Item::plain(Value::Map(vec![path])) };
+            sections.insert(0, ("server".to_owned(), server));
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
+use crate::decision::Decision;
 use crate::host::{HostPattern, without_default_port, without_port};
 use crate::request::{RequestView, Variables};
 
@@ -47,13 +48,20 @@ impl Host {
 
     /// Returns the first pattern that matches, and the text that it matches.
     fn find<'r>(&self, request: &RequestView<'r>) -> Option<(&HostPattern, &'r str)> {
-        let host = self.host(request)?;
-        let short = if self.port == HostPort::DefaultOptional { without_default_port(host) } else { host };
-        let texts = [Some(host), (short.len() < host.len()).then_some(short)];
+        let texts = self.texts(request);
         self.patterns.iter().find_map(|pattern| {
             let matched = texts.into_iter().flatten().find(|text| pattern.matches(text))?;
             Some((pattern, matched))
         })
+    }
+
+    /// Returns the texts of which one must match: the host, and the host without a default port.
+    fn texts<'r>(&self, request: &RequestView<'r>) -> [Option<&'r str>; 2] {
+        let host = self.host(request);
+        let is_optional = self.port == HostPort::DefaultOptional;
+        let short =
+            host.map(without_default_port).filter(|short| is_optional && Some(short.len()) < host.map(str::len));
+        [host, short]
     }
 
     /// Returns the host that the patterns are matched with.
@@ -63,8 +71,11 @@ impl Host {
 }
 
 impl Condition for Host {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.find(request).is_some()
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        let texts = self.texts(request);
+        Decision::any(
+            self.patterns.iter().flat_map(|pattern| texts.into_iter().flatten().map(|text| pattern.decide(text))),
+        )
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

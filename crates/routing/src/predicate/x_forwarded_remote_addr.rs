@@ -11,6 +11,7 @@ use super::Predicate;
 use super::condition::{Condition, JavaList};
 use super::error::PredicateError;
 use super::networks::Networks;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -60,8 +61,8 @@ impl XForwardedRemoteAddr {
 }
 
 impl Condition for XForwardedRemoteAddr {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.client(request).is_some_and(|client| self.networks.contains(client))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.client(request).is_some_and(|client| self.networks.contains(client)).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {
