@@ -48,6 +48,7 @@ pub(crate) fn check(
         if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.filters.insert(0, "LocalResponseCache".to_owned());
+            route.definition.masked_filters.insert(0, "LocalResponseCache".to_owned());
         }
         // A cache is the first filter.
         let Some(Filter::LocalResponseCache(cache)) = route.filters.first_mut() else { continue };
