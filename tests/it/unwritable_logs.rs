@@ -235,7 +235,7 @@ fn a_second_signal_ends_a_process_whose_main_thread_hangs() {
 
 #[test]
 fn repeated_warnings_are_suppressed_with_their_count() {
-    let gateway = Gateway::to(&format!("http://{}", free_address()));
+    let mut gateway = Gateway::to(&format!("http://{}", free_address()));
     let mut client = gateway.connect();
     for _ in 0..100 {
         assert_eq!(client.request("GET", "/a", &[], b"").status, 502);
@@ -243,6 +243,9 @@ fn repeated_warnings_are_suppressed_with_their_count() {
     let written = gateway.log().matches("request not forwarded").count();
     eventually("the others are counted", || gateway.metric("tollgate_log_suppressed_lines_total", &[]) >= 80.0);
     assert!(written <= 20, "{written} lines for 100 requests");
+    // The report comes after ten seconds, or at the end.
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
     let report = gateway.logged("repeated log lines suppressed");
     assert!(report.contains("lines=80") && report.contains("event=\"request not forwarded\""), "{report}");
 }

@@ -36,6 +36,7 @@
 //! [`RequestContext::client_ip`]: crate::context::RequestContext::client_ip
 
 mod buffer;
+mod display;
 mod extract;
 mod function;
 mod parse;
