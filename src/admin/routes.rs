@@ -49,7 +49,7 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
         let definition = &route.definition;
         json!({
             "id": &*route.id,
-            "uri": without_user(&definition.uri),
+            "uri": definition.uri,
             "predicates": definition.masked_predicates,
             "filters": definition.masked_filters,
             "metadata": masked(&definition.metadata),
@@ -95,19 +95,6 @@ fn with_port(uri: &str) -> String {
     }
 }
 
-/// Removes the user and password of a URI.
-fn without_user(uri: &str) -> String {
-    match uri.split_once("://") {
-        Some((scheme, rest)) => {
-            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-            let (authority, path) = rest.split_at(end);
-            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            format!("{scheme}://{host}{path}")
-        }
-        None => uri.to_owned(),
-    }
-}
-
 /// Returns `metadata` with the values masked that have no meaning for the gateway: they may be secrets.
 fn masked(metadata: &BTreeMap<String, String>) -> Value {
     let is_known =
@@ -134,7 +121,7 @@ fn predicate(predicates: &[Predicate]) -> String {
 fn describe(route: &Route) -> Value {
     let mut described = json!({
         "route_id": &*route.id,
-        "uri": with_port(&without_user(&route.definition.uri)),
+        "uri": with_port(&route.definition.uri),
         "order": route.order,
         "predicate": predicate(&route.predicates),
         "filters": route.definition.masked_filters,

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -167,6 +167,24 @@ fn one_sigterm_ends_a_gateway_whose_logs_are_full_pipes() {
     drop(client);
     gateway.signal("TERM");
     assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn a_start_that_fails_ends_although_nothing_reads_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pipe = FullPipe::create(folder.path().join("stderr"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = folder.path().join("tollgate.yaml");
+    let port = taken.local_addr().unwrap().port();
+    std::fs::write(&config, format!("server: {{address: 127.0.0.1, port: {port}}}\n{ECHO}\n")).unwrap();
+    let mut command = Command::new(TOLLGATE);
+    command.arg("--config").arg(&config).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.stderr(pipe.writer()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    pipe.drain();
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && text.contains("tollgate: cannot listen on"), "{text}");
 }
 
 #[test]
