@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value, json};
 
 use crate::admin::reply::{json, reply, text};
 use crate::admin::state::AdminState;
-use crate::admin::{health, metrics, routes};
+use crate::admin::{guard, health, metrics, routes};
 use tollgate_config::Actuator;
 
 /// Endpoint of an actuator path.
@@ -24,12 +24,21 @@ enum Page<'p> {
 }
 
 /// Returns the response to `method path`; `None` if the path is not an actuator endpoint.
-pub(super) async fn respond(method: &Method, path: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
+pub(super) async fn respond(
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    state: &AdminState,
+) -> Option<Response<Full<Bytes>>> {
     let config = state.config.load_full();
     let actuator = &config.management.actuator;
     let page = find(path, actuator)?;
     if *method == Method::POST && page == Page::Gateway("/refresh") {
-        return Some(if actuator.may_refresh { refresh(state).await } else { method_not_allowed("GET, HEAD") });
+        return Some(match guard::check_change(state.address, headers) {
+            _ if !actuator.may_refresh => method_not_allowed("GET, HEAD"),
+            Err(error) => json(StatusCode::FORBIDDEN, &json!({"error": error.to_string()})),
+            Ok(()) => refresh(state).await,
+        });
     }
     if *method != Method::GET && *method != Method::HEAD {
         return Some(method_not_allowed(if page == Page::Gateway("/refresh") { "POST" } else { "GET, HEAD" }));

@@ -1,5 +1,7 @@
 //! Routes of the running configuration, in the shape of Spring's `/actuator/gateway/routes`.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
@@ -8,8 +10,10 @@ use serde_json::{Value, json};
 use crate::admin::reply::json;
 use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
-use tollgate_routing::AllOf;
+use tollgate_routing::Predicate;
 
+/// Text in place of a value that may be a secret.
+const MASK: &str = "***";
 /// Read-only pages below the gateway endpoint.
 const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
@@ -46,9 +50,9 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
         json!({
             "id": &*route.id,
             "uri": definition.uri,
-            "predicates": definition.predicates,
-            "filters": definition.filters,
-            "metadata": definition.metadata,
+            "predicates": definition.masked_predicates,
+            "filters": definition.masked_filters,
+            "metadata": masked(&definition.metadata),
             "order": route.order,
         })
     });
@@ -59,7 +63,7 @@ pub(super) fn definitions(state: &AdminState) -> Response<Full<Bytes>> {
 pub(super) fn combined_filters(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
-            let positions = route.definition.filters.iter().zip(1_u32..);
+            let positions = route.definition.masked_filters.iter().zip(1_u32..);
             json(StatusCode::OK, &positions.map(|(filter, position)| (filter.clone(), json!(position))).collect())
         }
         None => unknown_route(),
@@ -91,16 +95,39 @@ fn with_port(uri: &str) -> String {
     }
 }
 
+/// Returns `metadata` with the values masked that have no meaning for the gateway: they may be secrets.
+fn masked(metadata: &BTreeMap<String, String>) -> Value {
+    let is_known =
+        |name: &str| ["connect-timeout", "response-timeout", "http2"].contains(&name) || name.starts_with("cors.");
+    metadata.iter().map(|(name, value)| (name.clone(), json!(if is_known(name) { value } else { MASK }))).collect()
+}
+
+/// Returns predicates in Spring's form. Expected values of headers, cookies and parameters are masked.
+fn predicate(predicates: &[Predicate]) -> String {
+    let shown = predicates.iter().map(|predicate| {
+        let text = predicate.to_string();
+        match text.split_once(" regexp=") {
+            Some((start, value)) if value != "null" => format!("{start} regexp={MASK}"),
+            _ => text,
+        }
+    });
+    let joined = shown.enumerate().fold(String::new(), |joined, (index, text)| match index {
+        0 => text,
+        _ => format!("({joined} && {text})"),
+    });
+    joined
+}
+
 fn describe(route: &Route) -> Value {
     let mut described = json!({
         "route_id": &*route.id,
         "uri": with_port(&route.definition.uri),
         "order": route.order,
-        "predicate": AllOf(&route.predicates).to_string(),
-        "filters": route.definition.filters,
+        "predicate": predicate(&route.predicates),
+        "filters": route.definition.masked_filters,
     });
     if !route.definition.metadata.is_empty() {
-        described["metadata"] = json!(route.definition.metadata);
+        described["metadata"] = masked(&route.definition.metadata);
     }
     described
 }

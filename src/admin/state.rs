@@ -1,5 +1,6 @@
 //! State that the admin port reports.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -25,6 +26,8 @@ pub struct AdminState {
     pub reloads: AtomicU64,
     /// Number of configurations refused since the start.
     pub failed_reloads: AtomicU64,
+    /// Address of the port. It stays the same over reloads.
+    pub(super) address: IpAddr,
     pub(super) stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
@@ -47,6 +50,7 @@ impl AdminState {
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
         let state = Self {
+            address: config.management.address,
             reload_requests: sender,
             config: ArcSwap::new(config),
             ready: AtomicBool::new(false),

@@ -140,7 +140,12 @@ fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
         LogOutput::Stdout => Target::Stdout,
         LogOutput::File(path) => Target::File(path.clone()),
     };
-    let options = LogOptions { name: "access-log", max_queued_bytes: ACCESS_LOG_QUEUE_BYTES, on_tick: || {} };
+    let options = LogOptions {
+        name: "access-log",
+        max_queued_bytes: ACCESS_LOG_QUEUE_BYTES,
+        is_gateway_log: false,
+        on_tick: || {},
+    };
     LogWriter::start(target, options).map(Some).map_err(|source| match &config.access_log.output {
         LogOutput::File(path) => StartError::AccessLog { path: path.clone(), source },
         _ => StartError::System(source),

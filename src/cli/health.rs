@@ -29,7 +29,7 @@ fn status_line(address: &str) -> std::io::Result<String> {
     let resolved = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
     let mut stream = TcpStream::connect_timeout(&resolved, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {resolved}\r\nConnection: close\r\n\r\n")?;
     let mut response = Vec::new();
     stream.take(4096).read_to_end(&mut response)?;
     let response = String::from_utf8_lossy(&response);

@@ -49,12 +49,10 @@ fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
         }
     };
     notes.log();
-    let ended = app::run(source, config);
-    drop(log);
-    match ended {
+    match app::run(source, config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tollgate: {error}");
+            log.print(&format!("tollgate: {error}"));
             ExitCode::from(1)
         }
     }

@@ -25,7 +25,7 @@ use std::task::{Context, Poll, ready};
 
 use http::header::ORIGIN;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
@@ -195,6 +195,17 @@ impl Handler for Gateway {
         };
         GatewayFuture { progress, accepts_problem, record: Some(record) }
     }
+
+    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode) {
+        // A head that cannot be read has no method and no target: `-` in the log, as in other servers.
+        let method = Method::from_bytes(b"-").unwrap_or_default();
+        let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), method);
+        record.answered(status, Some("unreadable-head"));
+        if let Some(log) = &self.access_log {
+            let line = LogLine::new(connection.peer.ip(), "-", Version::HTTP_11, &HeaderMap::new());
+            record.logged(Rc::clone(log), line);
+        }
+    }
 }
 
 /// Future of the response to one request.
@@ -267,3 +278,6 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 use hyper::body::Incoming;
 use tower::BoxError;
@@ -21,6 +21,9 @@ pub trait Handler: 'static {
 
     /// Handles one request. Must not panic.
     fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> Self::Future;
+
+    /// Records a request whose head the HTTP parser refused with `status`. There is no request to handle.
+    fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode);
 }
 
 /// Client connection of a request.

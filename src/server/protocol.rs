@@ -63,6 +63,7 @@ pub(super) async fn serve_http1<H: Handler>(
     open: &OpenConnection,
 ) -> Option<(ClientStream, Bytes)> {
     let peer = served.info.peer;
+    let (recorder, refused) = (Rc::clone(&handler), Rc::clone(&served));
     let service = service_fn(move |request| respond(&*handler, request, &served));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
@@ -76,6 +77,9 @@ pub(super) async fn serve_http1<H: Handler>(
         Some(Ok(())) => None,
         Some(Err(error)) => {
             tracing::debug!(%peer, %error, "client connection failed");
+            if let Some(status) = refusal(&error) {
+                recorder.record_refusal(&refused.info, status);
+            }
             None
         }
         None => {
@@ -83,6 +87,18 @@ pub(super) async fn serve_http1<H: Handler>(
             Some((parts.io.into_inner().into_stream(), parts.read_buf))
         }
     }
+}
+
+/// Returns the status that hyper has sent for a head that it cannot read.
+fn refusal(error: &hyper::Error) -> Option<StatusCode> {
+    if !error.is_parse() {
+        return None;
+    }
+    Some(match error.is_parse_too_large() {
+        true if error.to_string().contains("URI") => StatusCode::URI_TOO_LONG,
+        true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    })
 }
 
 /// Serves HTTP/2 until the connection ends, or until the client does not read a response for `write_timeout`.

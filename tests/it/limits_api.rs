@@ -78,7 +78,7 @@ fn walk(gateway: &Gateway, store: &str) {
     assert_eq!(admin.left("DELETE", "sold/al%20ice", ""), [2]);
 
     let (_, one) = admin.call("GET", "/api/limits/sold/bob", "");
-    let limit = json!({"route": "sold", "rule": "sold", "algorithm": "quota", "capacity": 2, "store": store,
+    let limit = json!({"route": "sold", "rule": "sold", "key-resolver": "header:x-key", "algorithm": "quota", "capacity": 2, "store": store,
         "remaining": 2, "reset-after-ms": one["limits"][0]["reset-after-ms"]});
     assert_eq!(one, json!({"route": "sold", "key": "bob", "limits": [limit]}));
 }
@@ -97,6 +97,8 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
         ("PUT", "/api/limits/listed/x", r#"{"rule": "daily", "grant": 1}"#, 404, "no rule `daily`"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": -1}"#, 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"remaining": 1, "grant": 1}"#, 400, "the body must be"),
+        ("PUT", "/api/limits/listed/x", r#"{"grant": 1}"#, 400, "`listed#burst`, `listed#hourly`, `listed#sliding`"),
+        ("GET", "/api/limits/listed/x?rules=burst", "", 400, "unknown query parameter `rules`"),
         ("PUT", "/api/limits/plain/x", "{", 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"tokens": 1}"#, 400, "the body must be"),
         ("GET", "/api/limits/plain", "", 400, "/api/limits/ROUTE/KEY"),
@@ -119,4 +121,80 @@ fn limits_in_redis_are_read_set_granted_and_reset() {
     redis.kill();
     let (status, body) = Admin(&gateway).call("GET", "/api/limits/plain/x", "");
     assert_eq!((status, body["error"].as_str()), (503, Some("Redis is unreachable")));
+}
+
+/// A user's rule beside a tenant's, and a rule per plan.
+const RESOLVERS: &str = "
+routes:
+  - id: two
+    uri: 'echo:'
+    predicates: [Path=/two]
+    filters:
+      - name: RequestRateLimiter
+        args:
+          key-resolver: 'header:x-user'
+          limits:
+            - {name: user, algorithm: fixed-window, limit: 4, window: 1h}
+            - {name: tenant, key-resolver: 'header:x-tenant', algorithm: fixed-window, limit: 9, window: 1h}
+  - id: own
+    uri: 'echo:'
+    predicates: [Path=/own]
+    filters:
+      - name: RequestRateLimiter
+        args:
+          limits:
+            - {name: user, key-resolver: 'header:x-user', algorithm: fixed-window, limit: 4, window: 1h}
+            - {name: tenant, key-resolver: 'header:x-tenant', algorithm: fixed-window, limit: 9, window: 1h}
+  - id: sold
+    uri: 'echo:'
+    predicates: [Path=/sold]
+    filters:
+      - name: RequestRateLimiter
+        args:
+          key-resolver: 'header:x-user'
+          plan-resolver: 'header:x-plan'
+          algorithm: quota
+          allowance: 1
+          plans: {gold: {algorithm: quota, allowance: 100}}
+";
+
+#[test]
+fn a_rule_of_another_resolver_is_read_and_changed_by_its_name_only() {
+    let gateway = Gateway::start(RESOLVERS);
+    let admin = Admin(&gateway);
+    // `acme` is a user here, and a tenant of the same name exists.
+    assert_eq!(gateway.connect().request("GET", "/two", &[("x-user", "eve"), ("x-tenant", "acme")], b"").status, 200);
+    assert_eq!(admin.left("GET", "two/acme", ""), [4], "the user's rule alone");
+    assert_eq!(admin.left("GET", "two/acme?rule=tenant", ""), [8]);
+    assert_eq!(admin.left("GET", "two/acme?rule=two%23tenant", ""), [8], "by its bucket");
+    assert_eq!(admin.left("PUT", "two/acme", r#"{"remaining": 2}"#), [2]);
+    assert_eq!(admin.left("GET", "two/acme?rule=tenant", ""), [8], "the tenant's budget is as before");
+    assert_eq!(admin.left("DELETE", "two/acme", ""), [4]);
+    assert_eq!(admin.left("GET", "two/acme?rule=tenant", ""), [8]);
+    assert_eq!(admin.left("PUT", "two/acme", r#"{"rule": "tenant", "remaining": 5}"#), [5]);
+    assert_eq!(admin.left("DELETE", "two/acme?rule=tenant", ""), [9]);
+
+    for (method, body) in [("GET", ""), ("DELETE", ""), ("PUT", r#"{"grant": 1}"#)] {
+        let (status, answer) = admin.call(method, "/api/limits/own/acme", body);
+        let error = answer["error"].as_str().unwrap();
+        assert!(status == 400 && error.contains("different resolvers"), "{method}: {status} {error}");
+        assert!(error.contains("`own#user`, `own#tenant`"), "{error}");
+    }
+    assert_eq!(admin.left("GET", "own/acme?rule=tenant", ""), [9]);
+    let (_, rules) = admin.call("GET", "/api/limits", "");
+    let resolvers: Vec<&str> =
+        rules.as_array().unwrap().iter().map(|rule| rule["key-resolver"].as_str().unwrap()).collect();
+    assert_eq!(resolvers[..2], ["header:x-user", "header:x-tenant"]);
+}
+
+#[test]
+fn a_grant_names_the_plan_if_several_have_the_rule() {
+    let gateway = Gateway::start(RESOLVERS);
+    let admin = Admin(&gateway);
+    let (status, answer) = admin.call("PUT", "/api/limits/sold/ada", r#"{"grant": 5}"#);
+    let error = answer["error"].as_str().unwrap();
+    assert!(status == 400 && error.contains("`sold`, `sold` of plan `gold`"), "{status} {error}");
+    assert_eq!(admin.left("GET", "sold/ada", ""), [1, 100], "nothing is granted");
+    assert_eq!(admin.left("PUT", "sold/ada", r#"{"plan": "gold", "grant": 5}"#), [105]);
+    assert_eq!(admin.left("PUT", "sold/bob", r#"{"plan": "", "grant": 5}"#), [6]);
 }

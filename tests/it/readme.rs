@@ -4,6 +4,7 @@ mod configs;
 mod contributing;
 mod documents;
 mod limiters;
+mod promises;
 mod redis;
 mod replay;
 mod topologies;

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -170,6 +170,24 @@ fn one_sigterm_ends_a_gateway_whose_logs_are_full_pipes() {
 }
 
 #[test]
+fn a_start_that_fails_ends_although_nothing_reads_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pipe = FullPipe::create(folder.path().join("stderr"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = folder.path().join("tollgate.yaml");
+    let port = taken.local_addr().unwrap().port();
+    std::fs::write(&config, format!("server: {{address: 127.0.0.1, port: {port}}}\n{ECHO}\n")).unwrap();
+    let mut command = Command::new(TOLLGATE);
+    command.arg("--config").arg(&config).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command.stderr(pipe.writer()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    pipe.drain();
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && text.contains("tollgate: cannot listen on"), "{text}");
+}
+
+#[test]
 fn a_named_pipe_without_reader_delays_neither_start_nor_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.pipe");
@@ -235,7 +253,7 @@ fn a_second_signal_ends_a_process_whose_main_thread_hangs() {
 
 #[test]
 fn repeated_warnings_are_suppressed_with_their_count() {
-    let gateway = Gateway::to(&format!("http://{}", free_address()));
+    let mut gateway = Gateway::to(&format!("http://{}", free_address()));
     let mut client = gateway.connect();
     for _ in 0..100 {
         assert_eq!(client.request("GET", "/a", &[], b"").status, 502);
@@ -243,6 +261,9 @@ fn repeated_warnings_are_suppressed_with_their_count() {
     let written = gateway.log().matches("request not forwarded").count();
     eventually("the others are counted", || gateway.metric("tollgate_log_suppressed_lines_total", &[]) >= 80.0);
     assert!(written <= 20, "{written} lines for 100 requests");
+    // The report comes after ten seconds, or at the end.
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
     let report = gateway.logged("repeated log lines suppressed");
     assert!(report.contains("lines=80") && report.contains("event=\"request not forwarded\""), "{report}");
 }

@@ -1,9 +1,11 @@
 //! Upstreams that fail, hang or send too much: the response to this client, and the effect on the next.
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
@@ -37,6 +39,25 @@ fn a_refused_connection_becomes_502_immediately() {
         assert_eq!(client.request("POST", "/x", &[], b"body").status, 502);
     }
     assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_connection_that_is_not_accepted_becomes_504_at_the_connect_timeout() {
+    // A listener whose accept queue is full drops further packets that open connections.
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let mut queued = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
+        queued.push(stream);
+    }
+    let gateway = Gateway::start(&format!(
+        "routes: [{{id: a, uri: 'http://{address}', predicates: [Path=/**], metadata: {{connect-timeout: 200}}}}]"
+    ));
+    let start = Instant::now();
+    assert_eq!(gateway.get("/x").status, 504);
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[test]

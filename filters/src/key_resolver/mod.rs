@@ -39,6 +39,7 @@
 //! [`RequestContext::client_ip`]: crate::context::RequestContext::client_ip
 
 mod buffer;
+mod display;
 mod extract;
 mod function;
 mod inputs;

@@ -3,6 +3,8 @@
 use http::StatusCode;
 use thiserror::Error;
 
+use crate::admin::guard::GuardError;
+
 /// Error of a request, sent as `{"error": …}`.
 #[derive(Debug, Error)]
 pub(super) enum LimitsError {
@@ -12,9 +14,15 @@ pub(super) enum LimitsError {
     NoRules(String),
     #[error("route `{route}` has no rule `{rule}`")]
     NoRule { route: String, rule: String },
+    #[error("several rules count this key, each in its own bucket: name one with \"rule\" (and \"plan\"): {0}")]
+    SeveralRules(String),
+    #[error("these rules count the keys of different resolvers: name one with \"rule\" (and \"plan\"): {0}")]
+    SeveralResolvers(String),
+    #[error("unknown query parameter `{0}`; use rule or plan")]
+    BadQuery(String),
     #[error("the path must be /api/limits/ROUTE/KEY, each percent-encoded")]
     BadPath,
-    #[error("the body must be {{\"remaining\": N}} or {{\"grant\": N}}, optionally with \"rule\": {0}")]
+    #[error("the body must be {{\"remaining\": N}} or {{\"grant\": N}}, optionally with \"rule\" and \"plan\": {0}")]
     BadBody(String),
     #[error("limits under `atomicity: lock` cannot be read or changed here: use Redis commands")]
     Locked,
@@ -22,21 +30,26 @@ pub(super) enum LimitsError {
     Unreachable,
     #[error("only GET, PUT and DELETE are allowed here")]
     Method,
-    #[error("changes from browser pages are refused")]
-    Browser,
-    #[error("write endpoints are served on loopback addresses only: set `management.server.address: 127.0.0.1`")]
-    NotLoopback,
+    #[error("the body did not arrive in time")]
+    SlowBody,
+    #[error(transparent)]
+    Guard(#[from] GuardError),
 }
 
 impl LimitsError {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } => StatusCode::NOT_FOUND,
-            Self::BadPath | Self::BadBody(_) => StatusCode::BAD_REQUEST,
+            Self::BadPath
+            | Self::BadBody(_)
+            | Self::BadQuery(_)
+            | Self::SeveralRules(_)
+            | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,
             Self::Locked => StatusCode::NOT_IMPLEMENTED,
             Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NotLoopback | Self::Browser => StatusCode::FORBIDDEN,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Guard(_) => StatusCode::FORBIDDEN,
         }
     }
 }

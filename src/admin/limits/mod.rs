@@ -2,9 +2,11 @@
 
 mod bucket_store;
 mod error;
+mod selection;
+
+use std::net::IpAddr;
 
 use bytes::Bytes;
-use http::header::ORIGIN;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -15,9 +17,11 @@ use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
 use self::bucket_store::BucketStore;
 use self::error::LimitsError;
+use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::reply::json;
 use crate::admin::state::AdminState;
-use tollgate_config::{Config, Filter, NamedLimit, Naming, RateLimiter, Route};
+use crate::admin::{BODY_TIMEOUT, guard};
+use tollgate_config::{Config, Route};
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;
@@ -36,8 +40,10 @@ enum Action {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
-    /// Name of the rule; without it, all rules of the route change.
+    /// Name of the rule. Needed if the key has several.
     rule: Option<String>,
+    /// Plan of the rule. Needed if several plans have a rule of this name.
+    plan: Option<String>,
     /// Tokens that shall remain.
     remaining: Option<u64>,
     /// Tokens to add. A negative number removes them from a quota.
@@ -62,8 +68,10 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<Valu
     let route = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
     let key = decode(key);
     let route = config.routes.iter().find(|known| *known.id == *route).ok_or(LimitsError::NoRoute(route))?;
-    let action = action(request, &config).await?;
-    let limits = apply(&action, route, &key, &config, state).await?;
+    let selector = selector(request.uri().query().unwrap_or_default())?;
+    let (action, selector) = action(request, selector, state.address).await?;
+    let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
+    let limits = apply(&action, route, &rules, &key, &config, state).await?;
     let key = String::from_utf8_lossy(&key);
     if !matches!(action, Action::Read) {
         tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
@@ -72,38 +80,58 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<Valu
 }
 
 /// Reads the action of a request, and checks that it is allowed.
-async fn action(request: Request<Incoming>, config: &Config) -> Result<Action, LimitsError> {
-    Ok(match *request.method() {
+async fn action(
+    request: Request<Incoming>,
+    selector: Selector,
+    address: IpAddr,
+) -> Result<(Action, Selector), LimitsError> {
+    let action = match *request.method() {
         Method::GET => Action::Read,
-        _ if !config.management.address.is_loopback() => return Err(LimitsError::NotLoopback),
-        // DNS rebinding makes a page same-origin with this address; the browser still sends `Origin`.
-        _ if request.headers().contains_key(ORIGIN) => return Err(LimitsError::Browser),
-        Method::DELETE => Action::Reset,
-        Method::PUT => Action::Change(change(request).await?),
+        Method::DELETE => {
+            guard::check_change(address, request.headers())?;
+            Action::Reset
+        }
+        Method::PUT => {
+            guard::check_change(address, request.headers())?;
+            let mut change = change(request).await?;
+            let selector =
+                Selector { rule: change.rule.take().or(selector.rule), plan: change.plan.take().or(selector.plan) };
+            return Ok((Action::Change(change), selector));
+        }
         _ => return Err(LimitsError::Method),
-    })
+    };
+    Ok((action, selector))
 }
 
-/// Applies `action` to each rule that it names. Returns the state of each afterwards.
+/// Reads the names of a query: `rule=NAME&plan=NAME`.
+fn selector(query: &str) -> Result<Selector, LimitsError> {
+    let mut selector = Selector::default();
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let value = String::from_utf8_lossy(&decode(value)).into_owned();
+        match name {
+            "rule" => selector.rule = Some(value),
+            "plan" => selector.plan = Some(value),
+            other => return Err(LimitsError::BadQuery(other.to_owned())),
+        }
+    }
+    Ok(selector)
+}
+
+/// Applies `action` to each of `rules`. Returns the state of each afterwards.
 async fn apply(
     action: &Action,
     route: &Route,
+    rules: &[RouteRule<'_>],
     key: &[u8],
     config: &Config,
     state: &AdminState,
 ) -> Result<Vec<Value>, LimitsError> {
-    let wanted = match action {
-        Action::Change(change) => change.rule.as_deref(),
-        Action::Read | Action::Reset => None,
-    };
-    let mut limits = Vec::new();
-    for (limiter, named) in rules(route) {
-        if wanted.is_some_and(|wanted| named.name.unwrap_or(&named.scope) != wanted) {
-            continue;
-        }
-        let store = BucketStore::of(limiter, config, state)?;
-        let key = BucketKey { scope: &named.scope, id: key };
-        let rule = &named.limit.rule;
+    let mut limits = Vec::with_capacity(rules.len());
+    for selected in rules {
+        let store = BucketStore::of(selected.limiter, config, state)?;
+        let key = BucketKey { scope: &selected.named.scope, id: key };
+        let rule = &selected.named.limit.rule;
         match action {
             Action::Read => {}
             Action::Reset => store.forget(key, rule).await?,
@@ -111,54 +139,37 @@ async fn apply(
             Action::Change(Change { grant, .. }) => store.grant(key, rule, grant.unwrap_or_default()).await?,
         }
         let (remaining, reset_after) = store.read(key, rule).await?;
-        let mut limit = describe(route, &named);
+        let mut limit = describe(route, selected);
         limit["store"] = json!(store.name());
         limit["remaining"] = json!(remaining);
         limit["reset-after-ms"] = json!(u64::try_from(reset_after.as_millis()).unwrap_or(u64::MAX));
         limits.push(limit);
-    }
-    if limits.is_empty() {
-        let route = route.id.to_string();
-        return Err(match wanted {
-            Some(rule) => LimitsError::NoRule { route, rule: rule.to_owned() },
-            None => LimitsError::NoRules(route),
-        });
     }
     Ok(limits)
 }
 
 /// Lists every rule of every route.
 fn all_rules(config: &Config) -> Value {
-    let of_route = |route| rules(route).into_iter().map(move |(_, named)| describe(route, &named)).collect::<Vec<_>>();
+    let of_route = |route| rules(route).iter().map(|rule| describe(route, rule)).collect::<Vec<_>>();
     config.routes.iter().flat_map(of_route).collect()
 }
 
-/// Returns every rule of a route, with its limiter.
-fn rules(route: &Route) -> Vec<(&RateLimiter, NamedLimit<'_>)> {
-    let limiters = route.filters.iter().filter_map(|filter| match filter {
-        Filter::RequestRateLimiter(limiter) => Some(&**limiter),
-        _ => None,
-    });
-    let named = |(at, limiter)| {
-        let naming = Naming { route: &route.id, number: at + 1, limiter };
-        naming.all().into_iter().map(move |named| (limiter, named))
-    };
-    limiters.enumerate().flat_map(named).collect()
-}
-
-fn describe(route: &Route, named: &NamedLimit<'_>) -> Value {
-    let mut described = json!({"route": &*route.id, "rule": named.name.unwrap_or(&named.scope)});
-    if let Some(plan) = named.plan {
+fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
+    let mut described = json!({"route": &*route.id, "rule": rule.name()});
+    if let Some(plan) = rule.named.plan {
         described["plan"] = json!(plan);
     }
-    described["algorithm"] = json!(named.limit.rule.algorithm().as_str());
-    described["capacity"] = json!(named.limit.rule.capacity());
+    described["key-resolver"] = json!(rule.key_resolver().to_string());
+    described["algorithm"] = json!(rule.named.limit.rule.algorithm().as_str());
+    described["capacity"] = json!(rule.named.limit.rule.capacity());
     described
 }
 
 async fn change(request: Request<Incoming>) -> Result<Change, LimitsError> {
     let bad = |reason: &dyn ToString| LimitsError::BadBody(reason.to_string());
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect().await.map_err(|error| bad(&error))?;
+    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    let body = tokio::time::timeout(BODY_TIMEOUT, body).await.map_err(|_| LimitsError::SlowBody)?;
+    let body = body.map_err(|error| bad(&error))?;
     let change: Change = serde_json::from_slice(&body.to_bytes()).map_err(|error| bad(&error))?;
     match (change.remaining, change.grant) {
         (Some(0..=MAX_SAFE_INTEGER), None) | (None, Some(_)) => Ok(change),

@@ -28,6 +28,8 @@ pub struct LogOptions {
     pub name: &'static str,
     /// Bound of the queue in bytes. Lines that do not fit are dropped and counted.
     pub max_queued_bytes: usize,
+    /// True for the gateway's own log, which receives the reports of lost lines.
+    pub is_gateway_log: bool,
     /// Called about once a second on the writing thread.
     pub on_tick: fn(),
 }
@@ -97,7 +99,7 @@ fn run(queue: &Queue, mut output: Output, options: LogOptions) {
             Task::Tick => {}
             Task::End => return,
         }
-        report.log(options.name, queue.lost());
+        report.log(options, queue.lost());
         if ticked.elapsed() >= TICK {
             ticked = Instant::now();
             (options.on_tick)();
@@ -119,9 +121,9 @@ struct LossReport {
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 impl LossReport {
-    fn log(&mut self, name: &'static str, lost: u64) {
+    fn log(&mut self, LogOptions { name, is_gateway_log, .. }: LogOptions, lost: u64) {
         // A report on the gateway's own log is possible only while that log works.
-        let is_possible = self.is_working || name != super::logs::NAME;
+        let is_possible = self.is_working || !is_gateway_log;
         if lost == self.reported || !is_possible || self.last.is_some_and(|last| last.elapsed() < REPORT_EVERY) {
             return;
         }

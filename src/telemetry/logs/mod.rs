@@ -21,8 +21,6 @@ use self::repeats::RepeatLimit;
 use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_config::{LogFormat, Logging};
 
-/// Name of the log's thread.
-pub const NAME: &str = "log";
 /// Bound of the queue in bytes.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
 /// Bound of one line in bytes; longer lines are cut.
@@ -43,7 +41,12 @@ pub struct LogGuard(());
 /// The thread of the log cannot be created.
 pub fn init(logging: &Logging) -> io::Result<LogGuard> {
     if WRITER.get().is_none() {
-        let options = LogOptions { name: NAME, max_queued_bytes: MAX_QUEUED_BYTES, on_tick: repeats::report };
+        let options = LogOptions {
+            name: "log",
+            max_queued_bytes: MAX_QUEUED_BYTES,
+            is_gateway_log: true,
+            on_tick: repeats::report,
+        };
         let writer = LogWriter::start(Target::Stderr, options)?;
         let registry = tracing_subscriber::registry().with(LevelFilter::from_level(logging.level)).with(RepeatLimit);
         let lines = layer().with_writer(|| LineWriter).with_target(false).log_internal_errors(false);
@@ -63,6 +66,15 @@ pub fn init(logging: &Logging) -> io::Result<LogGuard> {
 #[must_use]
 pub fn lost() -> u64 {
     WRITER.get().map_or(0, LogWriter::lost)
+}
+
+impl LogGuard {
+    /// Writes `line` as it is. As all lines, it is lost if nothing reads the log.
+    pub fn print(&self, line: &str) {
+        if let Some(writer) = WRITER.get() {
+            writer.write(format!("{line}\n").into_bytes(), 1);
+        }
+    }
 }
 
 impl Drop for LogGuard {

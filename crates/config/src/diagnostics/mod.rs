@@ -3,6 +3,7 @@
 
 mod collect;
 mod report;
+mod secrets;
 mod suggest;
 mod text;
 

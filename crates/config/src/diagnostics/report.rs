@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
 /// Severity of a [`Diagnostic`].
@@ -41,7 +42,14 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(text: SourceText, list: Vec<Diagnostic>) -> Self {
+    /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
+    pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
+        for problem in &mut list {
+            let file = text.files.get(problem.file).map(|(_, file)| &file.text);
+            let line = problem.line.checked_sub(1).and_then(|above| file?.lines().nth(above));
+            problem.message = mask_message(&problem.message, line);
+            problem.help = problem.help.take().map(|help| mask_message(&help, line));
+        }
         Self { text, list }
     }
 
@@ -119,7 +127,7 @@ impl Report {
                 .take(problem.column.saturating_sub(1))
                 .map(|c| if c == '\t' { '\t' } else { ' ' })
                 .collect();
-            writeln!(out, "  {number} | {line}")?;
+            writeln!(out, "  {number} | {}", mask_line(line))?;
             writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
         }
         if let Some(help) = &problem.help {

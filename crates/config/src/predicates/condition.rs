@@ -80,17 +80,17 @@ impl Condition {
         }
     }
 
-    /// Source text on one line.
-    pub(crate) fn text(&self) -> String {
+    /// Source text on one line, with each predicate as `show` writes it.
+    pub(crate) fn text(&self, show: &dyn Fn(&PredicateSpec) -> String) -> String {
         let joined = |word: &str, inner: &[Self]| {
-            let inner: Vec<String> = inner.iter().map(Self::text).collect();
+            let inner: Vec<String> = inner.iter().map(|condition| condition.text(show)).collect();
             format!("{word}: [{}]", inner.join("; "))
         };
         match self {
-            Self::One(spec) => spec.text.clone(),
+            Self::One(spec) => show(spec),
             Self::Any(inner) => joined("any", inner),
             Self::All(inner) => joined("all", inner),
-            Self::Not(inner) => format!("not: {}", inner.text()),
+            Self::Not(inner) => format!("not: {}", inner.text(show)),
         }
     }
 }

@@ -60,6 +60,10 @@ pub struct Definition {
     pub predicates: Vec<String>,
     /// The filters in the order in which they apply, default filters included.
     pub filters: Vec<String>,
+    /// The predicates, with values masked that may be secrets.
+    pub masked_predicates: Vec<String>,
+    /// The filters, with values masked that may be secrets.
+    pub masked_filters: Vec<String>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
 }

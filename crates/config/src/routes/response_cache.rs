@@ -52,6 +52,7 @@ pub(crate) fn check(
             }
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.filters.insert(0, "LocalResponseCache".to_owned());
+            route.definition.masked_filters.insert(0, "LocalResponseCache".to_owned());
         }
         let cache = route.filters.iter_mut().find_map(|filter| match filter {
             Filter::LocalResponseCache(cache) => Some(cache),

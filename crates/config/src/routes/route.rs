@@ -20,6 +20,7 @@ use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
 use crate::routes::response_cache::keep_last;
 use crate::sections::upstreams::{Named, balance};
+use crate::spec::definition::Spec;
 use crate::spring::switches::Switches;
 use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
@@ -151,6 +152,7 @@ impl RouteReader<'_> {
         keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
         note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
+        let masked_filters = merged.iter().map(|listed| listed.spec.masked_text()).collect();
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
         let route = Route {
@@ -166,7 +168,9 @@ impl RouteReader<'_> {
             cors: None,
             definition: Definition {
                 uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-                predicates: predicates.iter().map(Condition::text).collect(),
+                predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
+                masked_predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
+                masked_filters,
                 filters: texts,
                 metadata: BTreeMap::new(),
             },
@@ -268,7 +272,7 @@ fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Dia
     };
     if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
         diagnostics
-            .info(
+            .note(
                 cache.spec.span,
                 format!(
                     "`{}` of route `{id}` does not count cached responses: the cache precedes it",

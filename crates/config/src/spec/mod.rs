@@ -5,6 +5,7 @@
 
 pub(crate) mod argument;
 pub(crate) mod definition;
+mod masked;
 pub(crate) mod parse;
 pub(crate) mod schema;
 pub(crate) mod tree;

@@ -126,6 +126,14 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn two_stores_hash_one_key_differently() {
+        let key = |hasher: Hasher| hasher.key(b"route", b"key");
+        let (one, other) = (crate::sync::random_key(), crate::sync::random_key());
+        assert!(key(Hasher::new(one)) == key(Hasher::new(one)));
+        assert!(key(Hasher::new(one)) != key(Hasher::new(other)), "a client cannot compute the place of a key");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -1,0 +1,137 @@
+//! Predicates and filters with values masked that may be secrets, for listings over the network.
+
+use crate::de::canonical;
+use crate::spec::definition::{Arg, Spec};
+
+/// Text in place of a masked value.
+const MASK: &str = "***";
+
+/// Predicates and filters whose first argument is a name, and whose others may hold a secret.
+const NAMED_VALUES: [&str; 10] = [
+    "addrequestheader",
+    "addrequestparameter",
+    "addresponseheader",
+    "cookie",
+    "header",
+    "query",
+    "rewriterequestparameter",
+    "rewriteresponseheader",
+    "setrequestheader",
+    "setresponseheader",
+];
+
+/// Arguments that hold the name in the long form.
+const NAMES: [&str; 4] = ["name", "header", "param", "_genkey_0"];
+
+/// Part of an argument that may be a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Secret {
+    Nothing,
+    /// The value.
+    Value,
+    /// The value after a colon, as in `X-Token:secret`.
+    AfterColon,
+    /// The last part of the argument's name: a key in a table.
+    Key,
+}
+
+impl Spec {
+    /// Returns the text of the specification with possible secrets masked: values of headers, parameters and cookies,
+    /// and the keys of limiters.
+    pub(crate) fn masked_text(&self) -> String {
+        let secrets: Vec<Secret> = self.args.iter().enumerate().map(|(at, arg)| self.secret(at, arg)).collect();
+        if secrets.iter().all(|secret| *secret == Secret::Nothing) {
+            return self.text.clone();
+        }
+        let shown: Vec<String> = self.args.iter().zip(secrets).map(|(arg, secret)| masked(arg, secret)).collect();
+        match self.args.iter().any(|arg| arg.name.is_some()) {
+            true => format!("{}{{{}}}", self.name, shown.join(", ")),
+            false => format!("{}={}", self.name, shown.join(", ")),
+        }
+    }
+
+    fn secret(&self, position: usize, arg: &Arg) -> Secret {
+        let filter = canonical(&self.name);
+        let name = arg.name.as_deref().map(canonical);
+        match filter.as_str() {
+            filter if NAMED_VALUES.contains(&filter) => {
+                let is_name = match &name {
+                    None => position == 0,
+                    Some(name) => NAMES.iter().any(|known| canonical(known) == *name),
+                };
+                if is_name { Secret::Nothing } else { Secret::Value }
+            }
+            "addrequestheadersifnotpresent" => Secret::AfterColon,
+            "requestratelimiter" | "concurrencylimiter" => {
+                let name = name.unwrap_or_default();
+                let argument = name.split(['[', '.']).next().unwrap_or_default();
+                match argument {
+                    "exempt" | "block" => Secret::Value,
+                    "planresolver" if name.contains(".table.") => Secret::Key,
+                    _ => Secret::Nothing,
+                }
+            }
+            _ => Secret::Nothing,
+        }
+    }
+}
+
+fn masked(arg: &Arg, secret: Secret) -> String {
+    let value = match (secret, arg.value.split_once(':')) {
+        (Secret::Nothing | Secret::Key, _) => arg.value.clone(),
+        (Secret::AfterColon, Some((name, _))) => format!("{name}:{MASK}"),
+        _ => MASK.to_owned(),
+    };
+    match (&arg.name, secret) {
+        (None, _) => value,
+        (Some(name), Secret::Key) => {
+            let end = name.to_ascii_lowercase().find("table.").map_or(0, |at| at + "table.".len());
+            format!("{}{MASK}={value}", &name[..end])
+        }
+        (Some(name), _) => format!("{name}={value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    #[test]
+    fn values_that_may_be_secrets_are_masked() {
+        let text = "
+            redis: {url: 'redis://localhost'}
+            routes:
+              - id: a
+                uri: 'echo:'
+                predicates: [Path=/a, 'Header=X-Key, s3cret', {name: Cookie, args: {name: sid, regexp: s3cret}}]
+                filters:
+                  - AddRequestHeader=Authorization, Bearer s3cret
+                  - {name: SetRequestHeader, args: {value: s3cret, name: X-Key}}
+                  - AddRequestHeadersIfNotPresent=X-Key:s3cret,X-Other:s3cret
+                  - StripPrefix=1
+                  - name: RequestRateLimiter
+                    args:
+                      key-resolver: 'header:x-key'
+                      replenish-rate: 1
+                      exempt: [s3cret]
+                      plan-resolver: {table: {s3cret: gold}}
+                      plans: {gold: {replenish-rate: 5}}
+        ";
+        let config = crate::parse("test", text, &|_| None).unwrap().config;
+        let definition = &config.routes[0].definition;
+        assert_eq!(definition.masked_predicates, ["Path=/a", "Header=X-Key, ***", "Cookie{name=sid, regexp=***}"]);
+        assert_eq!(
+            definition.masked_filters[..4],
+            [
+                "AddRequestHeader=Authorization, ***",
+                "SetRequestHeader{value=***, name=X-Key}",
+                "AddRequestHeadersIfNotPresent=X-Key:***, X-Other:***",
+                "StripPrefix=1",
+            ]
+        );
+        let limiter = &definition.masked_filters[4];
+        assert!(limiter.contains("exempt[0]=***") && limiter.contains("table.***=gold"), "{limiter}");
+        assert!(!limiter.contains("s3cret") && limiter.contains("replenish-rate=1"), "{limiter}");
+        assert!(definition.filters.iter().any(|filter| filter.contains("s3cret")), "`explain` shows them");
+    }
+}

@@ -1,0 +1,97 @@
+//! Selection of the rules that a call of the limits API reads or changes.
+
+use tollgate_config::{Filter, NamedLimit, Naming, RateLimiter, Route};
+use tollgate_filters::key_resolver::KeyResolver;
+
+use crate::admin::limits::error::LimitsError;
+
+/// Rule of a route, with its limiter.
+#[derive(Clone, Debug)]
+pub(super) struct RouteRule<'c> {
+    /// The limiter.
+    pub(super) limiter: &'c RateLimiter,
+    /// The rule with its names.
+    pub(super) named: NamedLimit<'c>,
+}
+
+/// Names of a call that select rules.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selector {
+    /// Name or bucket of a rule.
+    pub(super) rule: Option<String>,
+    /// Name of a plan; empty for the rules of requests without a plan.
+    pub(super) plan: Option<String>,
+}
+
+impl RouteRule<'_> {
+    /// Name of the rule in calls and responses.
+    pub(super) fn name(&self) -> &str {
+        self.named.name.unwrap_or(&self.named.scope)
+    }
+
+    /// Resolver of the keys that this rule counts.
+    pub(super) fn key_resolver(&self) -> &KeyResolver {
+        self.named.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
+    }
+
+    fn matches(&self, selector: &Selector) -> bool {
+        let has_name = |rule: &String| self.name() == *rule || *self.named.scope == **rule;
+        selector.rule.as_ref().is_none_or(has_name)
+            && selector.plan.as_ref().is_none_or(|plan| self.named.plan.unwrap_or_default() == plan)
+    }
+}
+
+/// Returns every rule of a route.
+pub(super) fn rules(route: &Route) -> Vec<RouteRule<'_>> {
+    let limiters = route.filters.iter().filter_map(|filter| match filter {
+        Filter::RequestRateLimiter(limiter) => Some(&**limiter),
+        _ => None,
+    });
+    let named = |(at, limiter)| {
+        let naming = Naming { route: &route.id, number: at + 1, limiter };
+        naming.all().into_iter().map(move |named| RouteRule { limiter, named })
+    };
+    limiters.enumerate().flat_map(named).collect()
+}
+
+/// Returns the rules of `route` to which a key belongs.
+///
+/// A key belongs to the rules of one key resolver: the limiter's. A rule with a resolver of its own counts other keys,
+/// and must be named. `is_change` is true for a call whose number has a meaning under one rule only.
+pub(super) fn select<'c>(
+    route: &'c Route,
+    selector: &Selector,
+    is_change: bool,
+) -> Result<Vec<RouteRule<'c>>, LimitsError> {
+    let mut selected = rules(route);
+    if selected.is_empty() {
+        return Err(LimitsError::NoRules(route.id.to_string()));
+    }
+    selected.retain(|rule| rule.matches(selector));
+    let Some(first) = selected.first() else {
+        let rule = selector.rule.clone().or_else(|| selector.plan.clone()).unwrap_or_default();
+        return Err(LimitsError::NoRule { route: route.id.to_string(), rule });
+    };
+    let inherits = |rule: &&RouteRule<'_>| rule.named.limit.key_resolver.is_none();
+    let resolver = match selected.iter().find(inherits) {
+        Some(rule) if selector.rule.is_none() => rule.key_resolver().clone(),
+        _ if selected.iter().any(|rule| rule.key_resolver() != first.key_resolver()) => {
+            return Err(LimitsError::SeveralResolvers(choices(&selected)));
+        }
+        _ => first.key_resolver().clone(),
+    };
+    selected.retain(|rule| *rule.key_resolver() == resolver);
+    if is_change && selected.len() > 1 {
+        return Err(LimitsError::SeveralRules(choices(&selected)));
+    }
+    Ok(selected)
+}
+
+/// Lists the buckets and plans to choose from.
+fn choices(rules: &[RouteRule<'_>]) -> String {
+    let named = |rule: &RouteRule<'_>| match rule.named.plan {
+        Some(plan) => format!("`{}` of plan `{plan}`", rule.named.scope),
+        None => format!("`{}`", rule.named.scope),
+    };
+    rules.iter().map(named).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,122 @@
+//! Guards of the admin port: host names, browsers, secrets, slow clients, and log lines.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::support::client::Connection;
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+
+const CONFIG: &str = "
+management: {endpoint: {gateway: {access: unrestricted}}, endpoints: {web: {exposure: {include: '*'}}}}
+routes:
+  - id: a
+    uri: 'echo:'
+    predicates: [Path=/a, 'Header=X-Key, s3cret.*', {any: ['Query=k, s3cret', 'Cookie=c, s3cret']}]
+    metadata: {token: s3cret, response-timeout: 5000}
+    filters:
+      - AddRequestHeader=Authorization, Bearer s3cret
+      - {name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, burst-capacity: 5, exempt: [s3cret]}}
+";
+
+/// Sends `head` to the admin port; returns the status.
+fn raw(gateway: &Gateway, head: &str) -> u16 {
+    let mut stream = TcpStream::connect(gateway.admin).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    answer.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {answer}")).parse().unwrap()
+}
+
+#[test]
+fn a_foreign_host_name_reads_and_changes_nothing() {
+    let gateway = Gateway::start(CONFIG);
+    for path in ["/metrics", "/api/limits", "/actuator/gateway/routes", "/health/ready", "/"] {
+        let head = |host: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        assert_eq!(raw(&gateway, &head("rebound.example:9090")), 403, "{path}");
+        assert_ne!(raw(&gateway, &head(&format!("localhost:{}", gateway.admin.port()))), 403, "{path}");
+    }
+    for method in ["PUT", "DELETE", "POST"] {
+        let head = format!("{method} /api/limits/a/x HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n");
+        assert_eq!(raw(&gateway, &head), 403, "{method}");
+    }
+    assert_eq!(
+        raw(&gateway, "GET http://rebound.example/metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+        403
+    );
+}
+
+#[test]
+fn refresh_has_the_guards_of_a_change() {
+    let gateway = Gateway::start(CONFIG);
+    let refresh = |headers: &[(&str, &str)]| {
+        Connection::open(gateway.admin).request("POST", "/actuator/gateway/refresh", headers, b"").status
+    };
+    assert_eq!(refresh(&[("Origin", "http://rebound.example")]), 403);
+    assert_eq!(refresh(&[("Sec-Fetch-Site", "cross-site")]), 403);
+    assert_eq!(gateway.metric("tollgate_reloads_total", &[]), 0.0);
+    assert_eq!(refresh(&[]), 200);
+    assert_eq!(gateway.metric("tollgate_reloads_total", &[]), 1.0);
+    let open = CONFIG.replace("management: {", "management: {server: {address: 0.0.0.0}, ");
+    let gateway = Gateway::start(&open);
+    let admin = std::net::SocketAddr::from(([127, 0, 0, 1], gateway.admin.port()));
+    let refused = Connection::open(admin).request("POST", "/actuator/gateway/refresh", &[], b"");
+    assert_eq!(refused.status, 403, "the port is reachable from other hosts");
+    assert!(refused.text().contains("management.server.address"), "{}", refused.text());
+}
+
+#[test]
+fn listed_routes_show_no_secrets() {
+    let gateway = Gateway::start(CONFIG);
+    for page in ["routes", "routes/a", "routedefinitions", "routes/a/combinedfilters"] {
+        let text = gateway.admin(&format!("/actuator/gateway/{page}")).text();
+        assert!(!text.contains("s3cret") && text.contains("AddRequestHeader=Authorization, ***"), "{page}: {text}");
+    }
+    let route = gateway.admin("/actuator/gateway/routes/a").json();
+    assert_eq!((&route["metadata"]["token"], &route["metadata"]["response-timeout"]), (&"***".into(), &"5000".into()));
+    assert!(route["predicate"].as_str().unwrap().contains("Header: X-Key regexp=***"), "{route}");
+}
+
+#[test]
+fn a_key_cannot_forge_a_log_line() {
+    let gateway = Gateway::start(CONFIG);
+    let path = "/api/limits/a/x%0A2026-01-01T00:00:00Z%20%20INFO%20forged%1B%5B31m%0D%C2%9B";
+    assert_eq!(Connection::open(gateway.admin).request("DELETE", path, &[], b"").status, 200);
+    let line = gateway.logged("limit changed on the admin port");
+    assert!(line.contains(r"key=x\n2026-01-01T00:00:00Z  INFO forged\u{1b}[31m\r\u{9b} action"), "{line}");
+    assert!(!gateway.log().lines().any(|line| line.starts_with("2026-01-01")), "{}", gateway.log());
+}
+
+#[test]
+fn a_crowd_of_idle_clients_waits_and_leaves_descriptors() {
+    let gateway = Gateway::start(CONFIG);
+    let sockets = || {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", gateway.pid())).unwrap();
+        fds.filter(|fd| {
+            fd.as_ref().is_ok_and(|fd| {
+                std::fs::read_link(fd.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+            })
+        })
+        .count()
+    };
+    let before = sockets();
+    let mut crowd: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(gateway.admin).unwrap()).collect();
+    eventually("connections up to the cap are accepted", || sockets() >= before + 128);
+    assert!(sockets() <= before + 130, "{} sockets, {before} before", sockets());
+    let late = crowd.split_off(199).remove(0);
+    drop(crowd);
+    (&late).write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    (&late).read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "served once others have left: {answer}");
+}
+
+#[test]
+fn a_body_that_does_not_arrive_ends_with_a_timeout() {
+    let gateway = Gateway::start(CONFIG);
+    let mut stream = TcpStream::connect(gateway.admin).unwrap();
+    stream.write_all(b"PUT /api/limits/a/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{").unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
