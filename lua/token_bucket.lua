@@ -5,6 +5,10 @@ Source: the decisions of crates/limiter/src/algorithm/token_bucket.rs, stored in
 RedisRateLimiter, so both gateways can share buckets during a migration. Differences from Spring's script: the bucket
 refills continuously (microseconds, not whole seconds), a denial writes nothing, and an expiry is never 0 s.
 
+Spring counts whole seconds. Once it has written a bucket, this script counts whole seconds as well, until Spring has
+not written for the time of an expiry. Otherwise each turn would refill the begun second again. Both together admit at
+most burst + rate * T + the refill of one second. The return to microseconds leaves out the refill of one second.
+
 Debt survives any rule. Under a smaller burst the balance is negative until it is refilled. A changed rate applies from
 the decision that finds it; the time before is refilled at the rate of the last writer.
 
@@ -13,7 +17,8 @@ KEYS[1]  tokens at the last write, of the burst of the last writer: decimal, 6 p
 KEYS[2]  time of the last write: unix time in seconds, 6 decimals. Further digits, which Spring's script ignores, hold
          the rule of the last write. Each number is preceded by its length in two digits: burst, rate, and if needed
          units, tick, the exact fraction of a token in units, and the largest debt in tokens. The last one is present if
-         a larger burst left more debt than this burst
+         a larger burst left more debt than this burst. Without any further digits, Spring wrote the keys. After that, a
+         zero length and the second in which Spring wrote precede the rule
 ARGV[1]  rate: tokens per second, integer; with units and tick: units per tick
 ARGV[2]  burst: largest number of tokens in the bucket, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -72,7 +77,11 @@ end
 -- [/time]
 
 local ticks = (now - now % tick) / tick
-local capacity, bound = burst * units, burst
+local capacity, bound, spring = burst * units, burst, false
+-- The margin of 10 ms is for a bucket that fills in just under a whole second: the server's expiry clock counts
+-- milliseconds and may lag behind its TIME.
+local ttl = capacity / rate * tick / MILLION
+ttl = ttl < 1.01 and ttl + 1.01 or 2 * ttl
 local tag = format('%02d%s%02d%s', #ARGV[2], ARGV[2], #ARGV[1], ARGV[1])
 if ARGV[5] then
   local u, t = format('%d', units), format('%d', tick)
@@ -87,6 +96,19 @@ local tokens = stored[1] and tonumber(stored[1])
 if tokens and tokens > -9007199254 and tokens <= MOST then
   local since = stored[2] and tonumber(sub(stored[2], 1, 17))
   local was = since and sub(stored[2], 18) or ''
+  if since and was == '' then
+    spring = since - since % 1
+  elseif sub(was, 1, 2) == '00' then
+    spring, was = tonumber(sub(was, 5, 14)) or 0, sub(was, 15)
+  end
+  local clock = now
+  if spring and now < (spring + ttl - ttl % 1) * MILLION then
+    clock = now - now % MILLION
+    ticks = (clock - clock % tick) / tick
+  elseif spring then
+    -- Spring has gone. The refill of a second is left out: the first turn of Spring may have added it twice.
+    since, spring = since + 1, false
+  end
   local own, rest0 = was == tag and not ARGV[5], nil
   local burst0, rate0, units0, tick0, bound0 = burst, rate, units, tick, burst
   if ARGV[5] and sub(was, 1, #tag) == tag and #was == #tag + 2 + (tonumber(sub(was, #tag + 1, #tag + 2)) or 0) then
@@ -117,7 +139,7 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
   if since and since > -9007199254 and since < 9007199254 then
     local part = since % 1 * MILLION + 0.5
     since = (since - since % 1) * MILLION + part - part % 1
-    owed = owed - ((now - now % tick0) - (since - since % tick0)) / tick0 * rate0
+    owed = owed - ((clock - clock % tick0) - (since - since % tick0)) / tick0 * rate0
   else
     anchor = true
   end
@@ -144,11 +166,11 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
         local exact = part <= MOST and part % down == 0
         local into = (owed - owed % units0) / units0 * units + (part > MOST and units or math.ceil(part / down))
         local same = tick0 == tick and rate0 * up <= MOST and rate0 * up == rate * down
-        if tick0 ~= tick and now % tick ~= 0 then into = into + rate end
+        if tick0 ~= tick and clock % tick ~= 0 then into = into + rate end
         if into > (rate == 1 and 4503599627370496 or MOST) or same and not exact and burst * units0 <= most then
           -- The same rate, or too many units: go on in the units of the last writer.
           rate, units, tick, tag = rate0, units0, tick0, false
-          ticks, capacity = (now - now % tick) / tick, math.min(burst * units, most)
+          ticks, capacity = (clock - clock % tick) / tick, math.min(burst * units, most)
         else
           owed, anchor = into, anchor or not (same and exact)
         end
@@ -175,6 +197,18 @@ end
 if allowed == 1 then level = level - takes end
 local left = level > 0 and (level - level % units) / units or 0
 local reset = (ticks + math.ceil((capacity - level) / rate)) * tick - now
+if spring then
+  -- Refilled at the next whole second, or a second later if Spring counts as gone by then.
+  local gone_in = (spring + ttl - ttl % 1) * MILLION - now
+  if retry_after > 0 then
+    local at = retry_after + -(now + retry_after) % MILLION
+    retry_after = at < gone_in and at or retry_after + MILLION
+  end
+  if level < capacity then
+    local at = reset + -(now + reset) % MILLION
+    reset = at < gone_in and at or reset + MILLION
+  end
+end
 if reset < 0 then reset = 0 end
 
 -- [commit]
@@ -200,13 +234,15 @@ if anchor or allowed == 1 and takes ~= 0 then
     if decimals == MILLION then whole, decimals = whole + 1, 0 end
     tag, text = format('%s%02d%s', tag, #b, b), format('-%d.%06d', whole, decimals)
   end
-  -- The margin of 10 ms is for a bucket that fills in just under a whole second: the server's expiry clock counts
-  -- milliseconds and may lag behind its TIME.
-  local fills_in = (level < 0 and capacity - level or capacity) / rate * tick / MILLION
-  local ttl = format('%d', fills_in < 1.01 and fills_in + 1.01 or 2 * fills_in)
-  local micros = now % MILLION
+  if level < 0 then
+    local fills_in = (capacity - level) / rate * tick / MILLION
+    ttl = math.max(ttl, fills_in < 1.01 and fills_in + 1.01 or 2 * fills_in)
+  end
+  local micros, seconds = now % MILLION, (now - now % MILLION) / MILLION
+  if spring then micros, tag = 0, format('0010%010d%s', spring, tag) end
+  ttl = format('%d', ttl)
   call('SETEX', KEYS[1], ttl, text)
-  call('SETEX', KEYS[2], ttl, format('%010d.%06d%s', (now - micros) / MILLION, micros, tag))
+  call('SETEX', KEYS[2], ttl, format('%010d.%06d%s', seconds, micros, tag))
 end
 -- [reply]
 return {allowed, left, retry_after, reset, now}
