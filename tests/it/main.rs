@@ -50,6 +50,7 @@ mod support;
 mod timeouts;
 mod tls;
 mod tunnels;
+mod unread;
 mod upstream_pools;
 mod upstream_targets;
 mod upstreams;
