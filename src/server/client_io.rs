@@ -37,6 +37,8 @@ pub struct Activity {
     in_flight: AtomicU32,
     since_us: AtomicU64,
     is_tunnel: AtomicU8,
+    /// 1 from the moment that the socket accepts no more bytes until all bytes have been written.
+    write_blocked: AtomicU8,
     /// HTTP/1: bytes between two requests belong to the next head. HTTP/2 has other frames to send.
     http1: bool,
 }
@@ -61,6 +63,7 @@ impl Activity {
             in_flight: AtomicU32::new(0),
             since_us: AtomicU64::new(0),
             is_tunnel: AtomicU8::new(0),
+            write_blocked: AtomicU8::new(0),
             http1,
         })
     }
@@ -68,6 +71,12 @@ impl Activity {
     /// Removes all read timeouts: both sides of a tunnel may be silent.
     pub fn set_tunnel(&self) {
         self.is_tunnel.store(1, Relaxed);
+    }
+
+    /// True while the client does not take the bytes that were sent to it. No more of the response should be read then.
+    #[must_use]
+    pub fn is_write_blocked(&self) -> bool {
+        self.write_blocked.load(Relaxed) != 0
     }
 
     /// Parks an idle connection. Returns false if it was not idle.
@@ -182,8 +191,11 @@ impl ClientIo {
     fn track_write<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if progress.is_ready() {
             self.write_deadline.clear();
-        } else if self.is_write_stalled(cx) {
-            return Poll::Ready(Err(timed_out("the client stopped reading the response")));
+        } else {
+            self.activity.write_blocked.store(1, Relaxed);
+            if self.is_write_stalled(cx) {
+                return Poll::Ready(Err(timed_out("the client stopped reading the response")));
+            }
         }
         progress
     }
@@ -237,6 +249,11 @@ impl AsyncWrite for ClientIo {
         // TLS buffers what the socket does not accept.
         let progress = Pin::new(&mut this.stream).poll_flush(cx);
         ready!(this.track_write(cx, progress))?;
+        // hyper flushes the socket when its own buffer is empty. The response may go on, in the next turn of the task.
+        if this.activity.is_write_blocked() {
+            this.activity.write_blocked.store(0, Relaxed);
+            cx.waker().wake_by_ref();
+        }
         // After a response hyper does not read until the socket wakes it, so the idle time starts here.
         Poll::Ready(match this.poll_read_timeout(cx) {
             Poll::Ready(()) => Err(timed_out("the client sent no request in time")),

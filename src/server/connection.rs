@@ -19,11 +19,11 @@ use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::upgrade::TunnelHost;
 use crate::server::client_io::{Activity, ClientIo, ClientTimeouts};
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
-use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1, serve_http2};
+use crate::server::http2::serve_http2;
+use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1};
 use crate::server::sniff::Protocol;
 use crate::server::stream::ClientStream;
 use crate::server::tunnel::ClientTunnelHost;
-use crate::server::write_stalls::WriteStalls;
 
 /// Time in which a connection from the accept queue of a closing gateway must send the first byte of its request.
 const CLOSING_GRACE: Duration = Duration::from_millis(500);
@@ -88,14 +88,14 @@ pub async fn serve<H: Handler>(
         let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
             info: ConnectionInfo { peer, local, tls, http1, busy, tunnel_host },
+            activity: Arc::clone(&activity),
             connections: Arc::clone(&connections),
-            write_stalls: (!http1).then(WriteStalls::default),
         });
         let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts);
         // Boxed separately, so that a parked connection is as small as its socket.
         if !http1 {
             let timeout = limits.timeouts.write;
-            return Box::pin(serve_http2(io, &limits.head, timeout, served, Rc::clone(&handler), &open)).await;
+            return Box::pin(serve_http2(io, limits.head, timeout, served, Rc::clone(&handler), &open)).await;
         }
         let parked = Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await;
         let Some(parked) = parked else { return };

@@ -55,6 +55,7 @@ mod support;
 mod timeouts;
 mod tls;
 mod tunnels;
+mod unread;
 mod unwritable_logs;
 mod upstream_pools;
 mod upstream_targets;

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use crate::http::body::BodyError;
+use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
 
@@ -79,7 +78,7 @@ impl ClientBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 self.finish();
-                Poll::Ready(Some(Err(BodyError::Client(error))))
+                Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
                 self.finish();

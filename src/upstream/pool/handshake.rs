@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::http::executor::LocalExecutor;
+use crate::http::read_ahead;
 use crate::upstream::chain::error_chain;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::error::ConnectError;
@@ -89,6 +90,7 @@ where
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(settings.max_head_bytes)
         .max_headers(settings.max_head_fields)
+        .max_buf_size(settings.max_head_bytes.max(read_ahead::MAX))
         .handshake(TokioIo::new(stream))
         .await
         .map_err(ConnectError::Handshake)?;

@@ -2,7 +2,7 @@
 
 mod abuse;
 mod malformed;
-mod raw;
+pub(crate) mod raw;
 
 use std::convert::Infallible;
 use std::pin::Pin;
