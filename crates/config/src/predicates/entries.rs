@@ -1,15 +1,13 @@
 //! The table of predicates.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::de::{canonical, same_name};
+use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::predicates::entry::{Checked, Entry, PredicateInput, ShortcutType};
+use crate::predicates::entry::{Checked, Entry, PredicateInput, ShortcutType, take_named};
 use crate::predicates::{networks, patterns};
 use crate::spec::PredicateSpec;
 use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::definition::Arg;
 use tollgate_routing::Predicate;
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
@@ -138,7 +136,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             .of(ArgumentType::Number),
         ],
         shortcut: ShortcutType::GatherList,
-        check: x_forwarded_remote_addr,
+        check: networks::x_forwarded_remote_addr,
     },
     Entry {
         name: "Weight",
@@ -178,7 +176,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 impl PredicateInput<'_> {
     /// Returns all values, whatever their names, as Spring does. Our own form requires the right names.
-    fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
+    pub(super) fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
         if !diagnostics.is_spring {
             self.names_fit(diagnostics);
         }
@@ -201,13 +199,6 @@ impl PredicateInput<'_> {
             }
         }
     }
-}
-
-/// Removes the argument `name` from the list.
-fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
-    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
-    let at = spec.args.iter().position(is_it)?;
-    Some(spec.args.remove(at))
 }
 
 fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
@@ -242,32 +233,6 @@ fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
         false => format!("{base}/{pattern}"),
     };
     Some(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), flag))
-}
-
-fn x_forwarded_remote_addr(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-    let mut spec = input.spec.clone();
-    let index = match take_named(&mut spec, "maxTrustedIndex") {
-        None => NonZeroUsize::MIN,
-        Some(arg) => {
-            if diagnostics.is_spring {
-                diagnostics
-                    .warn(
-                        arg.span.key(),
-                        "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
-                    )
-                    .help("in Spring it can only be set in Java");
-            }
-            let Ok(index) = arg.value.trim().parse() else {
-                diagnostics
-                    .error(arg.span, format!("`maxTrustedIndex` must be a number from 1, found `{}`", arg.value));
-                return None;
-            };
-            index
-        }
-    };
-    networks::warn(&spec, diagnostics);
-    let sources = PredicateInput { spec: &spec, ..*input }.list(diagnostics)?;
-    Some(Predicate::x_forwarded_remote_addr(&sources, index))
 }
 
 fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predicate> {
