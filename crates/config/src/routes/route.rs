@@ -18,7 +18,7 @@ use crate::routes::list::{ListedFilter, PREDICATE, filter_list};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
 use crate::routes::raw::RawRoute;
-use crate::routes::response_cache::keep_last;
+use crate::routes::response_cache::{keep_last, note_uncounted_hits};
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
 use crate::spring::switches::Switches;
@@ -259,27 +259,6 @@ fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnosti
                  apply to all"
             ),
         );
-    }
-}
-
-/// Reports a cache in front of limits, which do not count its responses.
-fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
-    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
-    let Some(cache) = behind.next() else { return };
-    let remedy = match diagnostics.is_spring {
-        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
-        false => "list the cache after it to count them",
-    };
-    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
-        diagnostics
-            .note(
-                cache.spec.span,
-                format!(
-                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
-                    counter.spec.name
-                ),
-            )
-            .help(remedy);
     }
 }
 
