@@ -5,8 +5,12 @@ Source: ITU-T I.371; the stored time at which the bucket is full again is its th
 are those of crates/limiter/src/algorithm/token_bucket.rs. The script gives the verdicts of lua/token_bucket.lua from a
 third of the memory, but Spring Cloud Gateway cannot read its state.
 
-KEYS[1]  "<full again at, in ticks since 1970> <rate>[ <units> <tick>][ +<units added by rounding that up>]", with the
-         rule of the last write; missing = a full bucket
+Debt survives any rule. Under a smaller burst the balance is negative until it is refilled. A changed rate applies from
+the decision that finds it; the time before is refilled at the rate of the last writer.
+
+KEYS[1]  "<full again at, in ticks since 1970> <rate> <bound>[ <units> <tick>][ +<units added by rounding that up>]", with
+         the rule of the last write; missing = a full bucket. The bound is the largest debt in tokens: the burst, unless a
+         larger burst left a larger debt
 ARGV[1]  rate: tokens per second, integer; with units and tick: units per tick
 ARGV[2]  burst: largest number of tokens in the bucket, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -58,9 +62,9 @@ end
 -- [/time]
 
 local ticks = (now - now % tick) / tick
-local capacity = burst * units
-
-local tag = ARGV[5] and ARGV[1] .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] or ARGV[1]
+local capacity, bound = burst * units, burst
+local tag = ARGV[1] .. ' ' .. ARGV[2]
+if ARGV[5] then tag = tag .. ' ' .. ARGV[5] .. ' ' .. ARGV[6] end
 local owed, anchor = 0, false
 local stored = call('GET', KEYS[1])
 if stored then
@@ -70,42 +74,78 @@ if stored then
   local full_at0 = rem and tonumber(sub(stored, 1, 16))
   if full_at0 then
     owed = (full_at0 - ticks) * rate - rem
+    if owed > capacity then
+      -- The clock was set back.
+      owed, anchor = capacity, true
+    end
   else
-    local _, _, full_at, rate0, units0, tick0, rem0 = find(stored, '^(%d+) (%d+) ?(%d*) ?(%d*) ?%+?(%d*)$')
+    local _, _, full_at, terms, rem0 = find(stored, '^(%d+) ([%d ]*%d) ?%+?(%d*)$')
+    local rate0, bound0, units0, tick0
     if full_at then
-      -- Consumed under another rule: convert, and write even if this request is denied.
-      rate0, units0, tick0, anchor = tonumber(rate0), tonumber(units0) or MILLION, tonumber(tick0) or 1, true
+      local numbers = {}
+      for number in string.gmatch(terms, '%d+') do numbers[#numbers + 1] = tonumber(number) end
+      -- An odd number of them: written without the bound by an earlier version.
+      if #numbers % 2 == 1 then table.insert(numbers, 2, burst) end
+      rate0, bound0, units0, tick0 = numbers[1], numbers[2], numbers[3] or MILLION, numbers[4] or 1
+    end
+    if rate0 and rate0 > 0 and units0 > 0 and tick0 > 0 then
       owed = (full_at - (now - now % tick0) / tick0) * rate0 - (tonumber(rem0) or 0)
-      if units0 ~= units or tick0 ~= tick then owed = math.ceil(owed / units0) * units end
+      local most = rate0 == 1 and 4503599627370496 or MOST
+      local limit = math.min(bound0 * units0, most)
+      if owed > limit then
+        -- The clock was set back.
+        owed, anchor = limit, true
+      end
+      if owed > 0 then
+        bound = bound0
+        if rate0 ~= rate or units0 ~= units or tick0 ~= tick then
+          -- Convert to the units of this rule, rounded up by less than one. `up / down` is the ratio of the units.
+          local up, down = units, units0
+          while down ~= 0 do up, down = down, up % down end
+          up, down = units / up, units0 / up
+          local part = owed % units0 * up
+          local exact = part <= MOST and part % down == 0
+          local into = (owed - owed % units0) / units0 * units + (part > MOST and units or math.ceil(part / down))
+          local same = tick0 == tick and rate0 * up <= MOST and rate0 * up == rate * down
+          if tick0 ~= tick and now % tick ~= 0 then into = into + rate end
+          if into > (rate == 1 and 4503599627370496 or MOST) or same and not exact and burst * units0 <= most then
+            -- The same rate, or too many units: go on in the units of the last writer.
+            rate, units, tick, tag = rate0, units0, tick0, false
+            ticks, capacity = (now - now % tick) / tick, math.min(burst * units, most)
+          else
+            owed, anchor = into, anchor or not (same and exact)
+          end
+        end
+      end
     end
   end
   if owed < 0 then owed = 0 end
-  if owed > capacity then
-    -- A smaller burst, or a clock that was set back: the bucket becomes empty, so the key does not starve.
-    owed, anchor = capacity, true
-  end
 end
 
 local level = capacity - owed
 local allowed, retry_after, takes = 0, 0, cost * units
 if byte(ARGV[4]) < 48 then
   allowed = 1
-  if takes > level then takes = level elseif takes < -owed then takes = -owed end
+  if takes < -owed then takes = -owed elseif takes > 0 and takes > level then takes = level > 0 and level or 0 end
 elseif cost > burst then
   retry_after = -1
-elseif takes <= level then
+elseif cost == 0 or takes <= level then
   allowed = 1
 else
   retry_after = (ticks + math.ceil((takes - level) / rate)) * tick - now
 end
 if allowed == 1 then level = level - takes end
-local left = (level - level % units) / units
+local left = level > 0 and (level - level % units) / units or 0
 local full_in = math.ceil((capacity - level) / rate)
 local reset = (ticks + full_in) * tick - now
 if reset < 0 then reset = 0 end
 
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
+  if level < 0 or not tag then
+    tag = format('%d %d', rate, level < 0 and bound or burst)
+    if units ~= MILLION or tick ~= 1 then tag = format('%s %d %d', tag, units, tick) end
+  end
   local rem1 = full_in * rate - (capacity - level)
   local text = format(rem1 == 0 and '%016d %s' or '%016d %s +%d', ticks + full_in, tag, rem1)
   local ttl = reset / 1000 + 1000

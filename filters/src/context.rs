@@ -44,6 +44,11 @@ pub struct TargetUri(pub Uri);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rerouted;
 
+/// Response extension: another route answered the request. The response is not stored under the route that received it,
+/// because the filters of the other route decide on each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FromOtherRoute;
+
 /// Response extension: a filter or the gateway made this response itself, such as a denial, a redirect or a 502.
 ///
 /// Such a response is final, like Spring's committed responses: filters further out do not edit its status or headers.

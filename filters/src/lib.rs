@@ -80,6 +80,7 @@ mod percent;
 pub mod redirect_to;
 #[cfg(feature = "remove-json-attributes")]
 pub mod remove_json_attributes;
+mod repeated;
 #[cfg(any(feature = "circuit-breaker", feature = "retry"))]
 pub mod replay;
 pub mod reply;

@@ -21,13 +21,13 @@ use serde::Serialize;
 use tollgate_filters::context::{LocalReply, RequestContext};
 
 use self::recorder::Recorder;
-use crate::gateway::sanitize::sanitize;
+use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
+use crate::http::failure::Failure;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{Config, Route};
-use tollgate_routing::RequestView;
-use tollgate_routing::RouteTable;
+use tollgate_routing::{Decision, RequestView, RouteTable, Undecided};
 
 /// Longest run time of the layers. They connect to nothing, so it is never reached.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,7 +141,7 @@ pub struct LocalResponse {
 pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
     let DryRunRequest { mut head, peer, chance } = request;
     let mut explanation = Explanation { refused: None, passed_over: Vec::new(), route: None };
-    if let Err(failure) = sanitize(&mut head, config.forwarding.underscores) {
+    if let Err(failure) = sanitize(&mut head, SanitizeRules::of(config)) {
         let detail = failure.to_string();
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
@@ -161,11 +161,13 @@ pub fn explain(config: &Config, request: DryRunRequest) -> Explanation {
         };
         let position = tried.route.predicates.iter().position(|known| std::ptr::eq(known, mismatch.predicate));
         let predicate = position.and_then(|position| route.definition.predicates.get(position));
-        explanation.passed_over.push(SkippedRoute {
-            route: route.id.to_string(),
-            predicate: predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone),
-            seen: mismatch.observed,
-        });
+        let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
+        if tried.decision == Decision::Undecided {
+            let failure = Failure::from(Undecided);
+            explanation.refused = Some(format!("{}: {failure}: {} {predicate}", failure.reason(), route.id));
+            return explanation;
+        }
+        explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
     }
     explanation.route = matched.map(|(route, variables)| run_layers(config, route, variables, head, peer));
     explanation

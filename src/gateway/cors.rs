@@ -21,7 +21,7 @@ use tollgate_routing::{Predicate, RouteTable};
 pub(super) struct PolicyTable(Rc<RouteTable<Arc<Policy>>>);
 
 /// Request extension: the client used TLS, to the gateway or to a trusted proxy. Set on requests with an `Origin`
-/// field.
+/// field, and on those that may be routed again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientTls;
 
@@ -38,7 +38,8 @@ impl PolicySource for PolicyTable {
         // The table has path predicates only: address and random number are not used.
         let peer = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let view = RequestView::new(request.method(), request.uri(), request.headers(), peer, 0);
-        self.0.find(&view).map(|found| &**found.value)
+        // Without a policy, the response allows no other origin.
+        self.0.find(&view).ok().flatten().map(|found| &**found.value)
     }
 
     fn scheme<'r, B>(&self, request: &'r Request<B>) -> &'r str {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::gateway::reroute::CurrentGeneration;
+use crate::gateway::sanitize::SanitizeRules;
 use crate::http::service::SharedService;
 use crate::telemetry::metrics::RouteMetrics;
 use crate::upstream::headers::HeaderPolicy;
-use tollgate_config::{ForwardedHeaders, TrustedProxies, Underscores};
+use tollgate_config::{ForwardedHeaders, TrustedProxies};
 use tollgate_routing::{PathPattern, RouteTable};
 
 /// Configuration in the form that requests use.
@@ -18,8 +19,8 @@ pub struct Generation {
     pub table: RouteTable<Route>,
     /// Proxies trusted to report the client address.
     pub trusted_proxies: TrustedProxies,
-    /// Treatment of field names with underscores.
-    pub underscores: Underscores,
+    /// Checks of requests before routing.
+    pub sanitize: SanitizeRules,
     /// Header fields that are not forwarded.
     pub header_policy: Rc<HeaderPolicy>,
     /// Timeout for the next part of a request body.

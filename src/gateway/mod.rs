@@ -10,6 +10,7 @@ mod limiter;
 mod reroute;
 mod resilience;
 pub mod respond;
+mod response_cache;
 pub mod sanitize;
 pub mod stack;
 mod worker_state;
@@ -31,7 +32,7 @@ use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeReq
 
 use cors::{ClientTls, client_used_tls};
 pub use generation::{Generation, Route};
-use reroute::PeerAddress;
+use reroute::ReceivedFrom;
 use respond::render;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
@@ -89,7 +90,7 @@ impl Gateway {
             let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             record.logged(Rc::clone(log), LogLine::new(connection.peer.ip(), target, head.version, &head.headers));
         }
-        let summary = sanitize(&mut head, generation.underscores)?;
+        let summary = sanitize(&mut head, generation.sanitize)?;
         *accepts_problem = summary.accepts_problem;
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {
@@ -98,9 +99,10 @@ impl Gateway {
         let drains = connection.http1 && !summary.expects_continue;
         let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let found = generation.table.find(&view);
-        // `prepare_head` removes `X-Forwarded-Proto`, so it is read before.
-        if generation.has_cors && head.headers.contains_key(ORIGIN) {
+        let found = generation.table.find(&view)?;
+        let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
+        // `prepare_head` removes the `X-Forwarded` fields, so they are read before.
+        if may_reroute || (generation.has_cors && head.headers.contains_key(ORIGIN)) {
             let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
             if client_used_tls(connection, &head.headers, is_trusted) {
                 head.extensions.insert(ClientTls);
@@ -113,7 +115,7 @@ impl Gateway {
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         if route.may_reroute {
-            head.extensions.insert(PeerAddress(peer));
+            head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
@@ -131,12 +133,14 @@ fn insert_context(
     variables: Vec<(Arc<str>, String)>,
     record: &mut Record,
 ) {
-    if !route.needs_context && !record.is_logged() {
+    // A later route may read the context, and cannot build it: the header fields have changed by then.
+    let needs_context = route.needs_context || route.may_reroute;
+    if !needs_context && !record.is_logged() {
         return;
     }
     let client = client_ip(connection.peer.ip(), &head.headers, &generation.trusted_proxies);
     record.client(client);
-    if route.needs_context {
+    if needs_context {
         head.extensions.insert(RequestContext {
             client_ip: Some(client),
             route_id: Some(Arc::clone(&route.id)),

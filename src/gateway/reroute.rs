@@ -6,23 +6,31 @@ use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use http::Request;
-use tollgate_filters::context::RequestContext;
+use http::{HeaderMap, Request};
+use tollgate_filters::context::{FromOtherRoute, RequestContext};
 use tower::service_fn;
 
 use crate::gateway::generation::Generation;
+use crate::gateway::sanitize::normalize_host_field;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::{ResponseFuture, SharedService};
+use crate::upstream::forwarded::X_FORWARDED_FOR;
 use tollgate_routing::RequestView;
 
 /// Weak reference to the generation in use. It keeps no generation alive.
 #[derive(Debug, Default)]
 pub(super) struct CurrentGeneration(RefCell<Weak<Generation>>);
 
-/// Request extension: the address that predicates compare. Set on requests that may be routed again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PeerAddress(pub(super) IpAddr);
+/// Request extension: the client as the first route saw it. Set on requests that may be routed again, because later
+/// layers remove or extend the header fields that it came from.
+#[derive(Clone, Debug)]
+pub(super) struct ReceivedFrom {
+    /// Address that predicates compare.
+    peer: IpAddr,
+    /// `X-Forwarded-For` as received.
+    forwarded_for: HeaderMap,
+}
 
 /// Request extension: number of times that the request was routed again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +38,21 @@ struct RerouteCount(u8);
 
 /// Limit of [`RerouteCount`]; a request above it is in a forwarding loop.
 const MAX_REROUTES: u8 = 10;
+
+// === impl ReceivedFrom ===
+
+impl ReceivedFrom {
+    /// Keeps what routing reads about the client. `headers` are the fields as received.
+    pub(super) fn new(peer: IpAddr, headers: &HeaderMap) -> Self {
+        let mut forwarded_for = HeaderMap::new();
+        for value in headers.get_all(X_FORWARDED_FOR) {
+            forwarded_for.append(X_FORWARDED_FOR, value.clone());
+        }
+        Self { peer, forwarded_for }
+    }
+}
+
+// === impl CurrentGeneration ===
 
 impl CurrentGeneration {
     pub(super) fn set(&self, generation: &Rc<Generation>) {
@@ -45,10 +68,12 @@ impl CurrentGeneration {
             // Deferred until the first poll: the calling layer may belong to the same route, and its service is
             // borrowed.
             async move {
-                match current.route(request) {
-                    Ok(response) => response.await,
-                    Err(failure) => Ok::<_, Infallible>(failure.unrendered()),
-                }
+                let mut response = match current.route(request) {
+                    Ok(response) => response.await?,
+                    Err(failure) => failure.unrendered(),
+                };
+                response.extensions_mut().insert(FromOtherRoute);
+                Ok::<_, Infallible>(response)
             }
         }))
     }
@@ -62,11 +87,12 @@ impl CurrentGeneration {
             tracing::warn!(path = head.uri.path(), "forwarding loop detected");
             return Err(Failure::Loop);
         }
-        let Some(PeerAddress(peer)) = head.extensions.get::<PeerAddress>().copied() else {
-            return Err(Failure::Internal);
-        };
-        let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
-        let found = generation.table.find(&view).ok_or(Failure::NoRoute)?;
+        // A filter may have set `Host`.
+        normalize_host_field(&mut head.headers);
+        let Some(from) = head.extensions.get::<ReceivedFrom>() else { return Err(Failure::Internal) };
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, from.peer, fastrand::u64(..))
+            .with_forwarded_for(&from.forwarded_for);
+        let found = generation.table.find(&view)?.ok_or(Failure::NoRoute)?;
         let route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
         let before = head.extensions.remove::<RequestContext>().unwrap_or_default();

@@ -15,7 +15,9 @@ use crate::http::failure::Failure;
 impl Failure {
     fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) | Self::ClientBody => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) | Self::BadPath(_) | Self::Ambiguous(_) | Self::Undecided(_) | Self::ClientBody => {
+                StatusCode::BAD_REQUEST
+            }
             Self::TransferEncoding => StatusCode::NOT_IMPLEMENTED,
             Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
             Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,

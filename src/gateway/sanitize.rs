@@ -15,8 +15,8 @@ use http::{HeaderMap, Method, Uri, Version};
 use tollgate_filters::reply::prefers_problem;
 
 use crate::http::failure::Failure;
-use tollgate_config::Underscores;
-use tollgate_routing::normalize;
+use tollgate_config::{Config, Underscores};
+use tollgate_routing::{PathRules, normalize_by, normalize_host};
 
 /// Facts about the header fields of a request, gathered in one pass. A lookup per field would hash every name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,24 +31,45 @@ pub struct HeaderSummary {
     cookies: u8,
 }
 
+/// Settings of [`sanitize`].
+#[derive(Clone, Copy, Debug)]
+pub struct SanitizeRules {
+    /// Treatment of field names with underscores.
+    pub underscores: Underscores,
+    /// Treatment of encoded separators in paths.
+    pub path: PathRules,
+}
+
+impl SanitizeRules {
+    /// Returns the rules of `config`.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self { underscores: config.forwarding.underscores, path: config.server.path }
+    }
+}
+
 /// Refuses malformed and ambiguous requests, and normalizes the others: target in origin form with a normalized path,
-/// one `Host` field, one `Cookie` field.
+/// one `Host` field in lower case without a final dot, one
+/// `Cookie` field.
 ///
 /// # Errors
 /// Returns the failure to respond with. Failures that leave the end of the message in doubt close the connection.
-pub fn sanitize(head: &mut Parts, underscores: Underscores) -> Result<HeaderSummary, Failure> {
+pub fn sanitize(head: &mut Parts, rules: SanitizeRules) -> Result<HeaderSummary, Failure> {
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(Failure::MethodRefused);
     }
-    let summary = summarize(&head.headers, underscores)?;
-    normalize_host(head, summary)?;
+    let summary = summarize(&head.headers, rules.underscores)?;
+    check_host(head, summary)?;
+    if !normalize_host_field(&mut head.headers) {
+        return Err(Failure::Ambiguous("the Host field is not host[:port]"));
+    }
     if head.version == Version::HTTP_2 && summary.cookies > 1 {
         join_cookies(&mut head.headers);
     }
     if head.method == Method::OPTIONS {
         answer_own_options(head)?;
     }
-    normalize_target(head)?;
+    normalize_target(head, rules.path)?;
     Ok(summary)
 }
 
@@ -105,8 +126,19 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Puts `Host` into normal form: lower case, without a final dot. Returns false if it has no name.
+pub fn normalize_host_field(headers: &mut HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let Cow::Owned(normal) = normalize_host(host) else { return true };
+    let has_name = !normal.is_empty() && !normal.starts_with(':');
+    if let Ok(normal) = HeaderValue::try_from(normal) {
+        headers.insert(HOST, normal);
+    }
+    has_name
+}
+
 /// Checks `Host`, and replaces it by the authority of an absolute target.
-fn normalize_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
+fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
     match head.uri.authority() {
         Some(authority) => {
             if !is_host(authority.as_str().as_bytes()) {
@@ -194,8 +226,8 @@ fn answer_own_options(head: &mut Parts) -> Result<(), Failure> {
 }
 
 /// Puts the target into origin form with a normalized path.
-fn normalize_target(head: &mut Parts) -> Result<(), Failure> {
-    let path = normalize(head.uri.path()).map_err(|problem| Failure::BadPath(problem.to_string()))?;
+fn normalize_target(head: &mut Parts, rules: PathRules) -> Result<(), Failure> {
+    let path = normalize_by(head.uri.path(), rules).map_err(|problem| Failure::BadPath(problem.to_string()))?;
     let origin_form = head.uri.scheme().is_none() && head.uri.authority().is_none();
     let target = match path {
         Cow::Borrowed(path) if origin_form && path.len() == head.uri.path().len() => return Ok(()),

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{HeaderName, Request, Response};
+use http::{Request, Response};
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Leased};
 use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::fallback_headers::FallbackHeadersLayer;
-use tollgate_filters::local_response_cache::{LocalResponseCacheLayer, StoringBody};
+use tollgate_filters::key_resolver::KeyFields;
 use tollgate_filters::redirect_to::RedirectToLayer;
 use tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer;
 use tollgate_filters::replay::ReceivedHeadersLayer;
@@ -21,14 +21,13 @@ use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
 use crate::gateway::layer_context::LayerContext;
-use crate::gateway::{limiter, resilience};
+use crate::gateway::{limiter, resilience, response_cache};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
-use crate::http::upgrade::Upgrade;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
-use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RequestCounter, ResponseCache, Target};
+use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target};
 
 /// Returns the innermost service of a route to an upstream.
 #[must_use]
@@ -66,6 +65,20 @@ pub fn with_forward_path(target: &Target, stacked: SharedService) -> SharedServi
     }
 }
 
+/// Removes repetitions of the fields that keys of `route` are read from, in front of `stacked`, if `repeated` says so.
+#[must_use]
+pub fn with_single_keys(repeated: RepeatedKeys, route: &Route, stacked: SharedService) -> SharedService {
+    let resolvers = route.filters.iter().flat_map(Filter::key_resolvers);
+    let fields = KeyFields::of(resolvers.chain(route.uri.key_resolver()));
+    if repeated == RepeatedKeys::Refuse || fields.is_empty() {
+        return stacked;
+    }
+    SharedService::new(MapRequest::new(stacked, move |mut request: Request<Body>| {
+        fields.keep_first(&mut request);
+        request
+    }))
+}
+
 /// Stacks `filters` around `innermost`, the first filter outermost. `max_body` limits request bodies in bytes, in front
 /// of all filters.
 #[must_use]
@@ -92,10 +105,12 @@ pub fn stack(
             }
             None => {
                 let position = Position { route_id, filters, index: outer.len() };
-                with_filter(filter, &position, service, context)
+                let service = with_filter(filter, &position, service, context);
+                response_cache::with_reuse_limit(filter, outer, service)
             }
         };
     }
+    let service = response_cache::with_received_target(filters, service);
     match max_body {
         Some(max_bytes) => with_body_limit(max_bytes, service),
         None => service,
@@ -153,8 +168,7 @@ fn with_filter(
             SharedService::new(RemoveJsonAttributesLayer::new(settings.clone()).layer(service))
         }
         Filter::LocalResponseCache(cache) => {
-            let targets = position.filters.iter().filter_map(as_edit).filter_map(Edit::target_header);
-            with_response_cache(route_id, cache, targets.cloned(), service, context)
+            response_cache::with_response_cache(route_id, position.filters, cache, service, context)
         }
         Filter::RequestCounter(counter) => with_request_counter(position, counter, service, context),
         Filter::ConcurrencyLimiter(limiter) => {
@@ -189,27 +203,6 @@ fn with_request_counter(
     SharedService::new(MapResponse::new(layer.layer(inner), outer))
 }
 
-/// Header fields that select another upstream (`targets`) are part of the cache key, so that a response of one
-/// upstream is never served for another.
-fn with_response_cache(
-    route_id: &Arc<str>,
-    cache: &ResponseCache,
-    targets: impl Iterator<Item = HeaderName>,
-    service: SharedService,
-    context: &dyn LayerContext,
-) -> SharedService {
-    let scope = format!("{route_id}#{:x}", cache.identity);
-    let layer = LocalResponseCacheLayer::new(scope, cache.settings, context.response_cache(route_id, cache));
-    let layer = layer.vary_by(targets);
-    let outer = |response: Response<StoringBody<Body>>| response.map(Body::from);
-    let cached = SharedService::new(MapResponse::new(layer.layer(service.clone()), outer));
-    // Upgrade requests bypass the cache.
-    let is_upgrade = |request: &Request<Body>| request.extensions().get::<Upgrade>().is_some();
-    SharedService::new(service_fn(move |request| {
-        if is_upgrade(&request) { service.respond(request) } else { cached.respond(request) }
-    }))
-}
-
 fn with_concurrency_limiter(
     route_id: &Arc<str>,
     scope: Arc<str>,
@@ -227,7 +220,7 @@ fn with_concurrency_limiter(
 }
 
 /// Returns the edit of a filter that only edits, which can share a layer with its neighbours.
-fn as_edit(filter: &Filter) -> Option<&Edit> {
+pub(super) fn as_edit(filter: &Filter) -> Option<&Edit> {
     let Filter::Edit(edit) = filter else { return None };
     Some(edit)
 }

@@ -19,8 +19,9 @@ use crate::gateway::generation::{Generation, Route};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
+use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::stack::{
-    echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix,
+    echo_service, empty_service, stack, upstream_service, with_forward_path, with_forwarded_prefix, with_single_keys,
 };
 use crate::http::service::SharedService;
 use crate::state::stores::Stores;
@@ -89,7 +90,7 @@ impl WorkerState {
         Generation {
             table,
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
-            underscores: config.forwarding.underscores,
+            sanitize: SanitizeRules::of(config),
             header_policy,
             body_timeout: config.server.body_timeout,
             uses_reported_address: config.forwarding.trusts_client_address,
@@ -117,7 +118,7 @@ impl WorkerState {
         let innermost = if sets_forwarded_prefix { with_forwarded_prefix(prefix, innermost) } else { innermost };
         let innermost = if cors.is_some() { with_cors_headers(innermost) } else { innermost };
         let stacked = stack(&route.id, &route.filters, config.server.max_body_bytes, innermost, self);
-        let service = with_forward_path(&route.uri, stacked);
+        let service = with_forward_path(&route.uri, with_single_keys(config.repeated_keys, route, stacked));
         let resolver = route.uri.key_resolver();
         Route {
             id: Arc::clone(&route.id),

@@ -29,6 +29,9 @@ pub enum Failure {
     /// `OPTIONS` about the gateway itself, which succeeds.
     #[error("")]
     OptionsOfGateway,
+    /// A route's predicates could not be decided, and a later route must not take the request.
+    #[error("{0}")]
+    Undecided(#[from] tollgate_routing::Undecided),
     /// No route matches.
     #[error("no route matches")]
     NoRoute,
@@ -77,6 +80,7 @@ impl Failure {
             Self::MethodRefused => "method-refused",
             Self::ExpectationFailed => "expectation-failed",
             Self::OptionsOfGateway => "options",
+            Self::Undecided(_) => "predicate-undecided",
             Self::NoRoute => "no-route",
             Self::Loop => "forward-loop",
             Self::TooLarge => "request-too-large",

@@ -1,7 +1,7 @@
 //! Response body of an upstream.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,23 +16,72 @@ use crate::upstream::outcome::Outcome;
 /// Response body that returns its connection to the pool when it has been read to its end.
 #[derive(Debug)]
 struct UpstreamBody {
+    /// Frame that arrived with the response head.
+    first: Option<Frame<Bytes>>,
     incoming: Incoming,
     lease: Option<ConnectionLease>,
     timeout: Duration,
+    failed: Option<BodyError>,
 }
 
 /// Wraps the response body of an upstream. It fails if the upstream sends nothing for `timeout`; `lease` returns to its
 /// pool at the end.
-#[must_use]
-pub(super) fn response_body(incoming: Incoming, lease: ConnectionLease, timeout: Duration) -> Body {
+///
+/// # Errors
+/// The start of the body arrived with the head and is invalid: the client gets a failure instead of the head.
+pub(super) fn response_body(
+    mut incoming: Incoming,
+    lease: ConnectionLease,
+    timeout: Duration,
+) -> Result<Body, (BodyError, ConnectionLease)> {
     if incoming.is_end_stream() {
         lease.release();
-        return Body::default();
+        return Ok(Body::default());
     }
-    Body::boxed(UpstreamBody { incoming, lease: Some(lease), timeout })
+    // A later poll registers its task.
+    let first = match Pin::new(&mut incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => None,
+        Poll::Ready(Some(Ok(frame))) => Some(frame),
+        Poll::Ready(Some(Err(error))) => return Err((BodyError::Upstream(error), lease)),
+        Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
+            return Err((BodyError::UpstreamReset, lease));
+        }
+        Poll::Ready(None) => {
+            lease.release();
+            return Ok(Body::default());
+        }
+    };
+    let is_last = first.as_ref().is_some_and(|frame| incoming.is_end_stream() || frame.is_trailers());
+    let mut lease = Some(lease);
+    if is_last && let Some(lease) = lease.take() {
+        lease.release();
+    }
+    match first.map(|frame| if is_last { frame.into_data() } else { Err(frame) }) {
+        Some(Ok(data)) => Ok(Body::from(data)),
+        first => {
+            Ok(Body::boxed(UpstreamBody { first: first.and_then(Result::err), incoming, lease, timeout, failed: None }))
+        }
+    }
 }
 
 impl UpstreamBody {
+    /// True if the upstream reset the stream with `NO_ERROR` before the end of its response. hyper ends the body then, but
+    /// such a reset is a normal end only after a complete response (RFC 9113 §8.1).
+    fn is_cut(&self) -> bool {
+        self.lease.as_ref().is_some_and(ConnectionLease::is_http2) && !self.incoming.is_end_stream()
+    }
+
+    /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
+    /// closes the connection at once, and discards the rest.
+    fn fail(&mut self, error: BodyError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(lease) = self.lease.take() {
+            lease.report(Outcome::Disconnected);
+        }
+        self.failed = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn finish(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.release();
@@ -46,6 +95,12 @@ impl HttpBody for UpstreamBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        if let Some(error) = this.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         match Pin::new(&mut this.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 // Trailers are the last frame: a server does not poll for another.
@@ -56,12 +111,8 @@ impl HttpBody for UpstreamBody {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => {
-                if let Some(lease) = this.lease.take() {
-                    lease.report(Outcome::Disconnected);
-                }
-                Poll::Ready(Some(Err(BodyError::Upstream(error))))
-            }
+            Poll::Ready(Some(Err(error))) => this.fail(BodyError::Upstream(error), cx),
+            Poll::Ready(None) if this.is_cut() => this.fail(BodyError::UpstreamReset, cx),
             Poll::Ready(None) => {
                 this.finish();
                 Poll::Ready(None)
@@ -81,10 +132,17 @@ impl HttpBody for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.first.is_none() && self.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        let first = self.first.as_ref().and_then(Frame::data_ref).map_or(0, Bytes::len) as u64;
+        let rest = self.incoming.size_hint();
+        let mut hint = SizeHint::new();
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + first);
+        }
+        hint.set_lower(rest.lower() + first);
+        hint
     }
 }

@@ -21,6 +21,15 @@ pub enum ForwardError {
     /// The connection closed early, or the response was not valid HTTP.
     #[error("the exchange with the upstream failed")]
     Exchange(#[source] hyper::Error),
+    /// The body of the response broke off, or broke HTTP's framing, together with its head.
+    #[error("the response of the upstream is incomplete")]
+    Body(#[from] BodyError),
+    /// The response has a transfer coding other than `chunked`.
+    #[error("the transfer coding of the upstream's response is not supported: only `chunked` is")]
+    TransferCoding,
+    /// The response has more fields than `httpclient.max-headers` allows.
+    #[error("the upstream's response has more fields than `httpclient.max-headers` allows")]
+    TooManyFields,
     /// The response timeout passed.
     #[error("the upstream did not respond in time")]
     Timeout,
@@ -56,8 +65,9 @@ impl ForwardError {
             Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
             Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
             Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
-            Self::Exchange(error) if error.is_parse() => Fault::Malformed,
-            Self::Exchange(_) | Self::Refused(_) => Fault::ConnectionClosed,
+            Self::Exchange(error) if is_invalid(error) => Fault::Malformed,
+            Self::TransferCoding | Self::TooManyFields => Fault::Malformed,
+            Self::Exchange(_) | Self::Refused(_) | Self::Body(_) => Fault::ConnectionClosed,
             Self::Timeout => Fault::ResponseTimeout,
             Self::NoEndpoint { .. } => Fault::NoEndpoint,
             Self::UnexpectedUpgrade => Fault::Malformed,
@@ -73,6 +83,7 @@ impl ForwardError {
             Self::Connect(_) => Failure::Unreachable,
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
             Self::UnexpectedUpgrade | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
+            Self::Body(_) | Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
             Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
             Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
         }
@@ -83,6 +94,13 @@ impl ForwardError {
     pub fn chain(&self) -> String {
         error_chain(self)
     }
+}
+
+/// True if the upstream sent an invalid response, rather than none. For HTTP/2, that is a response for which h2 reset
+/// the stream.
+pub(super) fn is_invalid(error: &hyper::Error) -> bool {
+    let http2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    error.is_parse() || http2.is_some_and(|error| error.is_reset() && error.is_library())
 }
 
 /// Returns the failure of the client, if `error` is about its request body.

@@ -13,14 +13,17 @@ use tokio::time::Instant;
 
 use crate::http::body::{Body, UploadProgress};
 use crate::http::deadline::Deadline;
-use crate::upstream::error::ForwardError;
+use crate::upstream::error::{ForwardError, is_invalid};
 use crate::upstream::pool::{Connection, Sender};
+use crate::upstream::repeat::Progress;
 
 /// Error of an exchange.
 #[derive(Debug)]
 pub(super) struct ExchangeError {
     /// The error.
     pub(super) error: ForwardError,
+    /// Progress of the request.
+    pub(super) progress: Progress,
     /// The request, if no byte of it was written.
     pub(super) unsent: Option<Request<Body>>,
 }
@@ -45,8 +48,13 @@ pub(super) async fn exchange(
             }
             response
         }
-        Sender::Http2(sender, _) => {
-            Box::pin(response_head(sender.try_send_request(request), deadline, timeout, upload)).await
+        Sender::Http2(sender, stream) => {
+            let sending = sender.try_send_request(request);
+            let response = Box::pin(response_head(sending, deadline, timeout, upload)).await;
+            if let Err(ExchangeError { progress: Progress::Unprocessed, .. }) = response {
+                stream.retire();
+            }
+            response
         }
     }
 }
@@ -82,16 +90,24 @@ async fn response_head(
         Some(Err(mut error)) => {
             let unsent = error.take_message();
             let error = error.into_error();
-            let error = if is_refused(&error) { ForwardError::Refused(error) } else { ForwardError::Exchange(error) };
-            Err(ExchangeError { error, unsent })
+            let progress = if unsent.is_some() { Progress::Unprocessed } else { progress(&error) };
+            let error = match progress {
+                Progress::Unprocessed | Progress::Refused if unsent.is_none() => ForwardError::Refused(error),
+                _ => ForwardError::Exchange(error),
+            };
+            Err(ExchangeError { error, progress, unsent })
         }
-        None => Err(ExchangeError { error: ForwardError::Timeout, unsent: None }),
+        None => Err(ExchangeError { error: ForwardError::Timeout, progress: Progress::Final, unsent: None }),
     }
 }
 
-/// True if the upstream did not process the request: it reset the stream with `REFUSED_STREAM`, or its GOAWAY named an
-/// earlier stream as the last one (RFC 9113 §8.7).
-fn is_refused(error: &hyper::Error) -> bool {
-    let Some(error) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) else { return false };
-    error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+/// Returns the progress of a request of which at least a part may have been written. h2 fails a stream with the upstream's
+/// GOAWAY only if the GOAWAY names an earlier stream as the last one.
+fn progress(error: &hyper::Error) -> Progress {
+    match error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
+        Some(http2) if http2.is_remote() && http2.is_go_away() => Progress::Unprocessed,
+        Some(http2) if http2.is_remote() && http2.reason() == Some(h2::Reason::REFUSED_STREAM) => Progress::Refused,
+        _ if is_invalid(error) => Progress::Final,
+        _ => Progress::Unknown,
+    }
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode, Version, response};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
@@ -19,12 +19,13 @@ use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::{ExchangeError, exchange};
-use crate::upstream::headers::HeaderPolicy;
+use crate::upstream::headers::{HeaderPolicy, has_known_coding};
 use crate::upstream::lease::ConnectionLease;
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
 use crate::upstream::pick::Pick;
 use crate::upstream::pool::Connection;
+use crate::upstream::repeat::{Progress, Repeats};
 use crate::upstream::request::{Replay, RequestExtras, prepare_head};
 use crate::upstream::upgrade;
 
@@ -57,9 +58,8 @@ pub struct Forward {
 impl Forward {
     /// Sends the request and returns its response. Failures become responses too.
     ///
-    /// A request is sent a second time in two cases: the connection closed before a byte of it was written, or it may
-    /// be repeated (RFC 9110 §9.2.2) and the connection closed before the response. The second attempt uses a new
-    /// connection, to another endpoint if there is one.
+    /// A request is sent again in two cases: the upstream certainly did not process it, or it may be repeated (RFC 9110
+    /// §9.2.2) and the connection closed before the response.
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let pick = match request.extensions_mut().remove::<TargetUri>() {
             None => self.endpoints.pick(&request),
@@ -80,7 +80,7 @@ impl Forward {
             },
         };
         let is_http2 = connection.is_http2();
-        let replay = Replay::of(&head, &body, extras.as_deref(), is_http2);
+        let (body, replay) = Replay::of(&head, body, extras.as_deref(), is_http2);
         if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
             return Ok(self.failed_at(&error, &pick));
         }
@@ -111,36 +111,48 @@ impl Forward {
         }
     }
 
-    /// Sends the request a second time, if that is safe.
+    /// Sends the request again for as long as that is safe. Each attempt uses a new connection, or another HTTP/2
+    /// connection, to another endpoint if there is one.
     async fn send_again(
         &self,
-        failed: ExchangeError,
+        mut failed: ExchangeError,
         replay: Option<Replay>,
-        pick: Pick,
+        mut pick: Pick,
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
-        let again = match (failed.unsent, replay) {
-            (Some(unsent), _) => unsent,
-            (None, Some(replay)) if may_repeat(&failed.error, &replay) => replay.request(),
-            _ => return self.failed_at(&failed.error, &pick),
-        };
-        pick.report(outcome_of(&failed.error));
-        let pick = pick.another().unwrap_or(pick);
-        let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-        let (pick, mut connection) = match self.connect(pick, upgrades).await {
-            Ok(established) => established,
-            Err(response) => return response,
-        };
-        let (mut head, body) = again.into_parts();
-        let is_http2 = connection.is_http2();
-        if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
-            return self.failed_at(&error, &pick);
-        }
-        let request = Request::from_parts(head, body);
-        match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
-            Ok(response) => self.relay(response, pick, connection, extras),
-            Err(failed) => self.failed_at(&failed.error, &pick),
+        let mut repeats = Repeats::default();
+        let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
+        loop {
+            let request = match failed.unsent.take() {
+                _ if !repeats.allow(failed.progress, is_idempotent) => None,
+                None => replay.as_ref().and_then(Replay::request),
+                unsent => unsent,
+            };
+            let Some(request) = request else { return self.failed_at(&failed.error, &pick) };
+            // A connection that closes is no failure of the endpoint if it processed nothing.
+            if failed.progress != Progress::Unprocessed {
+                pick.report(outcome_of(&failed.error));
+            }
+            pick = pick.another().unwrap_or(pick);
+            let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
+            let mut connection = match self.connect(pick, upgrades).await {
+                Ok((reached, connection)) => {
+                    pick = reached;
+                    connection
+                }
+                Err(response) => return response,
+            };
+            let (mut head, body) = request.into_parts();
+            let is_http2 = connection.is_http2();
+            if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
+                return self.failed_at(&error, &pick);
+            }
+            let request = Request::from_parts(head, body);
+            failed = match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
+                Ok(response) => return self.relay(response, pick, connection, extras),
+                Err(failed) => failed,
+            };
         }
     }
 
@@ -161,13 +173,21 @@ impl Forward {
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };
         }
-        pick.report(Outcome::Response(response.status()));
         let (mut head, body) = response.into_parts();
+        if let Err(error) = check_head(&head, &pick) {
+            return self.failed_at(&error, &pick);
+        }
+        pick.report(Outcome::Response(head.status));
         self.header_policy.clean_response(head.status, &mut head.headers);
         // With version HTTP/1.0, hyper would close the client's connection.
         head.version = Version::HTTP_11;
-        let lease = ConnectionLease::new(pick, connection);
-        Response::from_parts(head, response_body(body, lease, self.timeouts.read))
+        match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read) {
+            Ok(body) => Response::from_parts(head, body),
+            Err((error, lease)) => {
+                lease.report(Outcome::Disconnected);
+                self.failed(&error.into(), Some(lease.origin()))
+            }
+        }
     }
 
     fn failed_at(&self, error: &ForwardError, pick: &Pick) -> Response<Body> {
@@ -193,15 +213,16 @@ impl Forward {
     }
 }
 
-/// True if a request that failed with `error` may be sent again.
-fn may_repeat(error: &ForwardError, replay: &Replay) -> bool {
-    match error {
-        // The upstream did not process it.
-        ForwardError::Refused(_) => true,
-        // An invalid response is a response: the next one would be the same.
-        ForwardError::Exchange(error) => replay.is_idempotent && !error.is_parse(),
-        _ => false,
+/// Checks the response head for what hyper accepts and the gateway cannot pass on.
+fn check_head(head: &response::Parts, pick: &Pick) -> Result<(), ForwardError> {
+    if !has_known_coding(&head.headers) {
+        return Err(ForwardError::TransferCoding);
     }
+    // hyper checks it for HTTP/1.1.
+    if head.headers.len() > pick.pool.max_head_fields() {
+        return Err(ForwardError::TooManyFields);
+    }
+    Ok(())
 }
 
 /// Returns the outcome to report for an error.

@@ -90,6 +90,16 @@ impl HeaderPolicy {
     }
 }
 
+/// True if a response over HTTP/1.1 has no transfer coding, or exactly one: `chunked`. Others would have to be decoded
+/// (RFC 9112 §6.1).
+pub(super) fn has_known_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match codings.next() {
+        None => true,
+        Some(coding) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") && codings.next().is_none(),
+    }
+}
+
 /// True for fields that proxies add: `Forwarded` and `X-Forwarded-*`.
 fn is_forwarded(name: &HeaderName) -> bool {
     name == FORWARDED || name.as_str().starts_with("x-forwarded-")
@@ -179,6 +189,25 @@ mod tests {
         policy().clean_response(StatusCode::OK, &mut headers);
         assert_eq!(headers.get_all("set-cookie").iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(headers.len(), 2);
+    }
+
+    #[test]
+    fn one_chunked_is_the_only_known_transfer_coding() {
+        for (codings, expected) in [
+            (&[][..], true),
+            (&["chunked"], true),
+            (&[" Chunked\t"], true),
+            (&["gzip, chunked"], false),
+            (&["chunked, gzip"], false),
+            (&["chunked", "chunked"], false),
+            (&["chunked, chunked"], false),
+            (&["identity"], false),
+            (&["x-chunked"], false),
+            (&[""], false),
+        ] {
+            let headers = fields(&codings.iter().map(|coding| ("transfer-encoding", *coding)).collect::<Vec<_>>());
+            assert_eq!(has_known_coding(&headers), expected, "{codings:?}");
+        }
     }
 
     #[test]

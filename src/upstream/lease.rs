@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::http::deadline::Deadline;
+use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
 use crate::upstream::pick::{Attempt, Pick};
 use crate::upstream::pool::{Connection, Pool};
@@ -25,6 +26,18 @@ impl ConnectionLease {
     /// Returns the connection's deadline.
     pub fn deadline(&mut self) -> &mut Deadline {
         &mut self.connection.deadline
+    }
+
+    /// Returns the origin of its pool.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        self.pool.origin()
+    }
+
+    /// True for a stream of an HTTP/2 connection.
+    #[must_use]
+    pub fn is_http2(&self) -> bool {
+        self.connection.is_http2()
     }
 
     /// Reports that the response failed after its head.

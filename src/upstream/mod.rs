@@ -21,6 +21,7 @@ pub mod pick;
 pub mod pool;
 pub mod pools;
 pub mod proxy;
+mod repeat;
 mod request;
 pub mod tls;
 mod upgrade;

@@ -7,6 +7,7 @@ use http::{Extensions, Method, Request, Uri, Version};
 use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 use tollgate_filters::context::RequestContext;
+use tollgate_filters::replay::{Recording, record};
 
 use crate::http::body::Body;
 use crate::http::upgrade::Upgrade;
@@ -105,29 +106,49 @@ fn revert_http2(head: &mut Parts) {
     head.uri = uri.path_and_query.map(Uri::from).unwrap_or_default();
 }
 
-/// Copy of a request without a body, to send it again.
+/// Bytes of a request body that are kept until the response head arrives, in case the upstream did not process it.
+const REPLAY_BYTES: usize = 16 * 1024;
+
+/// Copy of a request, to send it again.
 pub(super) struct Replay {
     head: Box<(Method, Uri, HeaderMap)>,
-    /// True if it may be sent again although the upstream may have processed it (RFC 9110 §9.2.2).
+    /// The body; `None` if the request has none.
+    body: Option<Recording<Body>>,
+    /// True if it may be sent again although the upstream may have processed it (RFC 9110 §9.2.2): its method is
+    /// idempotent, and it has no body.
     pub(super) is_idempotent: bool,
 }
 
 impl Replay {
-    /// Copies a request that may be sent twice: it has no body, and either its method is idempotent or the upstream
-    /// can report that it did not process it, as HTTP/2 allows.
-    pub(super) fn of(head: &Parts, body: &Body, extras: Option<&RequestExtras>, is_http2: bool) -> Option<Self> {
-        let is_idempotent =
-            [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
-        let switches = extras.is_some_and(RequestExtras::upgrades);
-        ((is_idempotent || is_http2) && body.is_end_stream() && !switches).then(|| Self {
+    /// Copies a request that may have to be sent again: an idempotent one, or one over HTTP/2, where the upstream can
+    /// report that it did not process it. The start of its body is copied while it is sent. Returns the body to send.
+    pub(super) fn of(head: &Parts, body: Body, extras: Option<&RequestExtras>, is_http2: bool) -> (Body, Option<Self>) {
+        let is_empty = body.is_end_stream();
+        let is_idempotent = is_empty
+            && [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(&head.method);
+        if extras.is_some_and(RequestExtras::upgrades) || !(is_idempotent || is_http2) {
+            return (body, None);
+        }
+        let copy = |body| Self {
             head: Box::new((head.method.clone(), head.uri.clone(), head.headers.clone())),
+            body,
             is_idempotent,
-        })
+        };
+        if is_empty {
+            return (body, Some(copy(None)));
+        }
+        let (body, recording) = record(body, REPLAY_BYTES);
+        (body.into(), recording.map(|recording| copy(Some(recording))))
     }
 
-    pub(super) fn request(self) -> Request<Body> {
-        let mut request = Request::new(Body::default());
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = *self.head;
-        request
+    /// Returns the request from its beginning; `None` if its body was longer than the copy, or failed.
+    pub(super) fn request(&self) -> Option<Request<Body>> {
+        let body = match &self.body {
+            None => Body::default(),
+            Some(recording) => recording.replay()?.into(),
+        };
+        let mut request = Request::new(body);
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (*self.head).clone();
+        Some(request)
     }
 }

@@ -129,7 +129,7 @@ fn every_spring_notation_becomes_the_plain_one() {
         "# - line 29: warning: `StripPrefix` takes 1 argument; `2` is one too many\n",
         "\n# Time to connect.\nhttpclient:\n  connect-timeout: 1500\n",
         "  - AddRequestHeader=X-Gateway, ${spring.application.name:gateway}\n",
-        "  # The shop.\n  # everybody's\n  - id: shop\n    uri: ${SHOP_URL:http://shop:8080}\n",
+        "  # The shop.\n  # shared by all\n  - id: shop\n    uri: ${SHOP_URL:http://shop:8080}\n",
         "      # Read and write only\n      - Method=GET,POST\n",
         "      # Changed: `StripPrefix` takes 1 argument; `2` is one too many.\n      - StripPrefix=1\n",
         "          # A burst of two seconds.\n          replenish-rate: 10\n          burst-capacity: ${BURST:20}\n",

@@ -115,6 +115,53 @@ fn an_invalid_response_becomes_502() {
     }
 }
 
+/// Sends the response with the number that is the request's path.
+fn numbered(responses: Vec<String>) -> Upstream {
+    Upstream::start(move |request| responses[request.target()[1..].parse::<usize>().unwrap()].clone().into())
+}
+
+#[test]
+fn a_transfer_coding_other_than_chunked_becomes_502() {
+    let fields = [
+        "Transfer-Encoding: gzip",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: chunked, gzip",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: identity",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: chunked;a=b",
+        "Transfer-Encoding:",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+        "Content-Length: 5\r\nTransfer-Encoding: gzip",
+    ];
+    let response = |field| format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    let upstream = numbered(fields.map(response).to_vec());
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    for (n, field) in fields.iter().enumerate() {
+        for method in ["GET", "POST", "HEAD"] {
+            assert_eq!(client.request(method, &format!("/{n}"), &[], b"").status, 502, "{method}: {field:?}");
+        }
+    }
+    let upstream = numbered(vec![response("transfer-encoding:  Chunked ")]);
+    let answer = Gateway::to(&upstream.uri()).get("/0");
+    assert_eq!((answer.status, answer.text().as_str(), answer.complete), (200, "hello", true));
+}
+
+#[test]
+fn an_invalid_first_chunk_becomes_502() {
+    let chunks = ["zz\r\nhello", "-5\r\nhello\r\n", "5;a\nhello\r\n", "\r\n", "fffffffffffffffff\r\nhello\r\n"];
+    let response = |chunk| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+    let upstream = numbered(chunks.map(response).to_vec());
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = gateway.connect();
+    for (n, chunk) in chunks.iter().enumerate() {
+        assert_eq!(client.request("GET", &format!("/{n}"), &[], b"").status, 502, "{chunk:?}");
+    }
+    assert_eq!(upstream.requests().len(), chunks.len(), "an invalid response is not asked for again");
+}
+
 #[test]
 fn folded_fields_and_spaces_before_colons_are_repaired_or_refused() {
     for bytes in [

@@ -133,7 +133,10 @@ fn route(host: &str, upstream: &Upstream, predicates: &str, filters: &str) -> St
 #[test]
 fn every_edit_filter_behaves_as_in_spring() {
     let upstream = upstream();
-    let mut routes = String::from("set-status: {original-status-header-name: X-Original}\nroutes:\n");
+    let mut routes = String::from(
+        "server: {address: 127.0.0.1, workers: 1, path: {encoded-slash: keep}}\nset-status: \
+         {original-status-header-name: X-Original}\nroutes:\n",
+    );
     for (n, (filters, predicates, ..)) in TARGETS.iter().enumerate() {
         routes += &route(&format!("t{n}"), &upstream, predicates, filters);
     }
@@ -198,7 +201,7 @@ fn the_target_follows_a_header_or_a_template() {
     let (own, other) = (Upstream::ok("own"), Upstream::ok("other"));
     let elsewhere = other.address;
     let gateway = Gateway::start(&format!(
-        "routes:\n\
+        "server: {{address: 127.0.0.1, workers: 1, path: {{encoded-slash: keep}}}}\nroutes:\n\
          - {{id: header, uri: '{own}', predicates: [Path=/header], filters: [RequestHeaderToRequestUri=X-To, StripPrefix]}}\n\
          - {{id: template, uri: '{own}', predicates: ['Path=/template/{{x}}'], filters: ['SetRequestUri=http://{elsewhere}/{{x}}?y', PrefixPath=/p]}}\n",
         own = own.uri()

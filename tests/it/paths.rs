@@ -3,6 +3,9 @@
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
+/// Keeps encoded slashes in their segments.
+const KEEP: &str = "server: {address: 127.0.0.1, workers: 1, path: {encoded-slash: keep}}\n";
+
 #[test]
 fn the_upstream_receives_the_normalized_path_and_the_unchanged_query() {
     let upstream = Upstream::ok("reached");
@@ -20,8 +23,6 @@ fn the_upstream_receives_the_normalized_path_and_the_unchanged_query() {
         ("/a//b", "/a/b"),
         ("//a", "/a"),
         ("/%61%7e", "/a~"),
-        ("/a%2fb", "/a%2Fb"),
-        ("/a%2Fb", "/a%2Fb"),
         ("/a%252fb", "/a%252fb"),
         ("/a%252e%252e/b", "/a%252e%252e/b"),
         ("/a%0d%0aX:y", "/a%0D%0AX:y"),
@@ -60,6 +61,11 @@ fn a_path_that_cannot_be_normalized_is_refused() {
         "/a/..;x=y/b",
         "/a/%2e%2e;/b",
         "/a/.;/b",
+        "/a%2fb",
+        "/a%2Fb",
+        "/;x/a",
+        "/;/a",
+        "/a/..%3B/b",
         "/a%",
         "/a%2",
         "/a%zz",
@@ -97,6 +103,9 @@ fn no_spelling_of_a_path_bypasses_a_route() {
     ] {
         assert_eq!(gateway.get(path).status, 403, "{path}");
     }
+    for path in ["/;x/admin", "/;/admin", "/x/..%2Fadmin", "/x/..%3B/admin", "/x/..%5Cadmin", "/x%2F..%2Fadmin"] {
+        assert_eq!(gateway.get(path).status, 400, "{path}");
+    }
     assert_eq!(open.requests().len(), 0);
     assert!(guarded.targets().iter().all(|target| target.starts_with("/admin")));
 }
@@ -104,13 +113,38 @@ fn no_spelling_of_a_path_bypasses_a_route() {
 #[test]
 fn an_encoded_slash_does_not_split_a_segment() {
     let upstream = Upstream::ok("reached");
-    let gateway = Gateway::start(&format!(
+    let routes = format!(
         "routes: [{{id: one, uri: '{}', predicates: ['Path=/files/{{name}}'], filters: ['SetPath=/stored/{{name}}']}}]",
         upstream.uri()
+    );
+    let spring = format!("spring.cloud.gateway:\n  {routes}");
+    for yaml in [format!("{KEEP}{routes}"), spring] {
+        let gateway = Gateway::start(&yaml);
+        assert_eq!(gateway.get("/files/a%2fb").status, 200);
+        assert_eq!(gateway.get("/files/a/b").status, 404);
+        assert_eq!(upstream.targets().last().unwrap(), "/stored/a%2Fb");
+        for path in ["/files/..%2Fb", "/files/a%2F..", "/;x/files/a", "/x/..%3B/files/a", "/files/a%5Cb"] {
+            assert_eq!(gateway.get(path).status, 400, "{path}");
+        }
+    }
+}
+
+#[test]
+fn encoded_separators_are_decoded_if_configured() {
+    let upstream = Upstream::ok("reached");
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, path: {{encoded-slash: decode, backslash: decode}}}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/login], filters: [SetStatus=401]}}, \
+         {{id: b, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri(),
+        upstream.uri()
     ));
-    assert_eq!(gateway.get("/files/a%2Fb").status, 200);
-    assert_eq!(gateway.get("/files/a/b").status, 404);
-    assert_eq!(upstream.targets(), ["/stored/a%2Fb"]);
+    for path in ["/x/..%2Flogin", "/x/..%5clogin", "/x\\..\\login", "/x%2F..%2flogin"] {
+        assert_eq!(gateway.get(path).status, 401, "{path}");
+        assert_eq!(upstream.targets().last().unwrap(), "/login", "{path}");
+    }
+    assert_eq!(gateway.get("/a%2Fb").status, 200);
+    assert_eq!(upstream.targets().last().unwrap(), "/a/b");
 }
 
 #[test]

@@ -111,7 +111,10 @@ const CASES: &[Case] = &[
     ("GET", "/host", &[("Host", "www.foo.org")], Some("host")),
     ("GET", "/host", &[("Host", "foo.org")], Some("host")),
     ("GET", "/host", &[("Host", "www.foo.org:8080")], None),
-    ("GET", "/host", &[("Host", "www.Foo.org")], None),
+    ("GET", "/host", &[("Host", "www.Foo.org")], Some("host")),
+    ("GET", "/host", &[("Host", "WWW.foo.org.")], Some("host")),
+    ("GET", "/host", &[("Host", "www.foo.org.:80")], Some("host")),
+    ("GET", "/host", &[("Host", "www.foo.org:443")], Some("host")),
     ("GET", "/host", &[("Host", "a.bar.org:8080")], Some("host")),
     ("GET", "/host", &[("Host", "a.b.bar.org:8080")], None),
     ("GET", "http://www.foo.org/host", &[("Host", "other.org")], Some("host")),
@@ -200,7 +203,10 @@ fn each_predicate_matches_exactly_its_requests() {
     let plain = ROUTES.iter().map(|(id, predicates)| route(&upstream, id, 0, "", predicates));
     let ordered = ORDERED.iter().map(|(id, order, more, predicates)| route(&upstream, id, *order, more, predicates));
     let routes: String = plain.chain(ordered).collect();
-    let gateway = Gateway::start(&format!("api-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, path: {{encoded-slash: keep}}}}\n\
+         api-version: {{use: {{header: X-Version}}}}\nroutes:\n{routes}"
+    ));
     let mut client = gateway.connect();
     for (method, target, headers, expected) in CASES {
         let route = taken(&mut client, method, target, headers);
@@ -247,4 +253,20 @@ fn spring_predicate_settings_apply_in_an_application_yml() {
     let path = "Paths: [/api/host], match trailing slash: false";
     let shown = gateway.admin("/actuator/gateway/routes/host").json();
     assert_eq!(shown["predicate"], format!("({path} && Hosts: [**.foo.org])"));
+}
+
+#[test]
+fn a_request_with_an_undecided_predicate_is_refused_and_counted() {
+    let slow = "(?=(a+)+$)(a|aa)+b";
+    let gateway = Gateway::start(&format!(
+        "routes:\n- {{id: one, uri: 'no://op', predicates: [Path=/one, 'Header=X-A,{slow}'], filters: [SetStatus=201]}}\n\
+         - {{id: not, uri: 'no://op', predicates: [Path=/not, {{not: 'Header=X-A,{slow}'}}], filters: [SetStatus=202]}}\n\
+         - {{id: rest, uri: 'no://op', predicates: [Path=/**]}}\n"
+    ));
+    let long = "a".repeat(200);
+    let ask = |path: &str, value: &str| gateway.connect().request("GET", path, &[("x-a", value)], b"").status;
+    assert_eq!([ask("/one", &long), ask("/not", &long)], [400, 400]);
+    assert_eq!([ask("/one", "x"), ask("/not", "x"), ask("/rest", &long)], [200, 202, 200]);
+    let refused = || gateway.metric("tollgate_unrouted_requests_total", &["httpStatusCode=\"400\""]);
+    crate::support::eventually("refused requests are counted", || refused() >= 2.0);
 }

@@ -109,11 +109,8 @@ routes:
     assert_eq!(ask(&gateway, "POST", "/a/plain", &[]).status, 200);
     assert_ne!(ask(&gateway, "GET", "/a/plain", &[]).text(), kept.text());
 
-    // Filters do not see a cache hit, at any position of the cache in the list.
-    for _ in 0..3 {
-        assert_eq!(ask(&gateway, "GET", "/limited/x", &[]).status, 200);
-    }
-    assert_eq!(ask(&gateway, "GET", "/limited/y", &[]).status, 429);
+    // A limiter that is listed before the cache counts hits; see `cached_identity.rs`.
+    assert_eq!([(); 2].map(|()| ask(&gateway, "GET", "/limited/x", &[]).status), [200, 429]);
 
     assert!(gateway.metric("tollgate_response_cache_requests_total", &["route=\"a\"", "outcome=\"hit\""]) >= 6.0);
     assert_eq!(gateway.metric("tollgate_response_cache_requests_total", &["outcome=\"revalidated\""]), 2.0);

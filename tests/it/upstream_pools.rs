@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::client::get;
 use crate::support::gateway::Gateway;
+use crate::support::raw_http2::{END_HEADERS, END_STREAM, HEADERS, OK, RawHttp2, fields};
 use crate::support::upstream::{Upstream, read_request, response};
 
 fn pooled(pool: &str, uri: &str) -> Gateway {
@@ -141,6 +142,35 @@ fn connections_are_reused_fifo_or_lifo_until_their_maximum_age() {
         assert_eq!(client.request("GET", "/x", &[], b"").status, 200);
         upstream.connections() > 1
     });
+}
+
+#[test]
+fn response_heads_are_limited_to_the_configured_number_of_fields() {
+    let old = Upstream::start(|request| {
+        let count: usize = request.target()[1..].parse().unwrap();
+        response(200, &vec![("X-Field", "1"); count - 1], b"ok")
+    });
+    for (setting, fits, too_many) in [("", 200, 201), ("httpclient: {max-headers: 20}\n", 20, 21)] {
+        for count in [fits, too_many] {
+            let new = RawHttp2::upstream(move |connection| {
+                let block = [OK, &fields(&vec![("x-field", "1"); count])].concat();
+                while let Some((stream, _)) = connection.request() {
+                    connection.frame(HEADERS, END_HEADERS | END_STREAM, stream, &block).flush();
+                }
+            });
+            let gateway = Gateway::start(&format!(
+                "{setting}routes: [{{id: old, uri: '{}', predicates: [Header=x-old]}}, \
+                 {{id: new, uri: '{}', http2: prior-knowledge, predicates: [Path=/**]}}]",
+                old.uri(),
+                new.uri()
+            ));
+            let expected = if count == fits { 200 } else { 502 };
+            let mut client = gateway.connect();
+            let path = format!("/{count}");
+            assert_eq!(client.request("GET", &path, &[("X-Old", "1")], b"").status, expected, "{setting}{count}");
+            assert_eq!(client.request("GET", &path, &[], b"").status, expected, "HTTP/2: {setting}{count}");
+        }
+    }
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `cargo xtask language [PATH…]` | comments, strings and documents follow the project's rules of plain English |
 //! | `cargo xtask imports` | imports follow the arrows that ARCHITECTURE.md allows; no ring of more than four files |
+//! | `cargo xtask sizes` | no Rust file has more than 300 lines, and few functions more than 25 |
 //!
-//! Without a path, `language` reads the whole repository. Both print each violation as `file:line: message` and exit
+//! Without a path, `language` reads the whole repository. Each prints each violation as `file:line: message` and exits
 //! with status 1 if there is any.
 
 #![allow(clippy::print_stdout)]
@@ -13,6 +14,7 @@
 mod files;
 mod imports;
 mod language;
+mod sizes;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,8 +29,9 @@ fn main() -> ExitCode {
     let result = match arguments.next().as_deref() {
         Some("language") => language::check(&root(), &arguments.collect::<Vec<_>>()),
         Some("imports") => imports::check(&root()),
+        Some("sizes") => sizes::check(&root()),
         _ => {
-            eprintln!("usage: cargo xtask language [PATH…] | imports");
+            eprintln!("usage: cargo xtask language [PATH…] | imports | sizes");
             return ExitCode::from(2);
         }
     };

@@ -7,14 +7,15 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::context::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{Config, Filter, Route};
+use crate::model::{Config, Cors, Filter, Forwarding, Route};
 use crate::raw::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::routes::forward;
 use crate::sections::forwarding::check::ForwardingSections;
 use crate::sections::jwt::check::Tokens;
+use crate::sections::management::check::{management, request_series};
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::{self, UpstreamSections};
+use crate::sections::upstreams::{self, Named, UpstreamSections};
 use crate::spec::values::header_name;
 use crate::spring::switches::{self, Switches};
 use crate::yaml::Span;
@@ -27,36 +28,96 @@ pub(crate) fn check(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
+    report_disabled(raw, diagnostics);
+    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
+    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
+    let context = filter_context(raw, &key_resolvers, diagnostics);
+    let upstreams = upstreams(raw, nodes, &key_resolvers, diagnostics);
+    let (routes, cors) = routes(raw, &FileParts { nodes, switches, upstreams: &upstreams }, &context, diagnostics);
+    drop(context);
+    report_limits_in_memory(raw, &routes, diagnostics);
+    let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
+    Config {
+        management: management(&raw.management, nodes, server.port, env, diagnostics),
+        server,
+        redis,
+        #[cfg(feature = "jwt")]
+        jwt: tokens.jwt,
+        memory: crate::sections::memory::check(&raw.memory),
+        metering: crate::sections::metering::check(&raw.metering, diagnostics),
+        access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
+        logging: crate::sections::log::check(&raw.log),
+        request_series: request_series(&raw.metrics, nodes, diagnostics),
+        forwarding: forwarding(raw, nodes, switches, diagnostics),
+        http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
+        dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
+        upstreams: upstreams.into_values().flatten().collect(),
+        use404: raw.loadbalancer.use404.unwrap_or(false),
+        cors,
+        repeated_keys: raw.repeated_keys.unwrap_or_default(),
+        routes,
+        is_spring: diagnostics.is_spring,
+    }
+}
+
+fn report_disabled(raw: &RawConfig, diagnostics: &mut Diagnostics) {
     if let Some(Spanned { value: false, span }) = raw.enabled {
         diagnostics
             .error(span, "`enabled: false` switches the gateway off, which leaves nothing to run")
             .help("remove it");
     }
-    let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, nodes, diagnostics));
-    let tokens = Tokens::check(raw.jwt.as_ref(), nodes, diagnostics);
-    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, nodes, &tokens, diagnostics);
-    let context = FilterContext {
+}
+
+/// Settings and registries that all filters share.
+fn filter_context<'c>(
+    raw: &'c RawConfig,
+    key_resolvers: &'c KeyResolvers<'c>,
+    diagnostics: &mut Diagnostics,
+) -> FilterContext<'c> {
+    let status_header = raw.set_status.original_status_header_name.as_ref();
+    FilterContext {
         filter: &raw.filter,
         limiters: crate::rate_limiter::raw::context(
             &raw.filter.request_rate_limiter,
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
-            &key_resolvers,
+            key_resolvers,
             diagnostics,
         ),
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
-        original_status_header: raw
-            .set_status
-            .original_status_header_name
-            .as_ref()
-            .and_then(|name| header_name(&name.value, name.span, diagnostics)),
+        original_status_header: status_header.and_then(|name| header_name(&name.value, name.span, diagnostics)),
         breakers: RefCell::default(),
         forwards: RefCell::default(),
-    };
+    }
+}
+
+fn upstreams(
+    raw: &RawConfig,
+    nodes: &Nodes<'_>,
+    key_resolvers: &KeyResolvers<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Named {
     upstreams::spring::locator(&raw.discovery, nodes, diagnostics);
     let sections =
         UpstreamSections { upstreams: &raw.upstreams, discovery: &raw.discovery, loadbalancer: &raw.loadbalancer };
-    let upstreams = upstreams::check(sections, nodes, &key_resolvers, diagnostics);
+    upstreams::check(sections, nodes, key_resolvers, diagnostics)
+}
+
+/// Parts of the file that routes refer to.
+struct FileParts<'c> {
+    nodes: &'c Nodes<'c>,
+    switches: &'c Switches,
+    upstreams: &'c Named,
+}
+
+/// Checks the routes, and the settings that apply to several of them.
+fn routes(
+    raw: &RawConfig,
+    &FileParts { nodes, switches, upstreams }: &FileParts<'_>,
+    context: &FilterContext<'_>,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<Route>, Cors) {
     let sections = RouteSections {
         routes: &raw.routes,
         default_filters: &raw.default_filters,
@@ -64,16 +125,21 @@ pub(crate) fn check(
         predicate: &raw.predicate,
         api_version: raw.api_version.as_ref(),
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
-        upstreams: &upstreams,
+        upstreams,
         nodes,
         switches,
     };
-    let mut routes = crate::routes::check::check(&sections, &context, diagnostics);
+    let mut routes = crate::routes::check::check(&sections, context, diagnostics);
     context.resilience.report_unused(&context.breakers.borrow(), diagnostics);
     forward::report_lost(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), nodes, &routes, diagnostics);
     let cache = &raw.filter.local_response_cache;
     crate::routes::response_cache::check(cache, switches, &mut routes, &cors, diagnostics);
+    report_unused_secure_headers(raw, &routes, diagnostics);
+    (routes, cors)
+}
+
+fn report_unused_secure_headers(raw: &RawConfig, routes: &[Route], diagnostics: &mut Diagnostics) {
     if let Some(secure_headers) = &raw.filter.secure_headers
         && !routes.iter().flat_map(|route| &route.filters).any(|filter| matches!(filter, Filter::SecureHeaders(_)))
     {
@@ -84,55 +150,31 @@ pub(crate) fn check(
             )
             .help("`default-filters: [SecureHeaders]` adds the headers everywhere");
     }
-    drop(context);
-    let upstreams = upstreams.into_values().flatten().collect();
+}
+
+/// Notes that limits of a Spring file without Redis are kept in memory.
+fn report_limits_in_memory(raw: &RawConfig, routes: &[Route], diagnostics: &mut Diagnostics) {
     let limits_something =
         |filter: &Filter| matches!(filter, Filter::RequestRateLimiter(_) | Filter::ConcurrencyLimiter(_));
     let is_limited = |route: &Route| route.filters.iter().any(limits_something);
     if diagnostics.is_spring && raw.redis.is_none() && routes.iter().any(is_limited) {
         diagnostics
-            .info(Span::ROOT, "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379")
+            .note(Span::ROOT, "without `spring.data.redis` limits are kept in memory; Spring would ask localhost:6379")
             .help("`spring.data.redis.host: localhost` shares them between gateways");
     }
-    let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
-    Config {
-        management: crate::sections::management::check::management(
-            &raw.management,
-            nodes,
-            server.port,
-            env,
-            diagnostics,
-        ),
-        server,
-        redis,
-        #[cfg(feature = "jwt")]
-        jwt: tokens.jwt,
-        memory: crate::sections::memory::check(&raw.memory),
-        metering: crate::sections::metering::check(&raw.metering, diagnostics),
-        access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
-        logging: crate::sections::log::check(&raw.log),
-        request_series: crate::sections::management::check::request_series(&raw.metrics, nodes, diagnostics),
-        forwarding: crate::sections::forwarding::check::check(
-            ForwardingSections {
-                x_forwarded: &raw.x_forwarded,
-                forwarded: &raw.forwarded,
-                httpserver: &raw.httpserver,
-                trusted_proxies: raw.trusted_proxies,
-                strategy: raw.server.forward_headers_strategy.as_ref(),
-                headers: &raw.headers,
-                via: raw.via.as_ref(),
-                hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
-            },
-            nodes,
-            !switches.is_off(switches::Kind::GlobalFilter, "WebsocketRouting"),
-            diagnostics,
-        ),
-        http_client: crate::sections::http_client::check(&raw.httpclient, nodes, diagnostics),
-        dns: upstreams::dns::check(&raw.dns, nodes, diagnostics),
-        upstreams,
-        use404: raw.loadbalancer.use404.unwrap_or(false),
-        cors,
-        routes,
-        is_spring: diagnostics.is_spring,
-    }
+}
+
+fn forwarding(raw: &RawConfig, nodes: &Nodes<'_>, switches: &Switches, diagnostics: &mut Diagnostics) -> Forwarding {
+    let sections = ForwardingSections {
+        x_forwarded: &raw.x_forwarded,
+        forwarded: &raw.forwarded,
+        httpserver: &raw.httpserver,
+        trusted_proxies: raw.trusted_proxies,
+        strategy: raw.server.forward_headers_strategy.as_ref(),
+        headers: &raw.headers,
+        via: raw.via.as_ref(),
+        hop_by_hop: raw.filter.remove_hop_by_hop.headers.as_deref(),
+    };
+    let upgrades = !switches.is_off(switches::ComponentKind::GlobalFilter, "WebsocketRouting");
+    crate::sections::forwarding::check::check(sections, nodes, upgrades, diagnostics)
 }

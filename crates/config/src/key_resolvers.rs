@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::canonical;
@@ -10,7 +12,18 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::NodeRef;
 use crate::diagnostics::{Diagnostics, closest, reasons};
 use crate::sections::jwt::check::Tokens;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
+
+/// Treatment of requests that repeat the header, parameter or cookie of a key with another value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepeatedKeys {
+    /// The limiter refuses them.
+    #[default]
+    Refuse,
+    /// The first value counts, and the others are not forwarded.
+    First,
+}
 
 /// Key resolvers that the filters of a file can name.
 pub(crate) struct KeyResolvers<'t> {
@@ -98,7 +111,7 @@ impl<'t> KeyResolvers<'t> {
 
 fn parts(node: &Node) -> &[Node] {
     match &node.kind {
-        Kind::Seq(items) => items,
+        NodeKind::Seq(items) => items,
         _ => std::slice::from_ref(node),
     }
 }

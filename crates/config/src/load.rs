@@ -144,7 +144,7 @@ fn report_unknown(unknown: &[Unknown], root: &Node, diagnostics: &mut Diagnostic
             de::report_unknown(unknown, diagnostics);
         } else if let Some(instead) = upstreams::spring::no_effect(&unknown.path) {
             diagnostics
-                .info(unknown.span.key(), format!("`spring.cloud.{}` has no effect here", unknown.path.join(".")))
+                .note(unknown.span.key(), format!("`spring.cloud.{}` has no effect here", unknown.path.join(".")))
                 .ineffective()
                 .help(instead);
         } else if properties::explain(unknown, root, diagnostics) {

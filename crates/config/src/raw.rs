@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::filters::FilterEntrySchema;
 use crate::filters::raw::{RawFilterSettings, RawSetStatus};
+use crate::key_resolvers::RepeatedKeys;
 use crate::predicates::raw::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::raw::RawLimiterHeaders;
 use crate::routes::raw::RawRouteEntry;
@@ -93,6 +94,8 @@ pub(crate) struct RawConfig {
     /// Key resolvers by name, referenced as `"#{@name}"`. Default: none.
     #[schemars(with = "BTreeMap<String, StringOrList>")]
     pub(crate) key_resolvers: BTreeMap<String, NodeRef>,
+    /// Requests that repeat the header, parameter or cookie of a key with another value: `refuse`, or `first`, which counts the first value and removes the others. Default `refuse`: an upstream may read another value than the gateway.
+    pub(crate) repeated_keys: Option<RepeatedKeys>,
     /// Filters of every route, merged with the route's own by position: default 1, own 1, default 2, … Default: none.
     #[schemars(with = "Vec<FilterEntrySchema>")]
     pub(crate) default_filters: Vec<NodeRef>,

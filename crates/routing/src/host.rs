@@ -1,17 +1,21 @@
 //! Host patterns: Spring's `AntPathMatcher` with `.` as the separator.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::net::Ipv6Addr;
 
+use crate::decision::Decision;
 use crate::pattern_error::PatternError;
 use crate::request::Variables;
 use crate::segment::{
-    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, match_segments, parse, split_segment,
+    GlobToken, PatternKind, PatternPart, SegmentPattern, SegmentText, decide_segments, match_segments, parse,
+    split_segment,
 };
 
 const SEPARATOR: char = PatternKind::Host.separator();
 
-/// A pattern for the value of `Host`. It matches label by label, **is case-sensitive and includes the port**, as in
-/// Spring.
+/// A pattern for the value of `Host` in [normal form](normalize_host). It matches label by label and includes the port, as
+/// in Spring; case and a final dot make no difference.
 ///
 /// `?` is one character and `*` any number of them within a label. `**` is any number of labels. `{name}` and
 /// `{name:regex}` capture one label. So `**.foo.org` matches `www.foo.org` and `foo.org`, and `**.foo.org:*` matches
@@ -21,8 +25,6 @@ pub struct HostPattern {
     text: Box<str>,
     parts: Box<[PatternPart]>,
     starts_with_dot: bool,
-    /// `None` if the pattern ends in `**`, which also matches a final dot.
-    ends_with_dot: Option<bool>,
 }
 
 // === impl HostPattern ===
@@ -38,23 +40,25 @@ impl HostPattern {
         }
         let starts_with_dot = pattern.starts_with('.');
         let mut parts = parse(pattern, usize::from(starts_with_dot), PatternKind::Host)?;
-        let ends_with_dot = matches!(parts.last(), Some(PatternPart::Segment(SegmentPattern::Empty)));
-        if ends_with_dot {
+        if matches!(parts.last(), Some(PatternPart::Segment(SegmentPattern::Empty))) {
             parts.pop();
         }
-        let ends_with_any = matches!(parts.last(), Some(PatternPart::AnySegments(_))) && !ends_with_dot;
-        Ok(Self {
-            text: pattern.into(),
-            parts: parts.into(),
-            starts_with_dot,
-            ends_with_dot: (!ends_with_any).then_some(ends_with_dot),
-        })
+        Ok(Self { text: pattern.into(), parts: parts.into(), starts_with_dot })
     }
 
-    /// Returns true if `host` matches. Does not allocate.
+    /// Returns true if `host` certainly matches. Does not allocate.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
-        self.labels(host).is_some_and(|labels| match_segments(&self.parts, labels, SEPARATOR, label_matches, |_, _| {}))
+        self.decide(host) == Decision::Yes
+    }
+
+    /// Decides if `host` matches.
+    #[must_use]
+    pub fn decide(&self, host: &str) -> Decision {
+        let Some(labels) = self.labels(host) else { return Decision::No };
+        decide_segments(&self.parts, labels, SEPARATOR, |label, text, is_last| {
+            label.decide(SegmentText::of_host(text), is_last)
+        })
     }
 
     /// Adds the variables of `host` to `out` if it matches.
@@ -96,15 +100,13 @@ impl HostPattern {
         self.parts.iter().flat_map(PatternPart::variable_names).map(|name| &**name)
     }
 
-    /// Removes the outer dots of `host`. Returns `None` if they differ from the pattern's, `Some(None)` without labels.
+    /// Removes the outer dots of `host`. Returns `None` if the first differs from the pattern's, `Some(None)` without
+    /// labels.
     fn labels<'h>(&self, host: &'h str) -> Option<Option<&'h str>> {
         if host.starts_with('.') != self.starts_with_dot {
             return None;
         }
         let host = host.strip_prefix('.').unwrap_or(host);
-        if self.ends_with_dot.is_some_and(|ends| ends != host.ends_with('.')) {
-            return None;
-        }
         let labels = host.strip_suffix('.').unwrap_or(host);
         Some(Some(labels).filter(|labels| !labels.is_empty()))
     }
@@ -114,6 +116,38 @@ impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Returns the normal form of `host[:port]`: lower case, without a final dot, an IPv6 address as RFC 5952 writes it. The
+/// port is unchanged. Borrowed if the text is in normal form already.
+///
+/// Two texts that name the same host and port have the same normal form, except that a port may be absent or the default
+/// one.
+#[must_use]
+pub fn normalize_host(host: &str) -> Cow<'_, str> {
+    let name = without_port(host);
+    let port = host.get(name.len()..).unwrap_or_default();
+    if let Some(literal) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let canonical = literal.parse::<Ipv6Addr>().map(|address| format!("[{address}]{port}"));
+        return match canonical {
+            Ok(canonical) if canonical != host => Cow::Owned(canonical),
+            Ok(_) | Err(_) => Cow::Borrowed(host),
+        };
+    }
+    if !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(host);
+    }
+    let mut normal = name.trim_end_matches('.').to_ascii_lowercase();
+    normal.push_str(port);
+    Cow::Owned(normal)
+}
+
+/// Returns `host[:port]` without its port if that is empty or the default of `http` or `https`.
+pub(super) fn without_default_port(host: &str) -> &str {
+    let name = without_port(host);
+    let port = host.get(name.len()..).unwrap_or_default();
+    let is_default = port == ":" || matches!(port.get(1..).and_then(|port| port.parse::<u32>().ok()), Some(80 | 443));
+    if is_default { name } else { host }
 }
 
 /// Returns the host of `host[:port]`; an IPv6 address keeps its brackets.
@@ -145,14 +179,14 @@ fn before_colon(label: &str) -> &str {
 }
 
 fn label_matches(label: &SegmentPattern, text: &str, is_last: bool) -> bool {
-    label.matches(SegmentText::of_host(text), is_last)
+    label.decide(SegmentText::of_host(text), is_last) == Decision::Yes
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::{HostPattern, suffixes, without_port};
+    use super::{HostPattern, normalize_host, suffixes, without_default_port, without_port};
     use crate::PatternError;
 
     fn matches(pattern: &str, host: &str) -> bool {
@@ -179,12 +213,17 @@ mod tests {
             ("{sub:a.c}.foo.org", "abc.foo.org"),
             ("{a}-{b}.foo.org", "x-y.foo.org"),
             ("foo.org.", "foo.org."),
+            ("foo.org.", "foo.org"),
+            ("foo.org", "foo.org."),
+            ("**.foo.org", "foo.org."),
+            ("**.Foo.ORG", "www.foo.org"),
+            ("W?W.foo.org", "wxw.foo.org"),
+            ("{sub:[A-Z]+}.foo.org", "www.foo.org"),
             ("a.**.b.**.c", "a.x.b.b.y.c"),
         ] {
             assert!(matches(pattern, host), "{pattern} {host}");
         }
         for (pattern, host) in [
-            ("foo.org", "FOO.org"),
             ("foo.org", "foo.org:8080"),
             ("**.foo.org", "www.foo.org:8080"),
             ("**.foo.org:*", "www.foo.org"),
@@ -193,10 +232,7 @@ mod tests {
             ("*.foo.org", "foo.org"),
             ("w?w.foo.org", "ww.foo.org"),
             ("{sub:[a-z]+}.foo.org", "w1.foo.org"),
-            ("foo.org", "foo.org."),
-            ("foo.org.", "foo.org"),
             ("foo.org", ".foo.org"),
-            ("**.foo.org", "foo.org."),
             ("foo.org", ""),
         ] {
             assert!(!matches(pattern, host), "{pattern} {host}");
@@ -211,6 +247,38 @@ mod tests {
             .capture("www.eu.acme.a-x.org:8080", &mut variables);
         let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(pairs, [("tenant", "acme"), ("kind", "a"), ("port", "8080")]);
+    }
+
+    #[test]
+    fn texts_of_one_host_have_one_normal_form() {
+        for (host, expected) in [
+            ("a.org", "a.org"),
+            ("A.Org", "a.org"),
+            ("a.org.", "a.org"),
+            ("a.org..", "a.org"),
+            ("A.org.:8080", "a.org:8080"),
+            ("a.org:80", "a.org:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("[0:0::1]", "[::1]"),
+            ("[2001:DB8::A]:8443", "[2001:db8::a]:8443"),
+            ("[v1.x]", "[v1.x]"),
+            (".", ""),
+            ("", ""),
+        ] {
+            assert_eq!(normalize_host(host), expected, "{host}");
+            assert_eq!(normalize_host(expected), expected, "idempotent");
+        }
+        for (host, expected) in [
+            ("a.org:80", "a.org"),
+            ("a.org:0443", "a.org"),
+            ("a.org:", "a.org"),
+            ("a.org:8080", "a.org:8080"),
+            ("[::1]:443", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("a.org", "a.org"),
+        ] {
+            assert_eq!(without_default_port(host), expected, "{host}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! forwarding see. A [`Predicate`] is one condition on a request. [`RouteTable`] finds the first route that
 //! matches; an index over path prefixes and host suffixes keeps the number of tested routes small.
 
+mod decision;
 mod host;
 mod normalize;
 mod path;
@@ -13,11 +14,13 @@ mod request;
 mod segment;
 mod table;
 
-pub use self::host::HostPattern;
-pub use self::normalize::{PathError, normalize};
+pub use self::decision::{Decision, Undecided};
+pub use self::host::{HostPattern, normalize_host};
+pub use self::normalize::{PathError, PathRules, Separator, normalize, normalize_by};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::error::PredicateError;
+pub use self::predicate::host::HostPort;
 pub use self::predicate::version::{ApiVersions, Version, VersionSource};
 pub use self::predicate::{AllOf, Predicate};
 pub use self::request::{RequestView, Variables};

@@ -18,6 +18,8 @@ pub struct RequestView<'a> {
     pub(crate) query: Option<&'a str>,
     /// The header fields.
     pub(crate) headers: &'a HeaderMap,
+    /// The fields to read `X-Forwarded-For` from.
+    pub(crate) forwarded_for: &'a HeaderMap,
     /// The client's address.
     pub(crate) remote_addr: IpAddr,
     /// Returns milliseconds since 1970. Only predicates about time call it.
@@ -27,14 +29,30 @@ pub struct RequestView<'a> {
 }
 
 impl<'a> RequestView<'a> {
-    /// Creates the view of a request. The path must be normalized, and the `Host` field must hold the authority.
+    /// Creates the view of a request. The path must be [normalized](crate::normalize), and the `Host` field must hold the
+    /// authority in [normal form](crate::normalize_host).
     ///
     /// `remote_addr` is the TCP peer, or the client address that trusted proxies report. `random` is a number that is
     /// drawn once for the request: `Weight` predicates select a route by it.
     #[must_use]
     pub fn new(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap, remote_addr: IpAddr, random: u64) -> Self {
         let now_ms = || Timestamp::now().as_millisecond();
-        Self { method, path: uri.path(), query: uri.query(), headers, remote_addr, now_ms, random }
+        Self {
+            method,
+            path: uri.path(),
+            query: uri.query(),
+            headers,
+            forwarded_for: headers,
+            remote_addr,
+            now_ms,
+            random,
+        }
+    }
+
+    /// Reads `X-Forwarded-For` from `headers`: the fields as received, when a proxy has changed its own since.
+    #[must_use]
+    pub fn with_forwarded_for(self, headers: &'a HeaderMap) -> Self {
+        Self { forwarded_for: headers, ..self }
     }
 
     /// Returns the text of the `Host` field, port included. HTTP/2's `:authority` must have been copied there.

@@ -34,6 +34,8 @@ pub(super) struct Limiter {
     unavailable: Reply,
     /// `None` if a request without a key id passes.
     empty_key: Option<Reply>,
+    /// Refusal of a request with several key ids, which never passes.
+    ambiguous_key: Reply,
     pub(super) on_verdict: Option<OnVerdict>,
 }
 
@@ -54,6 +56,7 @@ impl Limiter {
         let body = &settings.error_body;
         let denied = body.denial(settings.status, "concurrency-limited", TITLE, std::iter::once(&*scope));
         let unavailable = body.limiter_unavailable();
+        let ambiguous_key = body.refusal(settings.empty_key_status, "ambiguous-key");
         let empty_key = settings.deny_empty_key.then(|| body.refusal(settings.empty_key_status, "empty-key"));
         Self {
             scope,
@@ -64,6 +67,7 @@ impl Limiter {
             denied,
             unavailable,
             empty_key,
+            ambiguous_key,
             on_verdict: None,
         }
     }
@@ -72,10 +76,12 @@ impl Limiter {
     pub(super) fn verify<B, R: From<Bytes>>(&self, request: &Request<B>) -> Admission<R> {
         let mut buf = KeyBuf::new();
         let Some(id) = self.key_resolver.resolve(request, &mut buf) else {
-            return match &self.empty_key {
-                Some(reply) => Admission::Refused(reply.to_response(request)),
-                None => Admission::Unlimited,
+            let reply = match &self.empty_key {
+                _ if self.key_resolver.is_ambiguous(request) => &self.ambiguous_key,
+                Some(reply) => reply,
+                None => return Admission::Unlimited,
             };
+            return Admission::Refused(reply.to_response(request));
         };
         match self.store.acquire(BucketKey { scope: &self.scope, id }) {
             Acquisition::Ready(acquired) => match self.refusal(&acquired.verdict, request) {

@@ -71,6 +71,11 @@ impl EditLayer {
             }),
         }
     }
+
+    /// Applies the edits of requests to `request`. Returns false if one of them refuses it.
+    pub fn edit_request<B>(&self, request: &mut Request<B>) -> bool {
+        self.edits.apply_to_request(request).is_ok()
+    }
 }
 
 impl<S> Layer<S> for EditLayer {

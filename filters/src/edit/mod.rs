@@ -134,6 +134,15 @@ impl Edit {
         }
     }
 
+    /// Returns the request header that it copies to another one (`MapRequestHeader`).
+    #[must_use]
+    pub fn copied_header(&self) -> Option<&HeaderName> {
+        match &self.0 {
+            Kind::RequestHeader(RequestHeader::Map { from, .. }) => Some(from),
+            _ => None,
+        }
+    }
+
     /// Returns true if its regular expression may match differently from Java
     /// ([`JavaRegex::repeats_empty_match`](tollgate_java_regex::JavaRegex::repeats_empty_match)).
     #[must_use]

@@ -15,6 +15,11 @@ pub(super) struct Lifetime {
 }
 
 impl Lifetime {
+    /// Returns the end, `exp` plus leeway.
+    pub(super) fn until(self) -> f64 {
+        self.until
+    }
+
     /// Checks that a token may be used at `now`; "on or after" its `exp` it may not.
     pub(super) fn check(self, now: f64) -> Result<(), TokenError> {
         if now >= self.until {

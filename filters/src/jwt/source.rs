@@ -1,9 +1,13 @@
 //! Location of the token in a request.
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName};
 
 use crate::cookie;
+use crate::repeated::Repeated;
+
+static AUTHORIZATION_FIELD: HeaderName = AUTHORIZATION;
+static COOKIE_FIELD: HeaderName = COOKIE;
 
 /// Location of the token in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,11 +18,21 @@ pub enum TokenSource {
     Bearer,
     /// The value of this header, without a leading `Bearer `.
     Header(HeaderName),
-    /// The first cookie of this name.
+    /// The cookie of this name.
     Cookie(String),
 }
 
 impl TokenSource {
+    /// Returns the name of the field that holds the token.
+    #[must_use]
+    pub fn header(&self) -> &HeaderName {
+        match self {
+            Self::Bearer => &AUTHORIZATION_FIELD,
+            Self::Header(name) => name,
+            Self::Cookie(_) => &COOKIE_FIELD,
+        }
+    }
+
     /// Returns the token. A repeated field has none: an upstream that reads the other value would see another user.
     pub(super) fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
         match self {
@@ -27,7 +41,15 @@ impl TokenSource {
                 let value = single_value(headers, name)?;
                 Some(bearer(value).unwrap_or(value))
             }
-            Self::Cookie(name) => cookie::value(headers, name),
+            Self::Cookie(name) => cookie::value(headers, name).one(),
+        }
+    }
+
+    /// True if the request has several tokens, of which none counts.
+    pub(crate) fn is_repeated(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Bearer | Self::Header(_) => headers.get_all(self.header()).iter().nth(1).is_some(),
+            Self::Cookie(name) => cookie::value(headers, name) == Repeated::Differing,
         }
     }
 }

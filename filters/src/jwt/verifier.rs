@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -113,6 +113,15 @@ impl Verifier {
                 None
             }
         }
+    }
+
+    /// Returns the time at which the request's token ceases to be accepted. `None` without an accepted token.
+    #[must_use]
+    pub fn expiry(&self, headers: &HeaderMap) -> Option<SystemTime> {
+        let claims = self.verify(self.settings.source.token(headers)?).ok()?;
+        // A time past the range of the clock is no bound.
+        let since_epoch = Duration::try_from_secs_f64(claims.lifetime.until()).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(since_epoch)
     }
 
     /// Verifies `token` at the system's time, and returns its claims.

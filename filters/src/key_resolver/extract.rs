@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::header::HOST;
-use http::{Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
 use super::buffer::KeyBuf;
 use crate::percent;
+use crate::repeated::Repeated;
 
 /// Prefix lengths in bits: addresses of one prefix count as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,16 +58,40 @@ fn write_prefix(bits: u8, full: u8, out: &mut KeyBuf) {
     }
 }
 
-/// Returns the raw value of the first query parameter `name`. Names are compared decoded.
-pub(super) fn query<'a>(uri: &'a Uri, name: &str) -> Option<&'a [u8]> {
-    let pairs = uri.query()?.as_bytes().split(|b| *b == b'&');
-    pairs
-        .map(|pair| match pair.iter().position(|b| *b == b'=') {
-            Some(at) => (&pair[..at], &pair[at + 1..]),
-            None => (pair, &pair[pair.len()..]),
-        })
-        .find(|(raw, _)| percent::decode(raw, true).eq(name.bytes()))
-        .map(|(_, value)| value)
+/// Returns the value of the field `name`.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Repeated<'a> {
+    Repeated::of(headers.get_all(name).iter().map(HeaderValue::as_bytes), |one, other| one == other)
+}
+
+/// Returns the raw value of the query parameter `name`. Names and values are compared decoded.
+pub(super) fn query<'a>(uri: &'a Uri, name: &str) -> Repeated<'a> {
+    let values = pairs(uri).filter_map(|pair| value_of(pair, name));
+    Repeated::of(values, |one, other| percent::decode(one, true).eq(percent::decode(other, true)))
+}
+
+/// Returns the query without the parameter `name` except for its first occurrence; `None` if it occurs at most once.
+pub(super) fn query_with_first(uri: &Uri, name: &str) -> Option<Vec<u8>> {
+    let mut seen = 0;
+    let kept = pairs(uri).filter(|pair| {
+        let is_named = value_of(pair, name).is_some();
+        seen += usize::from(is_named);
+        !is_named || seen == 1
+    });
+    let kept = kept.collect::<Vec<_>>().join(&b'&');
+    (seen > 1).then_some(kept)
+}
+
+fn pairs(uri: &Uri) -> impl Iterator<Item = &[u8]> {
+    uri.query().into_iter().flat_map(|query| query.as_bytes().split(|b| *b == b'&'))
+}
+
+/// Returns the raw value of `pair` if its name is `name`.
+fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let (raw, value) = match pair.iter().position(|b| *b == b'=') {
+        Some(at) => (&pair[..at], &pair[at + 1..]),
+        None => (pair, &pair[pair.len()..]),
+    };
+    percent::decode(raw, true).eq(name.bytes()).then_some(value)
 }
 
 /// Writes the requested host in lower case, without port and trailing dot, so that all spellings share a bucket.
@@ -78,7 +103,8 @@ pub(super) fn host<B>(request: &Request<B>, out: &mut KeyBuf) {
     let full = full.iter().position(|b| *b == b'@').map_or(full, |at| &full[at + 1..]);
     let end = full.iter().rposition(|b| *b == b':').filter(|at| !full[*at..].contains(&b']'));
     let name = end.map_or(full, |at| &full[..at]);
-    let name = name.strip_suffix(b".").unwrap_or(name);
+    let end = name.iter().rposition(|b| *b != b'.').map_or(0, |last| last + 1);
+    let name = &name[..end];
     for byte in name {
         out.push(&[byte.to_ascii_lowercase()]);
     }

@@ -20,6 +20,9 @@
 //! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. If
 //! the value is missing or empty, the request has no key id, and the limiter's empty-key rule applies to it.
 //!
+//! A field, parameter or cookie that occurs twice with different values holds no key id either, since an upstream may read
+//! the other value: limiters refuse such a request. [`KeyFields`] removes repetitions instead.
+//!
 //! Two differences from Spring: there, empty strings share one bucket, and the literal `____EMPTY_KEY__` counts as
 //! missing, which lets a client opt out. Here, that literal is a key like any other.
 //!
@@ -39,10 +42,13 @@ mod buffer;
 mod display;
 mod extract;
 mod function;
+mod inputs;
+mod key_fields;
 mod parse;
 mod resolver;
 
 pub use self::buffer::KeyBuf;
 pub use self::function::RequestHead;
+pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;
 pub use self::resolver::KeyResolver;

@@ -38,17 +38,6 @@ pub(super) enum Kind {
     OrShared(Box<KeyResolver>),
 }
 
-/// Input that a resolver reads beside the head of a request.
-enum Input<'r> {
-    /// The request's [`RequestContext`].
-    Context,
-    /// A URI template variable of the context.
-    Variable(&'r str),
-    /// A claim that no verifier checks.
-    #[cfg(feature = "jwt")]
-    UnverifiedClaim,
-}
-
 // === impl KeyResolver ===
 
 impl KeyResolver {
@@ -143,39 +132,9 @@ impl KeyResolver {
         })
     }
 
-    /// True if it reads a claim and has no verifier.
-    #[cfg(feature = "jwt")]
-    #[must_use]
-    pub fn needs_verifier(&self) -> bool {
-        self.reads(&|input| matches!(input, Input::UnverifiedClaim))
-    }
-
-    /// True if it may read the request's [`RequestContext`].
-    #[must_use]
-    pub fn needs_context(&self) -> bool {
-        self.reads(&|input| matches!(input, Input::Context | Input::Variable(_)))
-    }
-
-    /// True if it reads URI template variables of the request's context.
-    #[must_use]
-    pub fn needs_variables(&self) -> bool {
-        self.reads(&|input| matches!(input, Input::Variable(_)))
-    }
-
-    /// Returns the names of the URI template variables that it reads.
-    #[must_use]
-    pub fn variables(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        self.visit_inputs(&mut |input| {
-            if let Input::Variable(name) = input {
-                names.push(name);
-            }
-        });
-        names
-    }
-
     /// Returns the key id of `request`: borrowed from the request if it is contiguous there, otherwise written to `buf`,
-    /// which is cleared first. Returns `None` if the value that this resolver reads is missing or empty.
+    /// which is cleared first. Returns `None` if the value that this resolver reads is missing, empty or
+    /// [ambiguous](Self::is_ambiguous).
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
         buf.clear();
         let context = || request.extensions().get::<RequestContext>();
@@ -188,9 +147,9 @@ impl KeyResolver {
                 extract::network(address.address(request.extensions())?, *prefixes, buf);
                 buf.as_bytes()
             }
-            Kind::Header(name) => request.headers().get(name)?.as_bytes(),
-            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name)?, true, buf),
-            Kind::Cookie(name) => cookie::value(request.headers(), name)?,
+            Kind::Header(name) => extract::header(request.headers(), name).one()?,
+            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name).one()?, true, buf),
+            Kind::Cookie(name) => cookie::value(request.headers(), name).one()?,
             Kind::Path => request.uri().path().as_bytes(),
             Kind::Variable(name) => extract::decoded(context()?.variable(name)?.as_bytes(), false, buf),
             Kind::Host => {
@@ -216,34 +175,6 @@ impl KeyResolver {
             Kind::OrShared(resolver) => return Some(resolver.resolve(request, buf).unwrap_or_default()),
         };
         (!id.is_empty()).then_some(id)
-    }
-
-    /// True if it reads an input for which `matches` holds.
-    fn reads(&self, matches: &dyn Fn(Input<'_>) -> bool) -> bool {
-        let mut found = false;
-        self.visit_inputs(&mut |input| found |= matches(input));
-        found
-    }
-
-    fn visit_inputs<'r>(&'r self, visit: &mut dyn FnMut(Input<'r>)) {
-        match &self.0 {
-            // A function may read any extension.
-            Kind::Ip(_) | Kind::Route | Kind::Principal | Kind::Function(_) => visit(Input::Context),
-            Kind::Variable(name) => visit(Input::Variable(name)),
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(_, None) => visit(Input::UnverifiedClaim),
-            #[cfg(feature = "jwt")]
-            Kind::Jwt(_, Some(_)) => {}
-            Kind::IpFrom(..)
-            | Kind::Header(_)
-            | Kind::Query(_)
-            | Kind::Cookie(_)
-            | Kind::Path
-            | Kind::Host
-            | Kind::Method => {}
-            Kind::Composite(parts) => parts.iter().for_each(|part| part.visit_inputs(visit)),
-            Kind::OrShared(resolver) => resolver.visit_inputs(visit),
-        }
     }
 
     /// Replaces the kind of each resolver that has no parts.

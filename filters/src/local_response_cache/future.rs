@@ -17,8 +17,8 @@ use super::body::{PendingResponse, StoringBody};
 use super::cache::{Resource, StoredResponse};
 use super::cache_control::set_lifetime;
 use super::key::{self, Key};
-use super::{CacheOutcome, Shared, policy};
-use crate::context::LocalReply;
+use super::{CacheOutcome, ReuseUntil, Shared, policy};
+use crate::context::{FromOtherRoute, LocalReply};
 use crate::cors::PolicyHeadersAdded;
 
 pin_project! {
@@ -110,16 +110,23 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
-    fn lifetime(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-        let time_to_live = self.shared.settings.time_to_live;
-        policy::lifetime(&self.request_headers, status, headers, time_to_live, SystemTime::now())
+    /// Returns the lifetime of the fields `headers` with `status`. `from` is the response of the upstream.
+    fn lifetime<R>(&self, status: StatusCode, headers: &HeaderMap, from: &Response<R>) -> Option<Duration> {
+        let extensions = from.extensions();
+        if LocalReply::marks(from) || extensions.get::<FromOtherRoute>().is_some() {
+            return None;
+        }
+        let (time_to_live, now) = (self.shared.settings.time_to_live, SystemTime::now());
+        let bound = extensions.get::<ReuseUntil>().map(|ReuseUntil(end)| end.duration_since(now).unwrap_or_default());
+        let lifetime = policy::lifetime(&self.request_headers, status, headers, time_to_live, now)?;
+        Some(bound.map_or(lifetime, |bound| bound.min(lifetime)))
     }
 
     /// Forwards the upstream's response, and stores a copy if that is allowed.
     fn store<R: Body<Data = Bytes>>(self, mut response: Response<R>) -> Response<StoringBody<R>> {
         let cache = &self.shared.cache;
         cache.stats().observe(CacheOutcome::Miss);
-        let lifetime = self.lifetime(response.status(), response.headers()).filter(|_| !LocalReply::marks(&response));
+        let lifetime = self.lifetime(response.status(), response.headers(), &response);
         let Some(lifetime) = lifetime else { return response.map(StoringBody::plain) };
         let headers = response.headers().clone();
         set_lifetime(response.headers_mut(), lifetime);
@@ -162,7 +169,7 @@ impl Exchange<'_> {
         let cache = &self.shared.cache;
         cache.stats().observe(CacheOutcome::Revalidated);
         let headers = policy::update_headers(&stale.headers, not_modified.headers());
-        let (now, lifetime) = (Instant::now(), self.lifetime(stale.status, &headers));
+        let (now, lifetime) = (Instant::now(), self.lifetime(stale.status, &headers, not_modified));
         let stored = StoredResponse {
             headers,
             lifetime: lifetime.unwrap_or_default(),

@@ -4,6 +4,8 @@ use http::Request;
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
 use sha2::{Digest, Sha256};
 
+use super::ReceivedTarget;
+
 /// The key of a cache entry.
 pub(super) type Key = [u8; 32];
 
@@ -20,6 +22,10 @@ pub(super) fn resource<B>(request: &Request<B>, scope: &str) -> Key {
     feed(&mut digest, request.uri().path().as_bytes());
     // `/a?` and `/a` are two resources.
     feed(&mut digest, request.uri().query().map_or(String::new(), |query| format!("?{query}")).as_bytes());
+    if let Some(received) = request.extensions().get::<ReceivedTarget>() {
+        feed(&mut digest, received.target.as_ref().map_or("", |target| target.as_str()).as_bytes());
+        feed(&mut digest, received.host.as_ref().map_or(&b""[..], |host| host.as_bytes()));
+    }
     digest.finalize().into()
 }
 
@@ -79,7 +85,14 @@ mod tests {
             assert!(keys.iter().skip(at + 1).all(|other| one != other), "{at}");
         }
         assert_eq!(key("/a", &[("accept", "x")], &[]), keys[0]);
-        let other = Request::builder().uri("/a").body(()).unwrap();
+        let mut other = Request::builder().uri("/a").body(()).unwrap();
         assert_ne!(response(&resource(&other, "other route"), other.headers(), &[]), keys[0]);
+        // A path that filters have changed is another resource for each original.
+        let received = |uri: &'static str| ReceivedTarget { target: Some(uri.parse().unwrap()), host: None };
+        let [one, two] = ["/x/a", "/y/a"].map(|uri| {
+            other.extensions_mut().insert(received(uri));
+            resource(&other, "route")
+        });
+        assert_ne!(one, two);
     }
 }

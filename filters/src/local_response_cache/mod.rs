@@ -1,7 +1,8 @@
 //! Caches responses in memory: Spring Cloud Gateway's `LocalResponseCache`.
 //!
 //! As in Spring, the cache stores responses with 200, 206 or 301 to GET requests without a body, for `time-to-live`. The
-//! key consists of the URI, the host, `Authorization`, cookies and the fields that `Vary` names. The client gets the
+//! key consists of the URI, the host, `Authorization`, cookies and the fields that `Vary` names, and of the fields in
+//! [`vary_by`](LocalResponseCacheLayer::vary_by). The client gets the
 //! remaining lifetime as `max-age`, without `Pragma` and `Expires`. Requests with `no-store` or `no-cache` bypass the
 //! cache; `no-cache` may update the stored response. Cases that Spring does not define, or handles unsafely, follow RFC
 //! 9111:
@@ -57,10 +58,12 @@ mod tests;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderName, Method, Request, Response};
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower::{Layer, Service};
@@ -72,6 +75,21 @@ pub use self::stats::{CacheOutcome, CacheStats};
 
 use self::future::OnResponse;
 use self::policy::CacheUse;
+
+/// Response extension: the response must not be reused after this time, such as the end of the request's token. Filters
+/// insert it between the cache and the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReuseUntil(pub SystemTime);
+
+/// Request extension: path, query and host as the client sent them. Insert it in front of filters that edit requests
+/// before the cache: filters behind the cache may still read the original values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedTarget {
+    /// Path and query.
+    pub target: Option<PathAndQuery>,
+    /// `Host`.
+    pub host: Option<HeaderValue>,
+}
 
 /// The lifetime of cached responses, and the effect of `no-cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +118,25 @@ struct Shared {
     cache: Arc<ResponseCache>,
     /// Request fields that always distinguish responses.
     vary: Box<[HeaderName]>,
+}
+
+// === impl ReuseUntil ===
+
+impl ReuseUntil {
+    /// Limits the reuse of `response`; the earliest time counts.
+    pub fn limit<R>(self, response: &mut Response<R>) {
+        let earlier = response.extensions().get::<Self>().map_or(self.0, |known| known.0.min(self.0));
+        response.extensions_mut().insert(Self(earlier));
+    }
+}
+
+// === impl ReceivedTarget ===
+
+impl ReceivedTarget {
+    /// Keeps what `request` has now.
+    pub fn of<B>(request: &Request<B>) -> Self {
+        Self { target: request.uri().path_and_query().cloned(), host: request.headers().get(HOST).cloned() }
+    }
 }
 
 // === impl Settings ===

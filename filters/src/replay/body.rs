@@ -23,7 +23,7 @@ pub(super) enum Kind<B> {
     Recorded(Reader<B>),
 }
 
-/// A recorded body, for further attempts.
+/// A recorded body, for further attempts. The recording ends when it is dropped.
 #[derive(Debug)]
 pub struct Recording<B>(Option<Arc<Mutex<SharedBody<B>>>>);
 
@@ -50,6 +50,14 @@ impl<B> Recording<B> {
         match &self.0 {
             None => Some(ReplayBody(Kind::Empty)),
             Some(shared) => Reader::next(shared).map(|reader| ReplayBody(Kind::Recorded(reader))),
+        }
+    }
+}
+
+impl<B> Drop for Recording<B> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.lock().stop();
         }
     }
 }

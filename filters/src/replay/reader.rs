@@ -55,6 +55,11 @@ impl<B> SharedBody<B> {
         }
     }
 
+    /// Ends the recording: no further attempt follows.
+    pub(super) fn stop(&mut self) {
+        self.is_incomplete = true;
+    }
+
     /// Copies `data`: a small frame may keep a large buffer alive.
     fn record(&mut self, data: &Bytes) {
         if self.is_incomplete {

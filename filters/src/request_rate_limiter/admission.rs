@@ -39,25 +39,44 @@ impl Limiter {
         access: &AccessControl,
         request: &Request<B>,
     ) -> Option<Action<R>> {
+        let notify = |kind| self.notify(VerdictEvent { rule: None, kind, source: None });
+        Some(match access.listed(request)? {
+            Listed::Blocked if access.enforced => {
+                notify(VerdictKind::Blocked);
+                Action::Refuse(access.blocked.to_response(request))
+            }
+            Listed::Blocked => {
+                notify(VerdictKind::Observed);
+                Action::Forward(None)
+            }
+            Listed::Exempt => {
+                notify(VerdictKind::Exempt);
+                Action::Forward(None)
+            }
+        })
+    }
+}
+
+/// List that contains a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    Blocked,
+    Exempt,
+}
+
+impl AccessControl {
+    /// Returns the list that contains the client of `request`.
+    pub(super) fn listed<B>(&self, request: &Request<B>) -> Option<Listed> {
         let address = request.extensions().get::<RequestContext>().and_then(|context| context.client_ip);
         let is_listed = |list: &AccessList, resolvers: &[KeyResolver]| {
             let mut buf = KeyBuf::new();
             list.has_address(address)
                 || resolvers.iter().any(|key| key.resolve(request, &mut buf).is_some_and(|id| list.has_key(id)))
         };
-        let notify = |kind| self.notify(VerdictEvent { rule: None, kind, source: None });
-        if is_listed(&access.block, &access.resolvers) {
-            if access.enforced {
-                notify(VerdictKind::Blocked);
-                return Some(Action::Refuse(access.blocked.to_response(request)));
-            }
-            notify(VerdictKind::Observed);
-            return Some(Action::Forward(None));
+        if is_listed(&self.block, &self.resolvers) {
+            return Some(Listed::Blocked);
         }
         // Only the limiter's own key id makes a client exempt: clients may choose the key ids of single rules.
-        is_listed(&access.exempt, &access.resolvers[..1]).then(|| {
-            notify(VerdictKind::Exempt);
-            Action::Forward(None)
-        })
+        is_listed(&self.exempt, &self.resolvers[..1]).then_some(Listed::Exempt)
     }
 }

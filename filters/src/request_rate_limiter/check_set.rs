@@ -8,7 +8,7 @@ use http::{Request, Response};
 
 use super::enforcement::{Enforcement, Stage};
 use super::limiter::Limiter;
-use super::rule_set::RuleSet;
+use super::rule_set::{BoundLimit, RuleSet};
 use crate::headers::CheckedRules;
 use crate::key_resolver::KeyBuf;
 use tollgate_limiter::key::BucketKey;
@@ -70,7 +70,7 @@ impl Limiter {
                     return CheckResult::NoChecks;
                 }
                 let Some(id) = limit.key_resolver.resolve(request, &mut buf) else {
-                    let refusal = self.missing_key_refusal(limit.enforcement, request);
+                    let refusal = self.missing_key_refusal(limit, request);
                     return refusal.map_or(CheckResult::NoChecks, CheckResult::MissingKey);
                 };
                 if limit.enforcement.stage_for(id) != Some(stage) {
@@ -100,7 +100,7 @@ impl Limiter {
                 continue;
             }
             let Some(id) = limit.key_resolver.resolve(request, buf) else {
-                match self.missing_key_refusal(limit.enforcement, request) {
+                match self.missing_key_refusal(limit, request) {
                     Some(response) => return CheckResult::MissingKey(response),
                     None => continue,
                 }
@@ -136,12 +136,12 @@ impl Limiter {
     }
 
     /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
-    fn missing_key_refusal<B, R: From<Bytes>>(
-        &self,
-        enforcement: Enforcement,
-        request: &Request<B>,
-    ) -> Option<Response<R>> {
-        let reply = self.empty_key.as_ref().filter(|_| enforcement.is_full())?;
+    fn missing_key_refusal<B, R: From<Bytes>>(&self, limit: &BoundLimit, request: &Request<B>) -> Option<Response<R>> {
+        if !limit.enforcement.is_full() {
+            return None;
+        }
+        let is_ambiguous = limit.key_resolver.is_ambiguous(request);
+        let reply = if is_ambiguous { &self.ambiguous_key } else { self.empty_key.as_ref()? };
         Some(reply.to_response(request))
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Limiter {
     pub(super) unavailable: Reply,
     /// `None` if a request without a key id passes.
     pub(super) empty_key: Option<Reply>,
+    /// Refusal of a request with several key ids, which never passes.
+    pub(super) ambiguous_key: Reply,
     pub(super) on_limit: OnLimit,
     pub(super) would_deny_header: bool,
     pub(super) on_verdict: Option<OnVerdict>,
@@ -61,7 +63,7 @@ pub(super) struct LimitIndex {
 
 impl Limiter {
     pub(super) fn new(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
-        let access = AccessControl::new(&rules, &settings);
+        let access = AccessControl::new(rules.rules().filter_map(|limit| limit.key_resolver.as_ref()), &settings);
         let empty_key =
             settings.deny_empty_key.then(|| settings.error_body.refusal(settings.empty_key_status, "empty-key"));
         let mut first = 0;
@@ -80,6 +82,7 @@ impl Limiter {
             access: access.map(Box::new),
             store,
             empty_key,
+            ambiguous_key: settings.error_body.refusal(settings.empty_key_status, "ambiguous-key"),
             on_limit: settings.on_limit,
             would_deny_header: settings.would_deny_header,
             on_verdict: None,
@@ -110,7 +113,8 @@ impl Limiter {
     /// Omits [`LocalReply`](crate::context::LocalReply) from refusals.
     pub(super) fn omit_local_reply(&mut self) {
         let blocked = self.access.as_mut().map(|access| &mut access.blocked);
-        let replies = std::iter::once(&mut self.unavailable).chain(&mut self.empty_key).chain(blocked);
+        let own = [&mut self.unavailable, &mut self.ambiguous_key].into_iter();
+        let replies = own.chain(&mut self.empty_key).chain(blocked);
         replies.for_each(Reply::omit_local_reply);
         self.sets.iter_mut().for_each(RuleSet::omit_local_reply);
     }
@@ -143,13 +147,13 @@ impl PlanTable {
 // === impl AccessControl ===
 
 impl AccessControl {
-    /// Returns `None` if both lists are empty.
-    fn new(rules: &RuleSets, settings: &Settings) -> Option<Self> {
+    /// Returns `None` if both lists are empty. `own` are the resolvers of single rules.
+    pub(super) fn new<'r>(own: impl Iterator<Item = &'r KeyResolver>, settings: &Settings) -> Option<Self> {
         if settings.exempt.is_empty() && settings.block.is_empty() {
             return None;
         }
         let mut resolvers = vec![settings.key_resolver.clone()];
-        for resolver in rules.rules().filter_map(|limit| limit.key_resolver.as_ref()) {
+        for resolver in own {
             if !resolvers.contains(resolver) {
                 resolvers.push(resolver.clone());
             }

@@ -77,10 +77,12 @@ fn prefix_lengths_apply_to_composites_too() {
 fn parts_of_the_head_are_read_by_name() {
     let request = Request::builder()
         .method(Method::PUT)
-        .uri("/a%20b/c?x=1&us%65r=ada%20l+x&user=second&empty=&flag")
+        .uri("/a%20b/c?x=1&us%65r=ada%20l+x&user=ada+l%20x&two=1&two=2&empty=&flag")
         .header("Host", "Shop.Example.:8443")
         .header("X-Api-Key", "k1")
-        .header("X-Api-Key", "k2")
+        .header("X-Api-Key", "k1")
+        .header("X-Two", "1")
+        .header("X-Two", "2")
         .header("Cookie", "a=1; session=s%201")
         .header("Cookie", "quoted=\"q\";empty=")
         .body(())
@@ -88,6 +90,8 @@ fn parts_of_the_head_are_read_by_name() {
     for (resolver, id) in [
         ("header:x-api-key", Some("k1")),
         ("header:X-Other", None),
+        ("header:X-Two", None),
+        ("query:two", None),
         ("query:user", Some("ada l x")),
         ("query:x", Some("1")),
         ("query:empty", None),

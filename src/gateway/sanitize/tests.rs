@@ -3,6 +3,8 @@ use http::Request;
 
 use crate::gateway::sanitize::*;
 
+const RULES: SanitizeRules = SanitizeRules { underscores: Underscores::Drop, path: PathRules::STRICT };
+
 fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
     let mut request = Request::builder().uri(target);
     for (name, value) in fields {
@@ -13,7 +15,7 @@ fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
 
 fn sanitized(target: &str, fields: &[(&'static str, &str)]) -> Result<Parts, Failure> {
     let mut head = head(target, fields);
-    sanitize(&mut head, Underscores::Drop)?;
+    sanitize(&mut head, RULES)?;
     Ok(head)
 }
 
@@ -38,6 +40,9 @@ fn an_invalid_missing_or_second_host_is_refused() {
     ] {
         assert!(matches!(sanitized("/", fields), Err(Failure::Ambiguous(_))), "{fields:?}");
     }
+    for host in [".", ".:80"] {
+        assert!(matches!(sanitized("/", &[("host", host)]), Err(Failure::Ambiguous(_))), "{host}");
+    }
     for host in ["a", "a.b:1", "[::1]:8080", "127.0.0.1", "xn--a"] {
         assert!(sanitized("/", &[("host", host)]).is_ok(), "{host}");
     }
@@ -53,6 +58,14 @@ fn the_authority_of_an_absolute_target_replaces_host() {
 }
 
 #[test]
+fn the_host_is_in_normal_form() {
+    for (host, expected) in [("A.Example.", "a.example"), ("a.EXAMPLE.:8080", "a.example:8080"), ("[0::1]", "[::1]")] {
+        assert_eq!(sanitized("/", &[("host", host)]).unwrap().headers[HOST], expected);
+        assert_eq!(sanitized(&format!("http://{host}/"), &[("host", "b")]).unwrap().headers[HOST], expected);
+    }
+}
+
+#[test]
 fn chunked_is_the_only_transfer_encoding() {
     let ok = sanitized("/", &[("host", "a"), ("transfer-encoding", "Chunked")]);
     assert!(ok.is_ok());
@@ -60,7 +73,7 @@ fn chunked_is_the_only_transfer_encoding() {
         let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else { continue };
         let mut head = head("/", &[("host", "a")]);
         head.headers.insert(TRANSFER_ENCODING, value.clone());
-        assert!(matches!(sanitize(&mut head, Underscores::Drop), Err(Failure::TransferEncoding)), "{value:?}");
+        assert!(matches!(sanitize(&mut head, RULES), Err(Failure::TransferEncoding)), "{value:?}");
     }
     let both = sanitized("/", &[("host", "a"), ("transfer-encoding", "chunked"), ("content-length", "3")]);
     assert!(matches!(both, Err(Failure::Ambiguous(_))));
@@ -69,6 +82,7 @@ fn chunked_is_the_only_transfer_encoding() {
 #[test]
 fn the_path_is_normalized_and_the_query_kept() {
     assert_eq!(sanitized("/a//b/../%63?x=//..", &[("host", "a")]).unwrap().uri, "/a/c?x=//..");
+    assert!(matches!(sanitized("/a%2Fb", &[("host", "a")]), Err(Failure::BadPath(_))));
     assert!(matches!(sanitized("/../a", &[("host", "a")]), Err(Failure::BadPath(_))));
 }
 
@@ -76,10 +90,10 @@ fn the_path_is_normalized_and_the_query_kept() {
 fn max_forwards_is_decremented_and_answered_at_zero() {
     let mut last = head("/", &[("host", "a"), ("max-forwards", "0")]);
     last.method = Method::OPTIONS;
-    assert!(matches!(sanitize(&mut last, Underscores::Drop), Err(Failure::OptionsOfGateway)));
+    assert!(matches!(sanitize(&mut last, RULES), Err(Failure::OptionsOfGateway)));
     let mut more = head("/", &[("host", "a"), ("max-forwards", "2")]);
     more.method = Method::OPTIONS;
-    sanitize(&mut more, Underscores::Drop).unwrap();
+    sanitize(&mut more, RULES).unwrap();
     assert_eq!(more.headers[MAX_FORWARDS], "1");
 }
 
@@ -87,6 +101,6 @@ fn max_forwards_is_decremented_and_answered_at_zero() {
 fn cookie_fields_of_http2_become_one() {
     let mut request = head("http://a/", &[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
     request.version = Version::HTTP_2;
-    sanitize(&mut request, Underscores::Drop).unwrap();
+    sanitize(&mut request, RULES).unwrap();
     assert_eq!(request.headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
 }

@@ -69,6 +69,9 @@ pub enum BodyError {
     /// The upstream closed or reset the connection, or broke HTTP's framing.
     #[error("the response body of the upstream ended early")]
     Upstream(#[source] hyper::Error),
+    /// The upstream reset the stream with `NO_ERROR` before the end of the response.
+    #[error("the upstream reset the stream before the end of its response")]
+    UpstreamReset,
     /// The upstream sent nothing for `httpclient.read-timeout`.
     #[error("the upstream did not send its response body in time")]
     UpstreamStalled,

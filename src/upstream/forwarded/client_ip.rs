@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_config::TrustedProxies;
 
-pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// Name of the field that lists the addresses of the client and of the proxies.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Returns the client's address: the peer's, unless the peer is a trusted proxy. Then it is the rightmost entry of
 /// `X-Forwarded-For` that is not a trusted proxy. Entries further left come from the client and are ignored.

@@ -4,6 +4,6 @@ mod client_ip;
 mod prefix;
 mod set;
 
-pub use self::client_ip::client_ip;
+pub use self::client_ip::{X_FORWARDED_FOR, client_ip};
 pub use self::prefix::{OriginalPath, set_forwarded_prefix};
 pub use self::set::{Hop, set_forwarded_headers};

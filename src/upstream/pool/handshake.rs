@@ -18,11 +18,11 @@ use crate::http::executor::LocalExecutor;
 use crate::upstream::chain::error_chain;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::error::ConnectError;
-use crate::upstream::pool::error_capture::{CapturedError, capture_error};
 use crate::upstream::pool::head_limit::{HeadLimit, limit_heads};
 use crate::upstream::pool::http2::Streams;
 use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::settings::PoolSettings;
+use crate::upstream::pool::watch::{FrameWatch, watch};
 use crate::upstream::tls::TlsConnectors;
 
 /// Flow-control window of a stream: bytes that are buffered for a client that does not read.
@@ -60,11 +60,10 @@ pub(super) async fn handshake(
     settings: &PoolSettings,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<NewConnection, ConnectError> {
-    let max_head_bytes = settings.max_head_bytes;
     let Some(tls) = tls else {
         return match version {
-            BestVersion::Http1 => http1(stream, max_head_bytes, permit).await,
-            BestVersion::Http2 => http2(stream, origin, max_head_bytes, permit).await,
+            BestVersion::Http1 => http1(stream, settings, permit).await,
+            BestVersion::Http2 => http2(stream, origin, settings, permit).await,
         };
     };
     let connecting = tls.connect(stream, version == BestVersion::Http2);
@@ -72,23 +71,24 @@ pub(super) async fn handshake(
         tokio::time::timeout(settings.handshake_timeout, connecting).await.map_err(|_| ConnectError::TlsTimeout)?;
     let stream = connected.map_err(ConnectError::Tls)?;
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        http2(stream, origin, max_head_bytes, permit).await
+        http2(stream, origin, settings, permit).await
     } else {
-        http1(stream, max_head_bytes, permit).await
+        http1(stream, settings, permit).await
     }
 }
 
 async fn http1<S>(
     stream: S,
-    max_head_bytes: usize,
+    settings: &PoolSettings,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<NewConnection, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, head_limit) = limit_heads(stream, max_head_bytes);
+    let (stream, head_limit) = limit_heads(stream, settings.max_head_bytes);
     let (mut sender, connection) = http1::Builder::new()
-        .max_header_size(max_head_bytes)
+        .max_header_size(settings.max_head_bytes)
+        .max_headers(settings.max_head_fields)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(ConnectError::Handshake)?;
@@ -104,19 +104,19 @@ where
 async fn http2<S>(
     stream: S,
     origin: &Origin,
-    max_head_bytes: usize,
+    settings: &PoolSettings,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<NewConnection, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, captured) = capture_error(stream);
+    let (stream, watched) = watch(stream);
     let (sender, connection) = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_max_send_streams(INITIAL_MAX_STREAMS)
-        .max_header_list_size(u32::try_from(max_head_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(settings.max_head_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .handshake(TokioIo::new(stream))
@@ -129,17 +129,17 @@ where
         let connection = limited.try_borrow().ok();
         connection.and_then(|connection| Some(connection.as_ref()?.current_max_send_streams())).unwrap_or(0)
     };
-    let streams = Streams::new(Box::new(max_open), permit);
-    tokio::task::spawn_local(drive(connection, Rc::clone(&streams), origin.clone(), captured));
+    let streams = Streams::new(Box::new(max_open), watched, permit);
+    tokio::task::spawn_local(drive(connection, Rc::clone(&streams), origin.clone()));
     Ok(NewConnection::Http2(sender, streams))
 }
 
 /// Running HTTP/2 connection, shared by its task and the stream limit.
 type SharedConnection<S> =
-    Rc<RefCell<Option<http2::Connection<TokioIo<HookedIo<S, CapturedError>>, Body, LocalExecutor>>>>;
+    Rc<RefCell<Option<http2::Connection<TokioIo<HookedIo<S, FrameWatch>>, Body, LocalExecutor>>>>;
 
 /// Drives a connection to its end and drops it then, so that requests that still wait on it fail.
-async fn drive<S>(connection: SharedConnection<S>, streams: Rc<Streams>, origin: Origin, captured: CapturedError)
+async fn drive<S>(connection: SharedConnection<S>, streams: Rc<Streams>, origin: Origin)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -148,7 +148,7 @@ where
         None => Poll::Ready(Ok(())),
     });
     if let Err(error) = ended.await {
-        let error = captured.get().cloned().unwrap_or_else(|| error_chain(&error));
+        let error = streams.read_error().map_or_else(|| error_chain(&error), str::to_owned);
         let (host, port) = (&origin.host, origin.port);
         if streams.is_idle() {
             tracing::debug!(host, port, error, "upstream http/2 connection closed");

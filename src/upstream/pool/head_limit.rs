@@ -54,7 +54,7 @@ pub(super) fn limit_heads<S>(inner: S, max_head_bytes: usize) -> (HookedIo<S, By
 
 impl ReadHook for BytesLeft {
     fn poll_read<S: AsyncRead>(
-        &self,
+        &mut self,
         inner: Pin<&mut S>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,

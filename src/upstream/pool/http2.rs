@@ -2,12 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hyper::client::conn::http2::SendRequest;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::upstream::pool::connection::{Connection, Sender};
+use crate::upstream::pool::watch::Watched;
 
 /// HTTP/2 connections of a pool: one, unless more streams are needed than it may open.
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ pub(super) struct Streams {
     open: Cell<usize>,
     /// Current `SETTINGS_MAX_CONCURRENT_STREAMS` of the server.
     max_open: Box<dyn Fn() -> usize>,
+    watched: Arc<Watched>,
     /// Second of the pool's clock in which the last stream ended.
     idle_since: Cell<u64>,
     /// Share of the pool's connection limit.
@@ -36,8 +39,17 @@ pub(super) struct Streams {
 pub struct OpenStream(Rc<Streams>);
 
 impl Streams {
-    pub(super) fn new(max_open: Box<dyn Fn() -> usize>, permit: Option<OwnedSemaphorePermit>) -> Rc<Self> {
-        Rc::new(Self { open: Cell::new(0), max_open, idle_since: Cell::new(0), _permit: permit })
+    pub(super) fn new(
+        max_open: Box<dyn Fn() -> usize>,
+        watched: Arc<Watched>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Rc<Self> {
+        Rc::new(Self { open: Cell::new(0), max_open, watched, idle_since: Cell::new(0), _permit: permit })
+    }
+
+    /// Returns the first read error of the connection.
+    pub(super) fn read_error(&self) -> Option<&str> {
+        self.watched.read_error()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -46,7 +58,15 @@ impl Streams {
 
     fn open(self: &Rc<Self>) -> OpenStream {
         self.open.set(self.open.get() + 1);
+        self.watched.count_request();
         OpenStream(Rc::clone(self))
+    }
+}
+
+impl OpenStream {
+    /// Gives the connection no further request: the upstream is closing it.
+    pub fn retire(&self) {
+        self.0.watched.retire();
     }
 }
 
@@ -62,6 +82,13 @@ impl Drop for OpenStream {
     }
 }
 
+impl Http2Connection {
+    /// True if it takes further requests: it is open, and the upstream sent no GOAWAY.
+    fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && !self.streams.watched.is_going_away()
+    }
+}
+
 impl Http2Connections {
     /// True if no connection is kept.
     pub(super) fn is_empty(&self) -> bool {
@@ -72,7 +99,7 @@ impl Http2Connections {
     pub(super) fn stream(&self, now_secs: u64, max_age_secs: u64) -> Option<Connection> {
         let mut all = self.0.borrow_mut();
         // Closed by GOAWAY, broken or too old. Open streams end by themselves.
-        all.retain(|one| !one.sender.is_closed() && now_secs - one.since_secs < max_age_secs);
+        all.retain(|one| one.is_usable() && now_secs - one.since_secs < max_age_secs);
         let one = all.iter().find(|one| one.streams.open.get() < (one.streams.max_open)())?;
         one.streams.idle_since.set(now_secs);
         Some(Connection::new(Sender::Http2(one.sender.clone(), one.streams.open()), one.since_secs))
@@ -81,7 +108,7 @@ impl Http2Connections {
     /// Queues a stream on the connection with the fewest streams, although the server's limit is reached.
     pub(super) fn queue(&self) -> Option<Connection> {
         let all = self.0.borrow();
-        let one = all.iter().filter(|one| !one.sender.is_closed()).min_by_key(|one| one.streams.open.get())?;
+        let one = all.iter().filter(|one| one.is_usable()).min_by_key(|one| one.streams.open.get())?;
         Some(Connection::new(Sender::Http2(one.sender.clone(), one.streams.open()), one.since_secs))
     }
 
@@ -107,7 +134,7 @@ impl Http2Connections {
             if !one.streams.is_idle() {
                 one.streams.idle_since.set(now_secs);
             }
-            !one.sender.is_closed() && now_secs - one.streams.idle_since.get() <= max_idle_secs
+            one.is_usable() && now_secs - one.streams.idle_since.get() <= max_idle_secs
         });
     }
 }

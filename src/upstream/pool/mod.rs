@@ -4,13 +4,13 @@
 mod connection;
 mod dial;
 mod error;
-mod error_capture;
 mod handshake;
 mod head_limit;
 mod http2;
 mod name_lookup;
 mod read_hook;
 mod settings;
+mod watch;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -87,6 +87,12 @@ impl Pool {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// Returns the maximum number of fields in a response head.
+    #[must_use]
+    pub fn max_head_fields(&self) -> usize {
+        self.settings.borrow().max_head_fields
     }
 
     /// True if it keeps an idle or shared connection.

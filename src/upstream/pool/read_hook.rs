@@ -17,7 +17,7 @@ pub(super) struct HookedIo<S, H> {
 pub(super) trait ReadHook {
     /// Reads from `inner`.
     fn poll_read<S: AsyncRead>(
-        &self,
+        &mut self,
         inner: Pin<&mut S>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,

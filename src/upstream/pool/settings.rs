@@ -23,6 +23,8 @@ pub struct PoolSettings {
     pub leasing: Leasing,
     /// Maximum size of a response head in bytes. A larger one fails the request with 502.
     pub max_head_bytes: usize,
+    /// Maximum number of fields in a response head. More fail the request with 502.
+    pub max_head_fields: usize,
     /// Time limit of the TLS handshake.
     pub handshake_timeout: Duration,
     /// Proxy for connections to upstreams.
@@ -43,6 +45,7 @@ impl PoolSettings {
             acquire_timeout: pool.acquire_timeout,
             leasing: pool.leasing,
             max_head_bytes: client.max_header_bytes,
+            max_head_fields: client.max_headers,
             handshake_timeout: client.handshake_timeout,
             proxy: client.proxy.clone(),
         }
@@ -59,6 +62,7 @@ impl Default for PoolSettings {
             acquire_timeout: Duration::from_secs(45),
             leasing: Leasing::Newest,
             max_head_bytes: 64 * 1024,
+            max_head_fields: 200,
             handshake_timeout: Duration::from_secs(10),
             proxy: None,
         }

@@ -37,7 +37,7 @@ impl TlsConnectors {
     /// The host is not a valid server name, or the settings are invalid.
     pub fn new(tls: &Tls, host: &str) -> Result<Self, TlsError> {
         let name = tls.server_name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::InvalidServerName)?;
+        let name = server_name(name)?;
         let mut config = client_config(tls)?;
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -54,6 +54,12 @@ impl TlsConnectors {
         let connector = if offer_http2 { &self.http2 } else { &self.http1 };
         connector.connect(self.name.clone(), stream).await.map_err(TlsError::handshake)
     }
+}
+
+/// Returns the name of the server in SNI and in its certificate: lower case, without a final dot.
+fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    ServerName::try_from(name).map_err(|_| TlsError::InvalidServerName)
 }
 
 impl std::fmt::Debug for TlsConnectors {
@@ -102,4 +108,18 @@ fn system_roots() -> Option<Arc<RootCertStore>> {
         (usable > 0).then(|| Arc::new(roots))
     };
     ROOTS.get_or_init(read).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_server_has_one_name_in_all_spellings() {
+        for host in ["A.Example", "a.example.", "a.example"] {
+            assert_eq!(server_name(host).unwrap(), ServerName::try_from("a.example").unwrap());
+        }
+        assert!(server_name(".").is_err());
+    }
 }

@@ -4,6 +4,7 @@ pub mod client;
 pub mod dns;
 pub mod gateway;
 pub mod load;
+pub mod raw_http2;
 pub mod secure;
 #[cfg(feature = "jwt")]
 pub mod tokens;

@@ -119,7 +119,7 @@ impl Sentinels {
                 let list: Vec<redis::Value> = sentinel.query(&["SENTINEL", what, MASTER]).unwrap_or_default();
                 list.len()
             };
-            eventually("a sentinel knows everybody", || known("SENTINELS") == 2 && known("REPLICAS") == 2);
+            eventually("a sentinel knows all others", || known("SENTINELS") == 2 && known("REPLICAS") == 2);
             let quorum = || sentinel.query::<String>(&["SENTINEL", "CKQUORUM", MASTER]);
             eventually("a sentinel could act", || quorum().is_ok_and(|text| text.contains("3 usable")));
         }

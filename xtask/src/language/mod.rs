@@ -1,8 +1,8 @@
 //! Plain technical English, counted.
 //!
-//! Three figures over comments, string literals, documents and the comments of YAML and Lua files:
+//! Three figures over comments, string literals, documents, and the comments of YAML, Lua and other files:
 //!
-//! - pronouns for unnamed persons: none;
+//! - pronouns for unnamed persons: none, in identifiers neither;
 //! - doc comments that open with a question word (`What`, `Whether`, `How` …): less than 1 %;
 //! - sentences of more than [`MAX_WORDS`] words: less than 2 %.
 //!
@@ -27,7 +27,7 @@ const MAX_LONG: f64 = 2.0;
 /// Share of doc comments that may open with a question word, in percent.
 const MAX_OPENINGS: f64 = 1.0;
 
-static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b((?:no|some|any)body|who(?:ever|mever|m))\b"));
+static PERSONS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\b((?:no|some|any|every)body|who(?:ever|mever|m))\b"));
 static OPENING: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(What|Whatever|Who(?:m|se|ever)?|Whether|Where|How)\b"));
 
 #[allow(clippy::expect_used)] // constants
@@ -63,12 +63,17 @@ pub(crate) fn check(root: &Path, paths: &[String]) -> Result<String, String> {
     let folders =
         if paths.is_empty() { vec![root.to_owned()] } else { paths.iter().map(|path| root.join(path)).collect() };
     let (mut counts, mut report) = (Counts::default(), String::new());
-    for file in folders.iter().flat_map(|folder| below(folder, &["rs", "md", "lua", "yaml", "yml", "sh", "toml", "py"]))
+    for file in folders
+        .iter()
+        .flat_map(|folder| below(folder, &["rs", "md", "lua", "yaml", "yml", "sh", "toml", "py", "transcript"]))
     {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         for passage in passages(&name, &text) {
             judge(&name, &passage, &mut counts, &mut report);
+        }
+        if name.ends_with(".rs") {
+            judge_names(&name, &text, &mut counts, &mut report);
         }
     }
     summarize(&counts, report)
@@ -79,6 +84,7 @@ fn passages(name: &str, text: &str) -> Vec<Passage> {
         "rs" => rust::passages(text),
         "md" => markdown::passages(text),
         "lua" => text::lua(text),
+        "transcript" => text::transcript(text),
         _ => text::hash_comments(text),
     }
 }
@@ -103,6 +109,16 @@ fn judge(name: &str, passage: &Passage, counts: &mut Counts, report: &mut String
         if words > MAX_WORDS {
             counts.long += 1;
             let _ = writeln!(report, "{name}:{line}: a sentence of {words} words: {}", start(sentence));
+        }
+    }
+}
+
+/// Judges the identifiers of a Rust file.
+fn judge_names(name: &str, text: &str, counts: &mut Counts, report: &mut String) {
+    for (line, word) in rust::words(text) {
+        if text::parts_of_name(word).any(|part| PERSONS.is_match(part)) {
+            counts.persons += 1;
+            let _ = writeln!(report, "{name}:{line}: `{word}`: name the thing that acts");
         }
     }
 }
@@ -148,6 +164,24 @@ mod tests {
             assert!(report.contains(place), "no `{place}` in {report}");
         }
         assert!(summarize(&counts, report).is_err());
+    }
+
+    #[test]
+    fn names_of_unnamed_persons_are_found_in_identifiers() {
+        let (mut counts, mut report) = (Counts::default(), String::new());
+        let text =
+            "fn no{}_waits() { let who{0} = 1; }\nstruct Any{};\nfn has_no_{}(a: No_{}) {}\n".replace("{}", "body");
+        judge_names("a.rs", &text.replace("{0}", "m"), &mut counts, &mut report);
+        assert_eq!(counts.persons, 3, "{report}");
+        assert!(report.contains("a.rs:1: `no") && report.contains("a.rs:2: `Any"), "{report}");
+        assert!(summarize(&counts, report).is_err());
+    }
+
+    #[test]
+    fn comments_of_transcripts_are_read_and_their_output_is_not() {
+        let text = format!("# Any{0} may pass.\n$ curl localhost # no{0}\nsome{0}\n", "body");
+        let (counts, report) = judged("a.transcript", &text);
+        assert_eq!(counts.persons, 1, "{report}");
     }
 
     #[test]

@@ -5,9 +5,12 @@ use super::text::Passages;
 
 /// The passages of a Rust file: paragraphs of doc comments, runs of line comments, and string literals.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
-    let mut reader = Reader { rest: text, line: 1, passages: Passages::default(), doc: None, is_code: false };
-    while reader.step() {}
-    reader.passages.finish()
+    Reader::read(text).passages.finish()
+}
+
+/// The words of a Rust file outside of comments and literals, with their lines.
+pub(super) fn words(text: &str) -> Vec<(usize, &str)> {
+    Reader::read(text).words
 }
 
 /// A lexer that knows comments, strings and characters, and skips everything else.
@@ -15,13 +18,22 @@ struct Reader<'t> {
     rest: &'t str,
     line: usize,
     passages: Passages,
+    /// Identifiers, keywords and numbers, with their lines.
+    words: Vec<(usize, &'t str)>,
     /// The marker of the doc comment that the last line belonged to.
     doc: Option<&'static str>,
     /// True within fenced code of a doc comment.
     is_code: bool,
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
+    fn read(text: &'t str) -> Self {
+        let mut reader =
+            Self { rest: text, line: 1, passages: Passages::default(), words: Vec::new(), doc: None, is_code: false };
+        while reader.step() {}
+        reader
+    }
+
     /// Reads one token; false at the end of the text.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else { return false };
@@ -37,6 +49,7 @@ impl Reader<'_> {
             _ if first.is_alphanumeric() || first == '_' => {
                 self.leave_comment();
                 let length = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(self.rest.len());
+                self.words.push((self.line, &self.rest[..length]));
                 self.advance(length);
             }
             _ => {
@@ -163,6 +176,11 @@ mod tests {
         let found = texts("fn a<'t>(b: &'t str) { f('\"', '\\'', \"one \\\" two\", r#\"three \" four\"#); } // five\n");
         let texts: Vec<_> = found.iter().map(|(_, text, _)| text.as_str()).collect();
         assert_eq!(texts, ["one \" two", "three \" four", "five"]);
+    }
+
+    #[test]
+    fn words_are_those_outside_of_comments_and_literals() {
+        assert_eq!(words("// one\nfn two() { f(\"three\", 'f'); }\n"), [(2, "fn"), (2, "two"), (2, "f")]);
     }
 
     #[test]

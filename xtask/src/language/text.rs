@@ -44,6 +44,21 @@ pub(super) fn hash_comments(text: &str) -> Vec<Passage> {
     })
 }
 
+/// The comments of a transcript of a terminal: lines that begin with `#`.
+pub(super) fn transcript(text: &str) -> Vec<Passage> {
+    line_comments(text, |line| line.strip_prefix('#'))
+}
+
+/// The parts of an identifier: `no_body` and `NoBody` have two, `nobodyWaits` has two.
+pub(super) fn parts_of_name(name: &str) -> impl Iterator<Item = &str> {
+    name.split('_').flat_map(|part| {
+        let starts = part.char_indices().filter(|(at, c)| *at > 0 && c.is_uppercase()).map(|(at, _)| at);
+        let ends: Vec<usize> = starts.chain([part.len()]).collect();
+        let mut start = 0;
+        ends.into_iter().map(move |end| &part[std::mem::replace(&mut start, end)..end])
+    })
+}
+
 /// The comments of a Lua file, those in `--[[ ]]` included.
 pub(super) fn lua(text: &str) -> Vec<Passage> {
     let mut is_block = false;

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAcc
 use crate::de::error::DeError;
 use crate::de::spanned::pack;
 use crate::de::{Context, De, Unknown, same_name};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 pub(super) struct Items<'n, 'c> {
     pub(super) items: std::slice::Iter<'n, Node>,
@@ -66,7 +66,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
                         self.context.unknown.borrow_mut().push(Unknown { span: node.span, path, fields });
                         continue;
                     }
-                    Some(_) if matches!(node.kind, Kind::Null) => continue,
+                    Some(_) if matches!(node.kind, NodeKind::Null) => continue,
                     Some(field) if !self.seen.insert(field) => {
                         let message = format!("`{key}` is the same key as one above");
                         self.context.found.borrow_mut().push((node.span.key(), message));

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::de::GIVEN;
-use crate::de::spanned::{PlacedVisitor, Spanned};
+use crate::de::spanned::{PlacedVisitor, Spanned, schema_of_value};
 use crate::yaml::Span;
 
 /// One argument of a filter.
@@ -91,19 +91,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Given<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        generator.subschema_for::<T>()
-    }
-}
+schema_of_value!(Given);
 
 /// A map whose keys are names of the author's, in the order of the file.
 #[derive(Clone, Debug, Default)]

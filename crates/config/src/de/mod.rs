@@ -21,7 +21,7 @@ use crate::de::access::{Entries, Items, PlacedAccess, ShapeAccess, Variant};
 use crate::de::error::DeError;
 use crate::diagnostics::{Diagnostics, suggest};
 pub(crate) use crate::yaml::key::{canonical, same_name};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Name of the newtype for a value with its span: [`Spanned`](crate::de::spanned::Spanned).
 pub(crate) const SPANNED: &str = "$tollgate::Spanned";
@@ -99,10 +99,10 @@ impl De<'_, '_> {
     /// Name of the shape of the node; `None` for null.
     fn shape(self) -> Option<&'static str> {
         match self.node.kind {
-            Kind::Null => None,
-            Kind::Scalar(_) => Some("scalar"),
-            Kind::Seq(_) => Some("seq"),
-            Kind::Map(_) => Some("map"),
+            NodeKind::Null => None,
+            NodeKind::Scalar(_) => Some("scalar"),
+            NodeKind::Seq(_) => Some("seq"),
+            NodeKind::Map(_) => Some("map"),
         }
     }
 
@@ -145,10 +145,10 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Null => self.here(visitor.visit_unit()),
-            Kind::Scalar(text) => self.here(visitor.visit_str(text)),
-            Kind::Seq(_) => self.deserialize_seq(visitor),
-            Kind::Map(_) => self.deserialize_map(visitor),
+            NodeKind::Null => self.here(visitor.visit_unit()),
+            NodeKind::Scalar(text) => self.here(visitor.visit_str(text)),
+            NodeKind::Seq(_) => self.deserialize_seq(visitor),
+            NodeKind::Map(_) => self.deserialize_map(visitor),
         }
     }
 
@@ -173,7 +173,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self.node.kind {
-            Kind::Null => visitor.visit_none(),
+            NodeKind::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -182,7 +182,7 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         match name {
             SPANNED => visitor.visit_seq(PlacedAccess { de: self, reports: false, step: 0 }),
             NODE_REF => visitor.visit_u32(self.node.span.place),
-            GIVEN if matches!(self.node.kind, Kind::Null) => visitor.visit_unit(),
+            GIVEN if matches!(self.node.kind, NodeKind::Null) => visitor.visit_unit(),
             GIVEN => visitor.visit_seq(PlacedAccess { de: self, reports: true, step: 0 }),
             _ => visitor.visit_newtype_struct(self),
         }
@@ -190,25 +190,25 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
+            NodeKind::Seq(items) => visitor.visit_seq(Items { items: items.iter(), context: self.context }),
             // Spring reads `a, b` as a list of two items.
-            Kind::Scalar(text) => {
+            NodeKind::Scalar(text) => {
                 let parts: Vec<Node> = text
                     .split(',')
                     .map(str::trim)
                     .filter(|part| !part.is_empty())
-                    .map(|part| Node { span: self.node.span, kind: Kind::Scalar(part.to_owned()) })
+                    .map(|part| Node { span: self.node.span, kind: NodeKind::Scalar(part.to_owned()) })
                     .collect();
                 visitor.visit_seq(Items { items: parts.iter(), context: self.context })
             }
-            Kind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
-            Kind::Map(_) => self.mismatch("a list"),
+            NodeKind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
+            NodeKind::Map(_) => self.mismatch("a list"),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries::of(entries, None, self.context)),
+            NodeKind::Map(entries) => visitor.visit_map(Entries::of(entries, None, self.context)),
             _ => self.mismatch("a map"),
         }
     }
@@ -220,8 +220,8 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
         visitor: V,
     ) -> Result<V::Value, DeError> {
         match &self.node.kind {
-            Kind::Map(entries) => visitor.visit_map(Entries::of(entries, Some(fields), self.context)),
-            Kind::Null => visitor.visit_map(Entries::of(&[], Some(fields), self.context)),
+            NodeKind::Map(entries) => visitor.visit_map(Entries::of(entries, Some(fields), self.context)),
+            NodeKind::Null => visitor.visit_map(Entries::of(&[], Some(fields), self.context)),
             _ => {
                 let key = self.node.scalar().and_then(|text| text.split_once(':')).map(|(key, _)| key);
                 if let Some(key) = key.filter(|key| fields.iter().any(|field| canonical(field) == canonical(key))) {

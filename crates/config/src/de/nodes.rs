@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::de::spanned::NodeRef;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Index of the nodes below a root, for fields that are read as a [`NodeRef`].
 pub(crate) struct Nodes<'n>(BTreeMap<u32, &'n Node>);
@@ -23,8 +23,8 @@ impl<'n> Nodes<'n> {
 fn index<'n>(node: &'n Node, into: &mut BTreeMap<u32, &'n Node>) {
     into.insert(node.span.place, node);
     match &node.kind {
-        Kind::Seq(items) => items.iter().for_each(|item| index(item, into)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),
-        Kind::Null | Kind::Scalar(_) => {}
+        NodeKind::Seq(items) => items.iter().for_each(|item| index(item, into)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| index(value, into)),
+        NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }

@@ -57,19 +57,28 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Spanned<T> {
-    fn inline_schema() -> bool {
-        true
-    }
+/// Implements `JsonSchema` for a wrapper: the schema of its value.
+macro_rules! schema_of_value {
+    ($wrapper:ident) => {
+        impl<T: schemars::JsonSchema> schemars::JsonSchema for $wrapper<T> {
+            fn inline_schema() -> bool {
+                true
+            }
 
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                T::schema_name()
+            }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        generator.subschema_for::<T>()
-    }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                generator.subschema_for::<T>()
+            }
+        }
+    };
 }
+
+pub(super) use schema_of_value;
+
+schema_of_value!(Spanned);
 
 /// Reference to a node, for fields that are read by hand.
 #[derive(Clone, Copy, Debug)]

@@ -43,8 +43,8 @@ impl Diagnostics {
         self.push(Severity::Warning, At::Span(at), message.into())
     }
 
-    pub(crate) fn info(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        self.push(Severity::Info, At::Span(at), message.into())
+    pub(crate) fn note(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(Severity::Note, At::Span(at), message.into())
     }
 
     /// Reports a setting that Spring would silently ignore: an error in our own form, a warning in a Spring file.

@@ -14,7 +14,7 @@ pub enum Severity {
     /// The configuration can be used, but probably does not do what its author meant.
     Warning,
     /// A fact worth knowing.
-    Info,
+    Note,
 }
 
 /// One error, warning or note about a configuration.
@@ -80,7 +80,7 @@ impl Report {
             match severity {
                 Severity::Error => tracing::error!(place, help, "{message}"),
                 Severity::Warning => tracing::warn!(place, help, "{message}"),
-                Severity::Info => tracing::info!(place, help, "{message}"),
+                Severity::Note => tracing::info!(place, help, "{message}"),
             }
         }
     }
@@ -110,7 +110,7 @@ impl Report {
         let (word, paint) = match problem.severity {
             Severity::Error => ("error", "\x1b[1;31m"),
             Severity::Warning => ("warning", "\x1b[1;33m"),
-            Severity::Info => ("info", "\x1b[1;36m"),
+            Severity::Note => ("note", "\x1b[1;36m"),
         };
         let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
         write!(out, "{name}:")?;

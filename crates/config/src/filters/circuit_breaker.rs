@@ -82,7 +82,7 @@ pub(crate) fn configure_breaker(
     breaker.settings.time_limit = time_limit;
     if !is_chosen {
         diagnostics
-            .info(at, "responses that take longer than 1s count as failures: the default of resilience4j")
+            .note(at, "responses that take longer than 1s count as failures: the default of resilience4j")
             .help("`resilience4j.timelimiter.configs.default.timeout-duration` sets it for all breakers");
     }
 }

@@ -20,7 +20,7 @@ const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "LocalResponseCache",
-    doc: "Caches responses to GET in memory, before all other filters.",
+    doc: "Caches responses to GET in memory, at its position in the list; in Spring's form before all other filters.",
     args: Arguments::Listed(&[
         Argument::new(
             "timeToLive",
@@ -53,7 +53,7 @@ fn response_cache(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Opt
         let size = parse_size(&arg.value).map_err(|message| diagnostics.error(arg.span, message)).ok()?;
         cache.max_bytes = above_zero(Some(&Spanned { value: Size(size), span: arg.span }), 0, diagnostics);
     } else if diagnostics.is_spring && raw.size.is_none() {
-        diagnostics.info(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
+        diagnostics.note(input.spec.span, "the cache holds up to 64 MB; Spring's is unbounded without `size`");
     }
     Some(Filter::LocalResponseCache(cache))
 }

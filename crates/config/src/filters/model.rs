@@ -49,8 +49,8 @@ pub enum Filter {
 /// Position of a filter among those of its route, regardless of its position in the file (Spring's `Ordered`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FilterPosition {
-    /// Before all others: filters that can respond without them.
-    First,
+    /// Before all others in Spring's files, listed in others: filters that can respond without them.
+    FirstInSpring,
     /// At its position in the list.
     #[default]
     Listed,
@@ -115,6 +115,26 @@ pub struct FilterProperties<'f> {
 }
 
 impl Filter {
+    /// True if it limits or counts requests.
+    #[must_use]
+    pub fn counts_requests(&self) -> bool {
+        matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))
+    }
+
+    /// Key resolvers of the filter.
+    pub fn key_resolvers(&self) -> impl Iterator<Item = &KeyResolver> {
+        let one = match self {
+            Self::RequestCounter(counter) => Some(&counter.key_resolver),
+            Self::ConcurrencyLimiter(limiter) => Some(&limiter.settings.key_resolver),
+            _ => None,
+        };
+        let several = match self {
+            Self::RequestRateLimiter(limiter) => Some(limiter.key_resolvers()),
+            _ => None,
+        };
+        one.into_iter().chain(several.into_iter().flatten())
+    }
+
     /// Properties of the filter.
     #[must_use]
     pub fn properties(&self) -> FilterProperties<'_> {
@@ -124,7 +144,7 @@ impl Filter {
             Self::SetStatus(_) | Self::SecureHeaders(_) | Self::RemoveJsonAttributes(_) => {
                 FilterProperties { acts_on_responses: true, ..plain }
             }
-            Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::First, ..plain },
+            Self::LocalResponseCache(_) => FilterProperties { position: FilterPosition::FirstInSpring, ..plain },
             Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },
             Self::Edit(edit) => FilterProperties {
                 position: if edit.runs_last() { FilterPosition::Last } else { FilterPosition::Listed },

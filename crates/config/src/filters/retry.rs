@@ -183,7 +183,7 @@ fn methods(args: &RetryArgs, at: Span, diagnostics: &mut Diagnostics) -> Option<
     }
     for method in methods.iter().filter(|method| [Method::POST, Method::PATCH].contains(&method.value.0)) {
         diagnostics
-            .info(
+            .note(
                 method.span,
                 format!("a retried {} may run twice: a failing upstream may have processed it", method.value.0),
             )

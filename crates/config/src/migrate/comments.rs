@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 
 use crate::migrate::ByPlace;
-use crate::yaml::{Kind, Node, Places, Span};
+use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Comments by the place of the node below them.
 #[derive(Debug, Default)]
@@ -122,8 +122,8 @@ fn index(node: &Node, places: &Places, into: &mut ByPlace<Option<String>>) {
         index(node, places, into);
     };
     match &node.kind {
-        Kind::Map(entries) => entries.iter().for_each(|(key, value)| add(value, Some(key))),
-        Kind::Seq(items) => items.iter().for_each(|item| add(item, None)),
-        Kind::Null | Kind::Scalar(_) => {}
+        NodeKind::Map(entries) => entries.iter().for_each(|(key, value)| add(value, Some(key))),
+        NodeKind::Seq(items) => items.iter().for_each(|item| add(item, None)),
+        NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }

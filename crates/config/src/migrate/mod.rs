@@ -3,6 +3,7 @@
 //! The normalized tree of the file, placeholders unresolved, is rewritten node by node and printed. Implicit settings of
 //! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
+mod caches;
 mod comments;
 mod names;
 mod placeholders;
@@ -19,7 +20,7 @@ use crate::diagnostics::{Report, Severity, SourceFile, SourceText};
 use crate::load::{Loaded, Remains, Unresolved, parse_text};
 use crate::model::Config;
 use crate::source::files::{self, LoadError};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// A migrated file.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     names::plain(&mut root);
     let comments = Comments::of(&text.whole, &root, &remains.places);
     let default_filters = match root.get("default-filters").map(|node| &node.kind) {
-        Some(Kind::Seq(filters)) => filters.len(),
+        Some(NodeKind::Seq(filters)) => filters.len(),
         _ => 0,
     };
     let is_spring = config.is_spring;
@@ -95,7 +96,7 @@ struct Rewriting<'r> {
 
 impl Rewriting<'_> {
     fn root(&self, root: Node) -> Item {
-        let Kind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
+        let NodeKind::Map(entries) = root.kind else { return Item::plain(Value::Null) };
         let mut sections = Vec::with_capacity(entries.len());
         for (key, node) in entries {
             if self.ineffective(node.span).is_some() {
@@ -119,6 +120,9 @@ impl Rewriting<'_> {
 
     /// Adds settings that are implicit in Spring's form.
     fn add_implicit(&self, sections: &mut Vec<(String, Item)>) {
+        if self.is_spring {
+            add_path_rule(sections);
+        }
         let has = |sections: &[(String, Item)], name: &str| sections.iter().any(|(key, _)| key == name);
         if self.is_spring && has(sections, "trusted-proxies") {
             let mut only = Item::scalar("true");
@@ -139,10 +143,10 @@ impl Rewriting<'_> {
     fn item(&self, node: Node) -> Item {
         let mut item = self.noted(node.span);
         item.value = match node.kind {
-            Kind::Null => Value::Null,
-            Kind::Scalar(text) => Value::Scalar(text),
-            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.item(node)).collect()),
-            Kind::Map(entries) => {
+            NodeKind::Null => Value::Null,
+            NodeKind::Scalar(text) => Value::Scalar(text),
+            NodeKind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.item(node)).collect()),
+            NodeKind::Map(entries) => {
                 let mut kept = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
                     match self.ineffective(node.span) {
@@ -195,6 +199,31 @@ impl Rewriting<'_> {
         made.note("Was `ssl`, with a bundle of `spring.ssl.bundle`.");
         entries.insert(at, ("tls".to_owned(), made));
         item
+    }
+}
+
+/// Keeps encoded slashes, which our own form rejects by default.
+fn add_path_rule(sections: &mut Vec<(String, Item)>) {
+    let mut rule = Item::scalar("keep");
+    rule.note("As in Spring, encoded slashes are part of their segment; Tollgate's default is `reject`.");
+    let rule = ("encoded-slash".to_owned(), rule);
+    let path = ("path".to_owned(), Item::plain(Value::Map(vec![rule.clone()])));
+    match sections.iter_mut().find(|(key, _)| key == "server") {
+        Some((_, server)) if server.get("path").is_some() => {
+            let Value::Map(entries) = &mut server.value else { return };
+            let Some((_, Item { value: Value::Map(rules), .. })) = entries.iter_mut().find(|(key, _)| key == "path")
+            else {
+                return;
+            };
+            if !rules.iter().any(|(key, _)| key == "encoded-slash") {
+                rules.push(rule);
+            }
+        }
+        Some((_, Item { value: Value::Map(entries), .. })) => entries.push(path),
+        _ => {
+            let server = Item { is_section: true, ..Item::plain(Value::Map(vec![path])) };
+            sections.insert(0, ("server".to_owned(), server));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::de::canonical;
 use crate::schema::schema;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Renames the keys of the schema to kebab-case, throughout `root`.
 pub(super) fn plain(root: &mut Node) {
@@ -15,7 +15,7 @@ pub(super) fn plain(root: &mut Node) {
 fn rename(node: &mut Node, at: &Value, schema: &Value) {
     let alternatives = parts(at, schema);
     match &mut node.kind {
-        Kind::Map(entries) => {
+        NodeKind::Map(entries) => {
             for (key, child) in entries {
                 let known = alternatives.iter().find_map(|part| {
                     let mut properties = part["properties"].as_object()?.iter();
@@ -29,12 +29,12 @@ fn rename(node: &mut Node, at: &Value, schema: &Value) {
                 }
             }
         }
-        Kind::Seq(items) => {
+        NodeKind::Seq(items) => {
             if let Some(at) = alternatives.iter().find_map(|part| part.get("items")) {
                 items.iter_mut().for_each(|item| rename(item, at, schema));
             }
         }
-        Kind::Null | Kind::Scalar(_) => {}
+        NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::source::dotted::property;
 use crate::source::placeholder::closing_brace;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Nesting of properties at most; a property that refers to itself stays unresolved.
 const MAX_DEPTH: usize = 8;
@@ -11,14 +11,14 @@ const MAX_DEPTH: usize = 8;
 /// own: the environment still wins, as in Spring.
 pub(super) fn own(node: &mut Node, properties: &Node) {
     match &mut node.kind {
-        Kind::Null => {}
-        Kind::Scalar(text) => {
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
             if text.contains("${") {
                 *text = rewritten(text, properties, 0);
             }
         }
-        Kind::Seq(items) => items.iter_mut().for_each(|item| own(item, properties)),
-        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| own(value, properties)),
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| own(item, properties)),
+        NodeKind::Map(entries) => entries.iter_mut().for_each(|(_, value)| own(value, properties)),
     }
 }
 

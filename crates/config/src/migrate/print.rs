@@ -1,6 +1,6 @@
 //! Prints YAML with comments.
 
-use crate::yaml::{self, Kind};
+use crate::yaml::{self, NodeKind};
 
 /// Width of comments in columns.
 const WIDTH: usize = 118;
@@ -163,7 +163,7 @@ fn scalar(text: &str) -> String {
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
     if is_simple
         && let [document] = yaml::parse(&format!("- {text}\n")).documents.as_slice()
-        && let Kind::Seq(items) = &document.kind
+        && let NodeKind::Seq(items) = &document.kind
         && let [only] = items.as_slice()
         && only.scalar() == Some(text)
         && !text.starts_with(['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '"', '\''])

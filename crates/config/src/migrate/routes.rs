@@ -3,9 +3,10 @@
 use crate::de::canonical;
 use crate::filters::Argument;
 use crate::migrate::Rewriting;
+use crate::migrate::caches::cache_first;
 use crate::migrate::print::{Item, Value};
 use crate::predicates::{ShortcutType, predicates};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Spring's prefix of its limiter's arguments.
 const PREFIX: &str = "redis-rate-limiter";
@@ -13,7 +14,7 @@ const PREFIX: &str = "redis-rate-limiter";
 impl Rewriting<'_> {
     pub(super) fn routes(&self, node: Node) -> Item {
         let mut item = self.noted(node.span);
-        let Kind::Seq(nodes) = node.kind else { return item };
+        let NodeKind::Seq(nodes) = node.kind else { return item };
         let routes = nodes.into_iter().enumerate();
         item.value = Value::Seq(routes.map(|(position, node)| self.route(position, node)).collect());
         item
@@ -22,11 +23,11 @@ impl Rewriting<'_> {
     fn route(&self, position: usize, node: Node) -> Item {
         let mut item = self.noted(node.span);
         let mut fields = match node.kind {
-            Kind::Scalar(line) => {
+            NodeKind::Scalar(line) => {
                 item.note("Was written on one line.");
                 one_line(&line)
             }
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let mut fields = Vec::with_capacity(entries.len());
                 for (key, node) in entries {
                     if let Some(why) = self.ineffective(node.span) {
@@ -86,7 +87,7 @@ impl Rewriting<'_> {
     fn predicates(&self, node: Node) -> Item {
         let mut item = self.noted(node.span);
         item.value = match node.kind {
-            Kind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
+            NodeKind::Seq(nodes) => Value::Seq(nodes.into_iter().map(|node| self.predicate(node)).collect()),
             _ => return self.item(node),
         };
         item
@@ -111,7 +112,7 @@ impl Rewriting<'_> {
     /// nothing else: the two lists are joined by position.
     pub(super) fn filters(&self, node: Node, is_of_route: bool) -> Item {
         let mut item = self.noted(node.span);
-        let Kind::Seq(nodes) = node.kind else { return item };
+        let NodeKind::Seq(nodes) = node.kind else { return item };
         let last = nodes.len().saturating_sub(1);
         let mut kept = Vec::with_capacity(nodes.len());
         for (at, node) in nodes.into_iter().enumerate() {
@@ -124,6 +125,9 @@ impl Rewriting<'_> {
                 Some(why) => item.left_out(written, &why),
                 None => kept.push(self.filter(node)),
             }
+        }
+        if self.is_spring {
+            cache_first(&mut kept, self.default_filters == 0);
         }
         item.value = Value::Seq(kept);
         item

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 pub use crate::concurrency_limiter::ConcurrencyLimiter;
 pub use crate::filters::model::{CircuitBreaker, Filter, FilterPosition, FilterProperties, Forward, ResponseCache};
+pub use crate::key_resolvers::RepeatedKeys;
 pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
@@ -64,6 +65,8 @@ pub struct Config {
     pub use404: bool,
     /// CORS policies by path.
     pub cors: Cors,
+    /// Treatment of requests with several keys.
+    pub repeated_keys: RepeatedKeys,
     /// Enabled routes, in the order in which they are tried.
     pub routes: Vec<Route>,
     /// True for a Spring `application.yml`.

@@ -6,7 +6,7 @@ use crate::predicates::context::PredicateContext;
 use crate::predicates::table::check;
 use crate::spec::PredicateSpec;
 use crate::spec::parse::Syntax;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 use tollgate_routing::Predicate;
 
 /// One entry of `predicates`.
@@ -28,7 +28,7 @@ impl Condition {
         let Some((word, value)) = joining(node) else {
             return syntax.parse(node, diagnostics).map(Self::One);
         };
-        if let Kind::Map(entries) = &node.kind
+        if let NodeKind::Map(entries) = &node.kind
             && let Some((other, beside)) = entries.iter().find(|(key, _)| !same_name(key, word))
         {
             diagnostics
@@ -41,14 +41,14 @@ impl Condition {
                 .warn(value.span.key(), format!("`{word}` exists only in Tollgate: Spring Cloud Gateway refuses it"));
         }
         match (word, &value.kind) {
-            ("not", Kind::Seq(_)) => {
+            ("not", NodeKind::Seq(_)) => {
                 diagnostics
                     .error(value.span, "`not` takes one condition, found a list")
                     .help("write `not: {any: […]}` if none may match, `not: {all: […]}` if not all may match");
                 None
             }
             ("not", _) => Self::parse(value, syntax, diagnostics).map(|inner| Self::Not(Box::new(inner))),
-            (_, Kind::Seq(items)) if !items.is_empty() => {
+            (_, NodeKind::Seq(items)) if !items.is_empty() => {
                 // All are read, so that all errors are reported.
                 let inner: Vec<Option<Self>> =
                     items.iter().map(|item| Self::parse(item, syntax, diagnostics)).collect();
@@ -57,7 +57,7 @@ impl Condition {
             }
             _ => {
                 let found =
-                    if matches!(value.kind, Kind::Seq(_)) { "an empty one".to_owned() } else { value.describe() };
+                    if matches!(value.kind, NodeKind::Seq(_)) { "an empty one".to_owned() } else { value.describe() };
                 diagnostics
                     .error(value.span, format!("expected a list of predicates, found {found}"))
                     .help(format!("write `{word}: [Path=/a/**, Host=b.example]`"));
@@ -97,7 +97,7 @@ impl Condition {
 
 /// The joining word of `node` with its value; `None` for a predicate.
 fn joining(node: &Node) -> Option<(&'static str, &Node)> {
-    let Kind::Map(entries) = &node.kind else { return None };
+    let NodeKind::Map(entries) = &node.kind else { return None };
     ["any", "all", "not"].into_iter().find_map(|word| {
         let (_, value) = entries.iter().find(|(key, _)| same_name(key, word))?;
         Some((word, value))

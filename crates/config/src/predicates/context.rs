@@ -9,7 +9,7 @@ use crate::predicates::raw::{RawApiVersion, RawPredicateSettings, RawVersionUse}
 use crate::spec::PredicateSpec;
 use crate::spec::values::header_name;
 use crate::spring::switches::Switches;
-use tollgate_routing::{ApiVersions, Predicate, Version, VersionSource, normalize};
+use tollgate_routing::{ApiVersions, HostPort, Predicate, Version, VersionSource, normalize};
 
 /// Settings that all predicates of one file share.
 pub(crate) struct PredicateContext<'s> {
@@ -18,7 +18,7 @@ pub(crate) struct PredicateContext<'s> {
     /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
     /// `predicate.host.include-port`.
-    pub(super) include_port: bool,
+    pub(super) host_port: HostPort,
     /// `api-version`.
     pub(super) versions: Arc<ApiVersions>,
 }
@@ -36,7 +36,11 @@ impl<'s> PredicateContext<'s> {
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches,
-            include_port: predicate.host.include_port.unwrap_or(true),
+            host_port: match predicate.host.include_port {
+                Some(false) => HostPort::Ignored,
+                _ if diagnostics.is_spring => HostPort::Included,
+                _ => HostPort::DefaultOptional,
+            },
             versions: Arc::new(match api_version {
                 Some(raw) => versions(raw, depth, diagnostics),
                 // No request has a version, as in Spring.

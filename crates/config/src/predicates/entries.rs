@@ -1,15 +1,11 @@
 //! The table of predicates.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::de::{canonical, same_name};
-use crate::diagnostics::{Diagnostics, closest};
-use crate::predicates::entry::{Checked, Entry, PredicateInput, ShortcutType};
+use crate::predicates::checks::{methods, path, weight, x_forwarded_remote_addr};
+use crate::predicates::entry::{Entry, ShortcutType};
 use crate::predicates::{networks, patterns};
-use crate::spec::PredicateSpec;
 use crate::spec::argument::{Argument, ArgumentType};
-use crate::spec::definition::Arg;
 use tollgate_routing::Predicate;
 
 const DATETIME: &str = "A time such as `2027-01-20T17:42:47.789-07:00[America/Denver]`, or milliseconds since 1970.";
@@ -42,15 +38,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "Host",
         doc: "`Host`, with the port unless `predicate.host.include-port` is false, matches one of the patterns, \
-              case-sensitive: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
+              ignoring case and a final dot: `?` and `*` within a label, `**` over labels, `{name}`, `{name:regex}`.",
         args: &[Argument::new("patterns", "Patterns such as `**.example.org`; the first match sets the variables.")
             .of(ArgumentType::List)],
         shortcut: ShortcutType::GatherList,
         check: |input, diagnostics| {
             patterns::warn(input.spec, diagnostics);
             let patterns = input.list(diagnostics)?;
-            let with_port = input.context.include_port;
-            Some(if with_port { Predicate::host(&patterns) } else { Predicate::host_without_port(&patterns) })
+            Some(Predicate::host(&patterns, input.context.host_port))
         },
     },
     Entry {
@@ -176,129 +171,3 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     },
 ];
-
-impl PredicateInput<'_> {
-    /// Returns all values, whatever their names, as Spring does. Our own form requires the right names.
-    fn list(&self, diagnostics: &mut Diagnostics) -> Option<Vec<String>> {
-        if !diagnostics.is_spring {
-            self.names_fit(diagnostics);
-        }
-        self.spec.gather(diagnostics)
-    }
-
-    fn names_fit(&self, diagnostics: &mut Diagnostics) {
-        for arg in &self.spec.args {
-            let Some(name) = &arg.name else { continue };
-            let base = canonical(name.split('[').next().unwrap_or(name));
-            let fits = |argument: &Argument| {
-                let known = canonical(argument.name);
-                base == known || known.strip_suffix('s').is_some_and(|one| base == one)
-            };
-            if !self.args.iter().any(fits) && !base.starts_with("genkey") {
-                let known: Vec<&str> = self.args.iter().map(|argument| argument.name).collect();
-                diagnostics
-                    .error(arg.span.key(), format!("`{}` has no argument `{name}`", self.spec.name))
-                    .help(format!("known here: {}", known.join(", ")));
-            }
-        }
-    }
-}
-
-/// Removes the argument `name` from the list.
-fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
-    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
-    let at = spec.args.iter().position(is_it)?;
-    Some(spec.args.remove(at))
-}
-
-fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-    patterns::warn(input.spec, diagnostics);
-    let mut spec = input.spec.clone();
-    let is_last = spec.args.last().is_some_and(|arg| arg.value.parse::<bool>().is_ok());
-    let named = take_named(&mut spec, "matchTrailingSlash");
-    if let Some(flag) = named.as_ref().filter(|_| !is_last) {
-        diagnostics
-            .mistake(flag.span, "Spring reads `matchTrailingSlash` as a pattern unless it is last")
-            .help("move it after the patterns");
-    }
-    let input = PredicateInput { spec: &spec, ..*input };
-    if !diagnostics.is_spring {
-        input.names_fit(diagnostics);
-    }
-    let (patterns, flag) = spec.gather_with_flag(diagnostics)?;
-    let flag = match &named {
-        Some(arg) => crate::spec::values::flag(Some(arg), false, diagnostics)?,
-        None => flag.unwrap_or(false),
-    };
-    if flag && diagnostics.is_spring {
-        diagnostics.info(input.spec.span, "Spring Cloud Gateway 5 ignores `matchTrailingSlash`; here it applies");
-    }
-    let Some(base) = &input.context.base_path else { return Some(Predicate::path(&patterns, flag)) };
-    // Checked alone first, so that errors quote the pattern of the file.
-    if let Err(error) = Predicate::path(&patterns, flag) {
-        return Some(Err(error));
-    }
-    let below = |pattern: &String| match pattern.starts_with('/') {
-        true => format!("{base}{pattern}"),
-        false => format!("{base}/{pattern}"),
-    };
-    Some(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), flag))
-}
-
-fn x_forwarded_remote_addr(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-    let mut spec = input.spec.clone();
-    let index = match take_named(&mut spec, "maxTrustedIndex") {
-        None => NonZeroUsize::MIN,
-        Some(arg) => {
-            if diagnostics.is_spring {
-                diagnostics
-                    .warn(
-                        arg.span.key(),
-                        "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
-                    )
-                    .help("in Spring it can only be set in Java");
-            }
-            let Ok(index) = arg.value.trim().parse() else {
-                diagnostics
-                    .error(arg.span, format!("`maxTrustedIndex` must be a number from 1, found `{}`", arg.value));
-                return None;
-            };
-            index
-        }
-    };
-    networks::warn(&spec, diagnostics);
-    let sources = PredicateInput { spec: &spec, ..*input }.list(diagnostics)?;
-    Some(Predicate::x_forwarded_remote_addr(&sources, index))
-}
-
-fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predicate> {
-    let mut spec = spec.clone();
-    // Spring also has the names `weight.group` and `weight.weight`.
-    for name in spec.args.iter_mut().filter_map(|arg| arg.name.as_mut()) {
-        if let Some(rest) = name.strip_prefix("weight.") {
-            *name = rest.to_owned();
-        }
-    }
-    let [group, weight] = spec.arguments(["group", "weight"], diagnostics);
-    let group = spec.required(group, "group", diagnostics)?;
-    let weight = spec.required(weight, "weight", diagnostics)?;
-    match weight.value.parse() {
-        Ok(number) => Some(Predicate::weight(&group.value, number)),
-        Err(_) => {
-            diagnostics.error(weight.span, format!("`weight` must be a whole number from 0, found `{}`", weight.value));
-            None
-        }
-    }
-}
-
-/// Warns of methods that look like typos. Custom methods are allowed.
-fn methods(spec: &PredicateSpec, diagnostics: &mut Diagnostics) {
-    const USUAL: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
-    for arg in &spec.args {
-        let method = arg.value.as_str();
-        let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
-        if !is_usual && let Some(near) = closest(method, USUAL) {
-            diagnostics.warn(arg.span, format!("unknown method `{method}`")).help(format!("did you mean `{near}`?"));
-        }
-    }
-}

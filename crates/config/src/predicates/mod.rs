@@ -1,5 +1,6 @@
 //! Predicates. [`entries`] has the table, [`condition`] joins several by `any`, `all` and `not`.
 
+mod checks;
 pub(crate) mod condition;
 pub(crate) mod context;
 mod entries;

@@ -20,7 +20,7 @@ pub(crate) struct RawPredicateSettings {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawHostPredicate {
-    /// Includes the port of `Host`: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. Default true.
+    /// Includes the port of `Host`: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. A default port (80, 443) may be absent from the pattern, except in Spring files. Default true.
     pub(crate) include_port: Option<bool>,
 }
 

@@ -35,7 +35,9 @@ pub(super) fn check(
         report_unknown(spec, diagnostics);
         return None;
     };
-    if context.switches.refuse(switches::Kind::Predicate, spec, diagnostics) || spec.refuse_expressions(diagnostics) {
+    if context.switches.refuse(switches::ComponentKind::Predicate, spec, diagnostics)
+        || spec.refuse_expressions(diagnostics)
+    {
         return None;
     }
     let result = (entry.check)(&PredicateInput { spec, args: entry.args, context }, diagnostics)?;

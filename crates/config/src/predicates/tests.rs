@@ -154,7 +154,7 @@ fn weight_groups_are_checked_as_a_whole() {
     let zero = routes(&[("a", "'Weight=g,0'"), ("b", "'Weight=g,0'")]);
     assert!(zero.contains("2:8: warning: every weight of group `g` is 0"), "{zero}");
     let alone = routes(&[("a", "'Weight=group1,8'"), ("b", "'Weight=groupl,2'")]);
-    assert!(alone.contains("info: route `a` is alone in weight group `group1`"), "{alone}");
+    assert!(alone.contains("note: route `a` is alone in weight group `group1`"), "{alone}");
     assert!(alone.contains("did you mean group `groupl`?"), "{alone}");
     let apart = routes(&[("a", "Path=/x, 'Weight=g,1'"), ("b", "Path=/y, 'Weight=g,1'")]);
     assert!(

@@ -43,7 +43,7 @@ impl Groups {
                 let others = self.0.keys().map(String::as_str).filter(|other| other != name);
                 let near = closest(name, others).map(|near| format!("did you mean group `{near}`?"));
                 diagnostics
-                    .info(
+                    .note(
                         first.at,
                         format!("route `{}` is alone in weight group `{name}`: it is always selected", first.route),
                     )

@@ -11,7 +11,7 @@ use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, StoreKind};
 use crate::rate_limiter::{lease, limit, plans, rules, settings, store};
 use crate::spec::FilterSpec;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Spring's section for the arguments of its Redis limiter.
 const SECTION: &str = "redis-rate-limiter";
@@ -28,7 +28,7 @@ pub(crate) fn check(
     let mut tree = spec.tree(&[], diagnostics);
     lift_section(&mut tree);
     let has_shapes = rules::check_shapes(&tree, diagnostics);
-    if let (false, Kind::Map(entries)) = (has_shapes, &mut tree.kind) {
+    if let (false, NodeKind::Map(entries)) = (has_shapes, &mut tree.kind) {
         entries.retain(|(key, _)| !["limits", "plans"].iter().any(|name| same_name(name, key)));
     }
     let args: LimiterArgs = spec.read_tree(&tree, diagnostics);
@@ -96,9 +96,9 @@ fn check_form(spec: &FilterSpec, diagnostics: &mut Diagnostics) -> Option<()> {
 
 /// Moves the arguments in Spring's section to the others.
 fn lift_section(tree: &mut Node) {
-    let Kind::Map(entries) = &mut tree.kind else { return };
+    let NodeKind::Map(entries) = &mut tree.kind else { return };
     while let Some(at) = entries.iter().position(|(key, _)| key == SECTION) {
-        let Kind::Map(inner) = &entries[at].1.kind else { return };
+        let NodeKind::Map(inner) = &entries[at].1.kind else { return };
         let inner = inner.clone();
         entries.splice(at..=at, inner);
     }

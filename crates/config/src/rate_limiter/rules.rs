@@ -5,15 +5,15 @@ use crate::rate_limiter::args::{LimiterArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::limit;
 use crate::rate_limiter::model::{Limit, Rules};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Reports `limits` and `plans` that are empty or of another shape. Returns true if there are none.
 pub(super) fn check_shapes(tree: &Node, diagnostics: &mut Diagnostics) -> bool {
     let is_empty = |node: &Node| match &node.kind {
-        Kind::Null => true,
-        Kind::Seq(items) => items.is_empty(),
-        Kind::Map(entries) => entries.is_empty(),
-        Kind::Scalar(_) => false,
+        NodeKind::Null => true,
+        NodeKind::Seq(items) => items.is_empty(),
+        NodeKind::Map(entries) => entries.is_empty(),
+        NodeKind::Scalar(_) => false,
     };
     let limits = "limits: [{name: second, replenish-rate: 10, burst-capacity: 20}]";
     for (name, example) in [("limits", limits), ("plans", "plans: {free: {replenish-rate: 1, burst-capacity: 5}}")] {
@@ -24,7 +24,7 @@ pub(super) fn check_shapes(tree: &Node, diagnostics: &mut Diagnostics) -> bool {
     }
     let Some(node) = tree.step("limits") else { return true };
     let stray = match &node.kind {
-        Kind::Seq(items) => items.iter().find(|item| !matches!(item.kind, Kind::Map(_) | Kind::Null)),
+        NodeKind::Seq(items) => items.iter().find(|item| !matches!(item.kind, NodeKind::Map(_) | NodeKind::Null)),
         _ => Some(node),
     };
     if let Some(stray) = stray {

@@ -84,7 +84,7 @@ pub(crate) fn throw_on_limit(throws: Option<Spanned<bool>>, diagnostics: &mut Di
 /// Notes that the gateway has no exception handlers.
 fn note_missing_handler(at: Span, diagnostics: &mut Diagnostics) {
     diagnostics
-        .info(at.key(), "`throw-on-limit` has no handler here: denied requests get 500, as in Spring without one")
+        .note(at.key(), "`throw-on-limit` has no handler here: denied requests get 500, as in Spring without one")
         .help("`on-limit: forward:/path` reroutes them, `status-code` sets another status");
 }
 

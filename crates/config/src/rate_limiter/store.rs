@@ -83,7 +83,7 @@ fn on_store_failure(
     }
     if in_redis {
         diagnostics
-            .info(at, "while Redis is unreachable every request passes, as in Spring")
+            .note(at, "while Redis is unreachable every request passes, as in Spring")
             .help("`on-store-failure: local` limits in memory meanwhile");
     }
     Some(OnStoreFailure::Allow)

@@ -14,7 +14,7 @@ use crate::routes::model::Route;
 use crate::routes::route::{RouteContext, RouteReader};
 use crate::sections::upstreams::Named;
 use crate::spring::switches::Switches;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Sections that define routes.
 pub(crate) struct RouteSections<'r> {
@@ -86,7 +86,7 @@ fn read_all(sections: &RouteSections<'_>, context: &RouteContext<'_>, diagnostic
 /// Name of a route that may be unreadable.
 fn name(node: &Node, position: usize) -> String {
     let id = match &node.kind {
-        Kind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),
+        NodeKind::Scalar(line) => line.split_once('=').map(|(id, _)| id.trim()),
         _ => node.get("id").and_then(Node::scalar),
     };
     id.map_or_else(|| format!("route-{position}"), str::to_owned)

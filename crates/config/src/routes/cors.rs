@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, reasons};
 use crate::routes::model::{Cors, Route};
 use crate::sections::cors::raw::{RawCors, RawGlobalCors};
 use crate::sections::cors::{RouteCors, policy};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 
 /// Returns the policies by path. Policies of routes come before `globalcors`, as in Spring, and the top-level `cors`
@@ -142,7 +142,7 @@ fn warn_unmatched_preflights(routes: &[Route], at: Span, diagnostics: &mut Diagn
 
 /// The policies of `globalcors.cors-configurations`.
 fn by_pattern(node: &Node, diagnostics: &mut Diagnostics) -> ByPattern {
-    let Kind::Map(entries) = &node.kind else {
+    let NodeKind::Map(entries) = &node.kind else {
         diagnostics
             .error(node.span, format!("expected a map by path pattern, found {}", node.describe()))
             .help("`\"[/**]\": {allowed-origins: …}`");

@@ -43,7 +43,7 @@ pub(super) fn filter_list(
     let mut filters = Vec::with_capacity(list.len());
     for node in list.iter().filter_map(|node| nodes.get(*node)) {
         if let Some(spec) = FILTER.parse(node, diagnostics)
-            && !switches.refuse(switches::Kind::Filter, &spec, diagnostics)
+            && !switches.refuse(switches::ComponentKind::Filter, &spec, diagnostics)
             && let Some(filter) = filters::check(&spec, context, diagnostics)
         {
             filters.push(ListedFilter { filter, spec });

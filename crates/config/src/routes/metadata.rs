@@ -9,11 +9,11 @@ use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::sections::http_client::Http2;
 use crate::spec::definition::{Arg, flatten};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Reads the keys of `metadata` that have a meaning. Spring looks them up literally; times are in milliseconds.
 pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Diagnostics) {
-    if !matches!(node.kind, Kind::Map(_)) {
+    if !matches!(node.kind, NodeKind::Map(_)) {
         diagnostics.error(node.span, format!("expected a map, found {}", node.describe()));
         return;
     }

@@ -7,7 +7,7 @@ use crate::filters::local_response_cache::cache_for_all;
 use crate::filters::model::Filter;
 use crate::filters::raw::RawLocalResponseCache;
 use crate::routes::model::{Cors, Definition, Route};
-use crate::spring::switches::{Kind, Switches};
+use crate::spring::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
 
 /// Keeps only the last cache of a route: the first would answer for all others.
@@ -21,7 +21,7 @@ pub(crate) fn keep_last<T>(
     let is_cache = |item: &T| matches!(filter(item), Filter::LocalResponseCache(_));
     let caches = list.iter().filter(|item| is_cache(item)).count();
     if caches > 1 {
-        diagnostics.info(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
+        diagnostics.note(at, format!("route `{id}` has {caches} `LocalResponseCache`: only the last one applies"));
     }
     let mut spare = caches.saturating_sub(1);
     list.retain(|item| {
@@ -40,22 +40,35 @@ pub(crate) fn check(
     cors: &Cors,
     diagnostics: &mut Diagnostics,
 ) {
-    let is_on = raw.enabled == Some(true) && !switches.is_off(Kind::GlobalFilter, "LocalResponseCache");
+    let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let cors = format!("{cors:?}");
+    let mut uncounted = Vec::new();
     for route in routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
         if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
+            if route.filters.iter().any(Filter::counts_requests) {
+                uncounted.push(route.id.to_string());
+            }
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.filters.insert(0, "LocalResponseCache".to_owned());
             route.definition.masked_filters.insert(0, "LocalResponseCache".to_owned());
         }
-        // A cache is the first filter.
-        let Some(Filter::LocalResponseCache(cache)) = route.filters.first_mut() else { continue };
+        let cache = route.filters.iter_mut().find_map(|filter| match filter {
+            Filter::LocalResponseCache(cache) => Some(cache),
+            _ => None,
+        });
+        let Some(cache) = cache else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
         let mut hasher = DefaultHasher::new();
         (uri, predicates, filters, &cors, format!("{:?}", cache.settings)).hash(&mut hasher);
         cache.identity = hasher.finish();
+    }
+    if !uncounted.is_empty() {
+        let routes = uncounted.join("`, `");
+        diagnostics
+            .info(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
+            .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
 }

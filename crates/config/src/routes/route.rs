@@ -10,7 +10,7 @@ use crate::diagnostics::{Diagnostics, suggest};
 use crate::filters::configure_breaker;
 use crate::filters::context::FilterContext;
 use crate::filters::edit_checks;
-use crate::filters::model::Filter;
+use crate::filters::model::{Filter, FilterPosition};
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::forward::changes_path;
@@ -22,7 +22,7 @@ use crate::routes::response_cache::keep_last;
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
 use crate::spring::switches::Switches;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 
 /// Settings that all routes of a file share.
@@ -58,7 +58,7 @@ impl RouteReader<'_> {
     /// Reads the route, and whether it is enabled. Reports errors.
     pub(super) fn read(&self, diagnostics: &mut Diagnostics) -> (Read, bool) {
         match &self.node.kind {
-            Kind::Scalar(line) => (self.one_line(line, diagnostics), true),
+            NodeKind::Scalar(line) => (self.one_line(line, diagnostics), true),
             _ => self.full(diagnostics),
         }
     }
@@ -129,13 +129,8 @@ impl RouteReader<'_> {
         let id_at = id.map_or(self.node.span, |id| id.span);
         let target = self.target(uri, diagnostics);
         check_id(id, diagnostics);
-        let mut checked: Vec<_> =
-            predicates.iter().filter_map(|condition| condition.check(context.predicates, diagnostics)).collect();
-        let is_complete = checked.len() == predicates.len();
-        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
-            checked.extend(context.predicates.below_base());
-        }
-        let mut merged = interleave(context.default_filters, filters);
+        let (checked, is_complete) = self.predicates(predicates, diagnostics);
+        let mut merged = interleave(context.default_filters, filters, diagnostics.is_spring);
         let id: Arc<str> = match id.map(|id| id.value.trim()).filter(|id| !id.is_empty()) {
             Some(id) => id.into(),
             None => self.derived_id(&merged, diagnostics).into(),
@@ -155,18 +150,11 @@ impl RouteReader<'_> {
             }
         }
         keep_last(&mut merged, |listed| &listed.filter, &id, id_at, diagnostics);
+        note_uncounted_hits(&merged, &id, diagnostics);
         check_edits(&merged, diagnostics);
         let masked_filters = merged.iter().map(|listed| listed.spec.masked_text()).collect();
         let (filters, texts): (Vec<_>, Vec<_>) =
             merged.into_iter().map(|listed| (listed.filter, listed.spec.text)).unzip();
-        let definition = Definition {
-            uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
-            predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
-            masked_predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
-            masked_filters,
-            filters: texts,
-            metadata: BTreeMap::new(),
-        };
         let route = Route {
             id,
             uri: target?,
@@ -178,9 +166,28 @@ impl RouteReader<'_> {
             tls: None,
             http2: None,
             cors: None,
-            definition,
+            definition: Definition {
+                uri: uri.map(|uri| uri.value.clone()).unwrap_or_default(),
+                predicates: predicates.iter().map(|predicate| predicate.text(&|spec| spec.text.clone())).collect(),
+                masked_predicates: predicates.iter().map(|predicate| predicate.text(&Spec::masked_text)).collect(),
+                masked_filters,
+                filters: texts,
+                metadata: BTreeMap::new(),
+            },
         };
         Some((route, id_at))
+    }
+
+    /// Checks the predicates; true if all are valid.
+    fn predicates(&self, conditions: &[Condition], diagnostics: &mut Diagnostics) -> (Vec<Predicate>, bool) {
+        let context = self.context.predicates;
+        let mut checked: Vec<_> =
+            conditions.iter().filter_map(|condition| condition.check(context, diagnostics)).collect();
+        let is_complete = checked.len() == conditions.len();
+        if !checked.iter().any(|predicate| predicate.path_patterns().is_some()) {
+            checked.extend(context.below_base());
+        }
+        (checked, is_complete)
     }
 
     fn target(&self, uri: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> Option<Target> {
@@ -226,8 +233,8 @@ fn check_id(id: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) {
 }
 
 /// Merges both lists as Spring does, which numbers each from 1 and puts the default filter first: d1 r1 d2 r2 …
-/// Filters with an order of their own keep it.
-fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFilter> {
+/// Filters with an order of their own keep it; a cache has one in Spring's files only.
+fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool) -> Vec<ListedFilter> {
     let mut merged = Vec::with_capacity(defaults.len() + own.len());
     let mut defaults = defaults.iter().cloned();
     for filter in own {
@@ -235,20 +242,44 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>) -> Vec<ListedFi
         merged.push(filter);
     }
     merged.extend(defaults);
-    merged.sort_by_key(|listed| listed.filter.properties().position);
+    merged.sort_by_key(|listed| match listed.filter.properties().position {
+        FilterPosition::FirstInSpring if !is_spring => FilterPosition::Listed,
+        position => position,
+    });
     merged
 }
 
 fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
     let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
     if limiters > 1 && diagnostics.is_spring {
-        diagnostics.info(
+        diagnostics.note(
             at,
             format!(
                 "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \
                  apply to all"
             ),
         );
+    }
+}
+
+/// Reports a cache in front of limits, which do not count its responses.
+fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
+    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
+    let Some(cache) = behind.next() else { return };
+    let remedy = match diagnostics.is_spring {
+        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
+        false => "list the cache after it to count them",
+    };
+    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
+        diagnostics
+            .note(
+                cache.spec.span,
+                format!(
+                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
+                    counter.spec.name
+                ),
+            )
+            .help(remedy);
     }
 }
 

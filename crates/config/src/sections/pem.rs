@@ -6,7 +6,7 @@ use crate::de;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::spec::definition::flatten;
-use crate::yaml::{Kind as Yaml, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Certificate files of one side of a TLS connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) fn named<'n>(
             ));
         } else {
             let known: Vec<&str> = match of_kind("pem").map(|pem| &pem.kind) {
-                Some(Yaml::Map(entries)) => entries.iter().map(|(name, _)| name.as_str()).collect(),
+                Some(NodeKind::Map(entries)) => entries.iter().map(|(name, _)| name.as_str()).collect(),
                 _ => Vec::new(),
             };
             diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).help(if known.is_empty() {

@@ -3,14 +3,14 @@
 use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::source::profiles::Profiles;
-use crate::yaml::{Kind, Node, Places, Span};
+use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Expands the dotted keys of the documents. Reports documents that are not maps of sections.
 pub(crate) fn expand(documents: Vec<Node>, places: &mut Places, diagnostics: &mut Diagnostics) -> Vec<Node> {
     let mut expanded = Vec::with_capacity(documents.len());
-    for document in documents.into_iter().filter(|document| !matches!(document.kind, Kind::Null)) {
+    for document in documents.into_iter().filter(|document| !matches!(document.kind, NodeKind::Null)) {
         let document = dotted::expand(document, places, diagnostics);
-        if matches!(document.kind, Kind::Map(_)) {
+        if matches!(document.kind, NodeKind::Map(_)) {
             expanded.push(document);
         } else {
             diagnostics
@@ -34,7 +34,7 @@ pub(crate) fn join(
     if let Some((_, first)) = skipped.first() {
         let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
         diagnostics
-            .info(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
+            .note(first.span, format!("documents for other profiles are skipped: {}", conditions.join("; ")))
             .help(format!(
                 "active is `{}`; `--profile` or SPRING_PROFILES_ACTIVE says so",
                 profiles.names().join(", ")
@@ -48,14 +48,14 @@ pub(crate) fn join(
             Some(node) => dotted::merge(node, document),
         }
     }
-    whole.unwrap_or(Node { span: Span::ROOT, kind: Kind::Map(Vec::new()) })
+    whole.unwrap_or(Node { span: Span::ROOT, kind: NodeKind::Map(Vec::new()) })
 }
 
 /// Reports `spring.config.import`, which is not supported.
 fn imports(document: &Node, diagnostics: &mut Diagnostics) {
     let Some(import) = document.at(&["spring", "config", "import"]) else { return };
     let listed: Vec<&Node> = match &import.kind {
-        Kind::Seq(items) => items.iter().collect(),
+        NodeKind::Seq(items) => items.iter().collect(),
         _ => vec![import],
     };
     for location in listed.into_iter().filter(|node| node.scalar().is_some_and(|text| !text.is_empty())) {
@@ -65,7 +65,7 @@ fn imports(document: &Node, diagnostics: &mut Diagnostics) {
             "put what the gateway needs of it into this file, or give it as environment variables",
         );
         match text.starts_with("optional:") {
-            true => diagnostics.info(location.span, message).help(help),
+            true => diagnostics.note(location.span, message).help(help),
             false => diagnostics.mistake(location.span, message).help(help),
         }
     }

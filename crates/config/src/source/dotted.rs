@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::yaml::key::same_name;
-use crate::yaml::{Kind, Node, Places};
+use crate::yaml::{Node, NodeKind, Places};
 
 /// Steps of a dotted key at most; longer keys stay as they are.
 const MAX_STEPS: usize = 32;
@@ -15,8 +15,8 @@ pub(crate) fn expand(node: Node, places: &mut Places, diagnostics: &mut Diagnost
 fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -> Node {
     let span = node.span;
     let kind = match node.kind {
-        Kind::Map(entries) => {
-            let mut result = Node { span, kind: Kind::Map(Vec::with_capacity(entries.len())) };
+        NodeKind::Map(entries) => {
+            let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
             for (key, value) in entries {
                 let mut value = expand_keys(value, places, diagnostics);
                 let at = value.span;
@@ -29,16 +29,18 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 for step in steps.into_iter().rev() {
                     let span = places.again(value.span);
-                    value = Node { span, kind: Kind::Map(vec![(step, value)]) };
+                    value = Node { span, kind: NodeKind::Map(vec![(step, value)]) };
                 }
                 if is_taken(&result, &first, &value) {
                     diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                 }
-                merge(&mut result, Node { span, kind: Kind::Map(vec![(first, value)]) });
+                merge(&mut result, Node { span, kind: NodeKind::Map(vec![(first, value)]) });
             }
             result.kind
         }
-        Kind::Seq(items) => Kind::Seq(items.into_iter().map(|item| expand_keys(item, places, diagnostics)).collect()),
+        NodeKind::Seq(items) => {
+            NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, places, diagnostics)).collect())
+        }
         other => other,
     };
     Node { span, kind }
@@ -46,20 +48,20 @@ fn expand_keys(node: Node, places: &mut Places, diagnostics: &mut Diagnostics) -
 
 /// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged.
 fn is_taken(map: &Node, key: &str, value: &Node) -> bool {
-    let Kind::Map(entries) = &map.kind else { return false };
+    let NodeKind::Map(entries) = &map.kind else { return false };
     entries
         .iter()
         .filter(|(name, _)| same_name(name, key))
-        .any(|(_, old)| !(matches!(old.kind, Kind::Map(_)) && matches!(value.kind, Kind::Map(_))))
+        .any(|(_, old)| !(matches!(old.kind, NodeKind::Map(_)) && matches!(value.kind, NodeKind::Map(_))))
 }
 
 /// Turns every map of indices below `node` into a list.
 fn settle(node: Node) -> Node {
     let kind = match node.kind {
-        Kind::Map(entries) => {
-            indexed(Kind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect()))
+        NodeKind::Map(entries) => {
+            indexed(NodeKind::Map(entries.into_iter().map(|(key, value)| (key, settle(value))).collect()))
         }
-        Kind::Seq(items) => Kind::Seq(items.into_iter().map(settle).collect()),
+        NodeKind::Seq(items) => NodeKind::Seq(items.into_iter().map(settle).collect()),
         other => other,
     };
     Node { span: node.span, kind }
@@ -89,15 +91,15 @@ fn is_index(text: &str) -> bool {
 }
 
 /// Turns a map with the keys `[0]`, `[1]` … into a list.
-fn indexed(kind: Kind) -> Kind {
-    let Kind::Map(entries) = kind else { return kind };
+fn indexed(kind: NodeKind) -> NodeKind {
+    let NodeKind::Map(entries) = kind else { return kind };
     let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
     if entries.is_empty() || entries.iter().any(|(key, _)| number(key).is_none()) {
-        return Kind::Map(entries);
+        return NodeKind::Map(entries);
     }
     let mut items: Vec<_> = entries.into_iter().filter_map(|(key, value)| Some((number(&key)?, value))).collect();
     items.sort_by_key(|(index, _)| *index);
-    Kind::Seq(items.into_iter().map(|(_, value)| value).collect())
+    NodeKind::Seq(items.into_iter().map(|(_, value)| value).collect())
 }
 
 /// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
@@ -108,7 +110,7 @@ pub(crate) fn property(properties: &Node, name: &str) -> Option<String> {
 /// Merges `over` into `under`: maps key by key; other values are replaced, as between Spring's property sources.
 pub(crate) fn merge(under: &mut Node, over: Node) {
     match (&mut under.kind, over.kind) {
-        (Kind::Map(entries), Kind::Map(more)) => {
+        (NodeKind::Map(entries), NodeKind::Map(more)) => {
             for (key, value) in more {
                 match entries.iter_mut().find(|(name, _)| same_name(name, &key)) {
                     Some((_, old)) => merge(old, value),

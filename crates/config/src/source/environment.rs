@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node, Places};
+use crate::yaml::{Node, NodeKind, Places};
 
 /// Keys that a variable can set even if the file does not have them.
 const UNSAID: [&str; 14] = [
@@ -42,7 +42,7 @@ pub(crate) fn overlay(
     diagnostics: &mut Diagnostics,
 ) -> Literal {
     let mut taken = Taken { env, literal: Literal::new(), variables: Vec::new() };
-    if let Kind::Map(sections) = &mut root.kind {
+    if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections {
             for prefix in prefixes(name, diagnostics.is_spring) {
                 taken.over(section, &prefix);
@@ -62,7 +62,7 @@ pub(crate) fn overlay(
     }
     if !taken.variables.is_empty() {
         taken.variables.sort_unstable();
-        diagnostics.info(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
+        diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
     }
     taken.literal
 }
@@ -92,19 +92,19 @@ impl Taken<'_> {
     /// Overrides every scalar below `node`. Lists stay: a variable would replace a whole list.
     fn over(&mut self, node: &mut Node, variable_so_far: &str) {
         match &mut node.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 for (key, value) in entries {
                     self.over(value, &format!("{variable_so_far}_{}", variable(key)));
                 }
             }
-            Kind::Null | Kind::Scalar(_) => {
+            NodeKind::Null | NodeKind::Scalar(_) => {
                 if let Some(text) = self.given(variable_so_far) {
-                    node.kind = Kind::Scalar(text);
+                    node.kind = NodeKind::Scalar(text);
                     self.literal.insert(node.span.place);
                     self.variables.push(variable_so_far.to_owned());
                 }
             }
-            Kind::Seq(_) => {}
+            NodeKind::Seq(_) => {}
         }
     }
 }
@@ -119,21 +119,21 @@ fn variable(path: &str) -> String {
 fn add(node: &mut Node, steps: &[&str], value: String, places: &mut Places) -> Option<u32> {
     let (first, rest) = steps.split_first()?;
     let span = node.span;
-    if matches!(node.kind, Kind::Null) {
-        node.kind = Kind::Map(Vec::new());
+    if matches!(node.kind, NodeKind::Null) {
+        node.kind = NodeKind::Map(Vec::new());
     }
-    let Kind::Map(entries) = &mut node.kind else { return None };
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first));
     if rest.is_empty() {
         if at.is_some() {
             return None;
         }
         let span = places.again(span);
-        entries.push(((*first).to_owned(), Node { span, kind: Kind::Scalar(value) }));
+        entries.push(((*first).to_owned(), Node { span, kind: NodeKind::Scalar(value) }));
         return Some(span.place);
     }
     let at = at.unwrap_or_else(|| {
-        entries.push(((*first).to_owned(), Node { span: places.again(span), kind: Kind::Map(Vec::new()) }));
+        entries.push(((*first).to_owned(), Node { span: places.again(span), kind: NodeKind::Map(Vec::new()) }));
         entries.len() - 1
     });
     add(&mut entries[at].1, rest, value, places)

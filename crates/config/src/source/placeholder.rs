@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
 use crate::source::environment::Literal;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Nesting of placeholders at most: a bound for defaults that refer to themselves.
 const MAX_DEPTH: usize = 16;
@@ -29,9 +29,9 @@ pub(crate) fn resolve(
     diagnostics: &mut Diagnostics,
 ) {
     match &mut node.kind {
-        Kind::Scalar(_) if literal.contains(&node.span.place) => {}
-        Kind::Null => {}
-        Kind::Scalar(text) => {
+        NodeKind::Scalar(_) if literal.contains(&node.span.place) => {}
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
             if text.contains("${") {
                 match expand(text, lookup, 0) {
                     Ok(resolved) => *text = resolved,
@@ -44,8 +44,10 @@ pub(crate) fn resolve(
                 }
             }
         }
-        Kind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, diagnostics)),
-        Kind::Map(entries) => entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, diagnostics)),
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| resolve(item, lookup, literal, diagnostics)),
+        NodeKind::Map(entries) => {
+            entries.iter_mut().for_each(|(_, value)| resolve(value, lookup, literal, diagnostics))
+        }
     }
 }
 
@@ -53,13 +55,13 @@ pub(crate) fn resolve(
 /// no property has that name; Spring keeps placeholders that it cannot resolve.
 pub(crate) fn groups(node: &Node, into: &mut HashSet<String>) {
     match &node.kind {
-        Kind::Null => {}
-        Kind::Scalar(text) => {
+        NodeKind::Null => {}
+        NodeKind::Scalar(text) => {
             let names = text.split("(?<").skip(1).filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
             into.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned));
         }
-        Kind::Seq(items) => items.iter().for_each(|item| groups(item, into)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| groups(value, into)),
+        NodeKind::Seq(items) => items.iter().for_each(|item| groups(item, into)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| groups(value, into)),
     }
 }
 

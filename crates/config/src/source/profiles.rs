@@ -3,7 +3,7 @@
 use crate::diagnostics::Diagnostics;
 use crate::source::placeholder;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Path of a document's condition.
 const ON_PROFILE: &[&str] = &["spring", "config", "activate", "on-profile"];
@@ -112,15 +112,16 @@ fn add(name: &str, group: &dyn Fn(&str) -> Vec<String>, active: &mut Vec<String>
 /// Returns the condition of a document: `spring.config.activate.on-profile`, or `spring.profiles` as before Spring
 /// Boot 2.4.
 pub(crate) fn condition(document: &Node) -> Option<&Node> {
-    let older =
-        || document.at(&["spring", "profiles"]).filter(|node| matches!(node.kind, Kind::Scalar(_) | Kind::Seq(_)));
+    let older = || {
+        document.at(&["spring", "profiles"]).filter(|node| matches!(node.kind, NodeKind::Scalar(_) | NodeKind::Seq(_)))
+    };
     document.at(ON_PROFILE).or_else(older)
 }
 
 /// Returns the node at `path` below `spring.profiles`.
 fn setting<'n>(document: &'n Node, path: &[&str]) -> Option<&'n Node> {
     path.iter().try_fold(document.at(&["spring", "profiles"])?, |node, key| {
-        let Kind::Map(entries) = &node.kind else { return None };
+        let NodeKind::Map(entries) = &node.kind else { return None };
         entries.iter().find(|(name, _)| name == key || canonical(name) == canonical(key)).map(|(_, value)| value)
     })
 }
@@ -137,11 +138,11 @@ fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
 /// Returns the names in `node`: a list, or a text with commas.
 fn names(node: &Node) -> Vec<String> {
     match &node.kind {
-        Kind::Seq(items) => items.iter().filter_map(Node::scalar).map(|name| name.trim().to_owned()).collect(),
-        Kind::Scalar(text) => {
+        NodeKind::Seq(items) => items.iter().filter_map(Node::scalar).map(|name| name.trim().to_owned()).collect(),
+        NodeKind::Scalar(text) => {
             text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
         }
-        Kind::Null | Kind::Map(_) => Vec::new(),
+        NodeKind::Null | NodeKind::Map(_) => Vec::new(),
     }
 }
 

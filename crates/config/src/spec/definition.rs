@@ -2,7 +2,7 @@
 
 use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, suggest};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Prefix of the names that Spring gives to positional arguments in its own listings.
 const GENERATED: &str = "_genkey_";
@@ -39,19 +39,19 @@ pub(crate) fn flatten(prefix: &str, node: &Node, into: &mut Vec<Arg>) {
 fn flatten_into(prefix: &str, node: &Node, into: &mut Vec<Arg>, empty: &mut Vec<Arg>) {
     let arg = |value: String| Arg { name: Some(prefix.to_owned()), value, span: node.span };
     match &node.kind {
-        Kind::Scalar(text) => into.push(arg(text.clone())),
-        Kind::Seq(items) if !items.is_empty() => {
+        NodeKind::Scalar(text) => into.push(arg(text.clone())),
+        NodeKind::Seq(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
                 flatten_into(&format!("{prefix}[{index}]"), item, into, empty);
             }
         }
-        Kind::Map(entries) if !entries.is_empty() => {
+        NodeKind::Map(entries) if !entries.is_empty() => {
             for (key, value) in entries {
                 let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
                 flatten_into(&name, value, into, empty);
             }
         }
-        Kind::Null | Kind::Seq(_) | Kind::Map(_) => empty.push(arg(node.describe())),
+        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => empty.push(arg(node.describe())),
     }
 }
 
@@ -67,8 +67,10 @@ impl Spec {
         let text = format!("{name}{{{}}}", listed.join(", "));
         empty.retain(|arg: &Arg| arg.name.as_deref() != Some(""));
         let node = match args {
-            Some(Node { kind: Kind::Map(entries), span }) => Node { span: *span, kind: Kind::Map(entries.clone()) },
-            _ => Node { span, kind: Kind::Map(Vec::new()) },
+            Some(Node { kind: NodeKind::Map(entries), span }) => {
+                Node { span: *span, kind: NodeKind::Map(entries.clone()) }
+            }
+            _ => Node { span, kind: NodeKind::Map(Vec::new()) },
         };
         Self { name, span, args: flat, empty, node, text }
     }

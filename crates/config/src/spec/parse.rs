@@ -3,7 +3,7 @@
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
 use crate::spec::definition::{Arg, Spec};
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Syntax of one kind of specification: predicates or filters.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ impl Syntax {
     /// Reads one specification. Returns `None` and reports an error if the node cannot be read.
     pub(crate) fn parse(&self, node: &Node, diagnostics: &mut Diagnostics) -> Option<Spec> {
         match &node.kind {
-            Kind::Scalar(text) => self.shortcut(text, node.span, diagnostics),
-            Kind::Map(entries) => self.named(node, entries, diagnostics),
+            NodeKind::Scalar(text) => self.shortcut(text, node.span, diagnostics),
+            NodeKind::Map(entries) => self.named(node, entries, diagnostics),
             _ => {
                 let (noun, example) = (self.noun, self.example);
                 diagnostics
@@ -54,7 +54,7 @@ impl Syntax {
             .map(|(position, arg)| Arg { name: None, value: arg.to_owned(), span: span.argument(position) })
             .collect();
         self.check_indentation(text, span, diagnostics);
-        let node = Node { span, kind: Kind::Null };
+        let node = Node { span, kind: NodeKind::Null };
         Some(Spec { name: name.to_owned(), span, args, empty: Vec::new(), node, text: text.trim().to_owned() })
     }
 
@@ -83,7 +83,7 @@ impl Syntax {
             match canonical(key).as_str() {
                 "name" => name = value.scalar().map(|text| (text.trim().to_owned(), value.span)),
                 "args" => match &value.kind {
-                    Kind::Map(_) | Kind::Null => args = Some(value),
+                    NodeKind::Map(_) | NodeKind::Null => args = Some(value),
                     _ => report_not_a_map(value, diagnostics),
                 },
                 _ => diagnostics.mistake(value.span.key(), format!("unknown key `{key}`")).help(
@@ -112,7 +112,7 @@ impl Syntax {
                 format!("`{key}` cannot be a key: a {} is a text, or a map with `name`", self.noun),
             )
             .help(match &value.kind {
-                Kind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
+                NodeKind::Scalar(text) if key != "RequestRateLimiter" => format!("write `- {key}={text}`"),
                 _ => format!("write `- name: {key}` and its arguments under `args:`"),
             });
         true

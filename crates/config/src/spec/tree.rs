@@ -4,7 +4,7 @@ use crate::de;
 use crate::de::Unknown;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::spec::definition::Spec;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 impl Spec {
     /// Reads the arguments as a `T`, positional ones by the order of `positions`. Reports values of the wrong type,
@@ -31,8 +31,8 @@ impl Spec {
 
     /// The arguments as one map, positional ones by the order of `positions`.
     pub(crate) fn tree(&self, positions: &[&str], diagnostics: &mut Diagnostics) -> Node {
-        let mut root = Node { span: self.span, kind: Kind::Map(Vec::new()) };
-        if let Kind::Map(entries) = &self.node.kind {
+        let mut root = Node { span: self.span, kind: NodeKind::Map(Vec::new()) };
+        if let NodeKind::Map(entries) = &self.node.kind {
             nest(entries, &mut root);
             return root;
         }
@@ -44,7 +44,7 @@ impl Spec {
                     .help(format!("use the long form for all arguments: `name: {}` and `args:`", self.name));
                 continue;
             };
-            insert(&mut root, &steps(name), Node { span: arg.span, kind: Kind::Scalar(arg.value.clone()) });
+            insert(&mut root, &steps(name), Node { span: arg.span, kind: NodeKind::Scalar(arg.value.clone()) });
         }
         root
     }
@@ -63,20 +63,20 @@ fn nest(entries: &[(String, Node)], root: &mut Node) {
     for (key, value) in entries {
         let mut node = Node { span: value.span, kind: value.kind.clone() };
         match &value.kind {
-            Kind::Map(inner) => {
-                node.kind = Kind::Map(Vec::new());
+            NodeKind::Map(inner) => {
+                node.kind = NodeKind::Map(Vec::new());
                 nest(inner, &mut node);
             }
-            Kind::Seq(items) => node.kind = Kind::Seq(items.iter().map(nested).collect()),
-            Kind::Null | Kind::Scalar(_) => {}
+            NodeKind::Seq(items) => node.kind = NodeKind::Seq(items.iter().map(nested).collect()),
+            NodeKind::Null | NodeKind::Scalar(_) => {}
         }
         insert(root, &steps(key), node);
     }
 }
 
 fn nested(item: &Node) -> Node {
-    let Kind::Map(entries) = &item.kind else { return item.clone() };
-    let mut node = Node { span: item.span, kind: Kind::Map(Vec::new()) };
+    let NodeKind::Map(entries) = &item.kind else { return item.clone() };
+    let mut node = Node { span: item.span, kind: NodeKind::Map(Vec::new()) };
     nest(entries, &mut node);
     node
 }
@@ -113,18 +113,18 @@ fn steps(key: &str) -> Vec<Step<'_>> {
 fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
     let [step, rest @ ..] = steps else {
         match (&mut root.kind, node.kind) {
-            (Kind::Map(into), Kind::Map(entries)) => into.extend(entries),
-            (Kind::Seq(into), Kind::Seq(items)) => into.extend(items),
+            (NodeKind::Map(into), NodeKind::Map(entries)) => into.extend(entries),
+            (NodeKind::Seq(into), NodeKind::Seq(items)) => into.extend(items),
             (kind, new) => *kind = new,
         }
         return;
     };
     match step {
         Step::Key(name) => {
-            if !matches!(root.kind, Kind::Map(_)) {
-                root.kind = Kind::Map(Vec::new());
+            if !matches!(root.kind, NodeKind::Map(_)) {
+                root.kind = NodeKind::Map(Vec::new());
             }
-            let Kind::Map(entries) = &mut root.kind else { return };
+            let NodeKind::Map(entries) = &mut root.kind else { return };
             // A plain key that is there already stays twice, for the deserializer to report.
             let known =
                 entries.iter().position(|(key, _)| key == name).filter(|_| !rest.is_empty() || is_branch(&node));
@@ -135,10 +135,10 @@ fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
             insert(&mut entries[at].1, rest, node);
         }
         Step::Item(index) => {
-            if !matches!(root.kind, Kind::Seq(_)) {
-                root.kind = Kind::Seq(Vec::new());
+            if !matches!(root.kind, NodeKind::Seq(_)) {
+                root.kind = NodeKind::Seq(Vec::new());
             }
-            let Kind::Seq(items) = &mut root.kind else { return };
+            let NodeKind::Seq(items) = &mut root.kind else { return };
             let at = if *index < MAX_GAP { *index } else { items.len() };
             while items.len() <= at {
                 items.push(blank(node.span));
@@ -149,9 +149,9 @@ fn insert(root: &mut Node, steps: &[Step<'_>], node: Node) {
 }
 
 fn is_branch(node: &Node) -> bool {
-    matches!(node.kind, Kind::Map(_) | Kind::Seq(_))
+    matches!(node.kind, NodeKind::Map(_) | NodeKind::Seq(_))
 }
 
 fn blank(span: Span) -> Node {
-    Node { span, kind: Kind::Null }
+    Node { span, kind: NodeKind::Null }
 }

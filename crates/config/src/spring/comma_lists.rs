@@ -2,19 +2,19 @@
 
 use crate::source::placeholder::closing_brace;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node, Places};
+use crate::yaml::{Node, NodeKind, Places};
 
 /// Splits the texts of `default-filters` and of routes' `predicates` and `filters` into lists, as Spring's binder does:
 /// `Path=/a/**,Method=GET` is two predicates.
 pub(crate) fn split(root: &mut Node, places: &mut Places) {
-    let Kind::Map(sections) = &mut root.kind else { return };
+    let NodeKind::Map(sections) = &mut root.kind else { return };
     for (key, section) in sections {
         match canonical(key).as_str() {
             "defaultfilters" => split_text(section, places),
             "routes" => {
-                let Kind::Seq(routes) = &mut section.kind else { continue };
+                let NodeKind::Seq(routes) = &mut section.kind else { continue };
                 let maps = routes.iter_mut().filter_map(|route| match &mut route.kind {
-                    Kind::Map(entries) => Some(entries),
+                    NodeKind::Map(entries) => Some(entries),
                     _ => None,
                 });
                 for (key, value) in maps.flatten() {
@@ -29,10 +29,10 @@ pub(crate) fn split(root: &mut Node, places: &mut Places) {
 }
 
 fn split_text(node: &mut Node, places: &mut Places) {
-    let Kind::Scalar(text) = &node.kind else { return };
+    let NodeKind::Scalar(text) = &node.kind else { return };
     let items = items(text).into_iter().filter(|item| !item.is_empty());
-    let items = items.map(|item| Node { span: places.again(node.span), kind: Kind::Scalar(item.to_owned()) });
-    node.kind = Kind::Seq(items.collect());
+    let items = items.map(|item| Node { span: places.again(node.span), kind: NodeKind::Scalar(item.to_owned()) });
+    node.kind = NodeKind::Seq(items.collect());
 }
 
 /// Splits `text` at its commas, except those in placeholders.

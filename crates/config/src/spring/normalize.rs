@@ -7,7 +7,7 @@ use crate::source::dotted;
 use crate::spring::service_discovery;
 use crate::spring::tree::{find, is_empty, section, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node, Places, Span};
+use crate::yaml::{Node, NodeKind, Places, Span};
 
 /// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
@@ -30,9 +30,9 @@ const BUNDLES: [(&[&str], &[&str]); 3] = [
 pub(crate) fn is_spring(documents: &[Node]) -> bool {
     let is_ours = |key: &str| ["config", "profiles"].contains(&key.split('.').next().unwrap_or(key));
     documents.iter().any(|document| {
-        let Kind::Map(entries) = &document.kind else { return false };
+        let NodeKind::Map(entries) = &document.kind else { return false };
         entries.iter().any(|(key, value)| match (key.as_str(), &value.kind) {
-            ("spring", Kind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
+            ("spring", NodeKind::Map(entries)) => entries.iter().any(|(key, _)| !is_ours(key)),
             (key, _) => key.strip_prefix("spring.").is_some_and(|rest| !is_ours(rest)),
         })
     })
@@ -50,51 +50,18 @@ pub(crate) fn normalize(
         take(&mut whole, &["spring"]);
         return whole;
     }
-    let span = whole.span;
-    let mut new_root = take(&mut whole, &NEW_ROOT);
-    let mut old_root = take(&mut whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
-    let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
-    let redis_is_off = switches.into_iter().flatten().any(|switch| is_redis_off(&switch, diagnostics));
-    for root in [&mut new_root, &mut old_root].into_iter().flatten() {
-        take(root, &["redis"]);
-    }
-    if let (Some(old), Some(_)) = (&old_root, &new_root) {
-        diagnostics.warn(old.span.key(), "settings stand under both `spring.cloud.gateway` and `spring.cloud.gateway.server.webflux`; the latter win")
-            .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
-    }
-    let new_redis = take(&mut whole, &["spring", "data", "redis"]).filter(|_| !redis_is_off);
-    let old_redis = take(&mut whole, &["spring", "redis"]).filter(|_| !redis_is_off);
-    let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
-    if let Some(old) = &old_redis {
-        let (at, both) =
-            (old.span.key(), if new_redis.is_some() { "; what stands under both is taken from there" } else { "" });
-        diagnostics
-            .warn(at, format!("`spring.redis` is what Spring Boot 2 reads; since then it is `spring.data.redis`{both}"))
-            .help("move it to `spring.data.redis`");
-    }
-
-    let breakers = take(&mut whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]);
-
-    let mut result = Node { span, kind: Kind::Map(Vec::new()) };
-    for root in [old_root, new_root].into_iter().flatten() {
-        dotted::merge(&mut result, root);
-    }
-    let named = [("redis", old_redis), ("redis", new_redis), ("resilience4j", breakers)];
-    for (name, node) in named.into_iter().filter_map(|(name, node)| Some((name, node?))) {
-        let at = node.span;
-        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
-    }
+    let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
+    move_roots(&mut whole, &mut result, diagnostics);
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
-            let at = node.span;
-            dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(name.to_owned(), node)]) });
+            add(&mut result, name, node);
         }
     }
-    let Kind::Map(entries) = &mut whole.kind else { return result };
+    let phase = take(&mut whole, &["spring", "lifecycle", "timeout-per-shutdown-phase"]);
+    let NodeKind::Map(entries) = &mut whole.kind else { return result };
     let is_ours = |key: &str| sections.iter().any(|section| canonical(section) == canonical(key));
     for (key, value) in entries.extract_if(.., |(key, _)| is_ours(key)) {
-        let at = value.span;
-        dotted::merge(&mut result, Node { span: at, kind: Kind::Map(vec![(key, value)]) });
+        add(&mut result, &key, value);
     }
     if let Some(phase) = phase
         && let Some(server) = section(&mut result, "server", places)
@@ -104,25 +71,79 @@ pub(crate) fn normalize(
     }
     lend_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
-    if let Some(security) = find(&mut whole, &["spring", "security"]) {
+    drop_security(&mut whole, diagnostics);
+    report_rest(whole, diagnostics);
+    result
+}
+
+/// Merges `node` into `result` as its section `name`.
+fn add(result: &mut Node, name: &str, node: Node) {
+    dotted::merge(result, Node { span: node.span, kind: NodeKind::Map(vec![(name.to_owned(), node)]) });
+}
+
+/// Moves the contents of both roots, then Redis and the circuit breakers.
+fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) {
+    let mut new_root = take(whole, &NEW_ROOT);
+    let mut old_root = take(whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
+    let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
+    let redis_is_off = switches.into_iter().flatten().any(|switch| is_redis_off(&switch, diagnostics));
+    for root in [&mut new_root, &mut old_root].into_iter().flatten() {
+        take(root, &["redis"]);
+    }
+    if let (Some(old), Some(_)) = (&old_root, &new_root) {
+        diagnostics.warn(old.span.key(), "settings stand under both `spring.cloud.gateway` and `spring.cloud.gateway.server.webflux`; the latter win")
+            .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
+    }
+    let redis = take_redis(whole, redis_is_off, diagnostics);
+    for root in [old_root, new_root].into_iter().flatten() {
+        dotted::merge(result, root);
+    }
+    for node in redis.into_iter().flatten() {
+        add(result, "redis", node);
+    }
+    if let Some(breakers) = take(whole, &["spring", "cloud", "circuitbreaker", "resilience4j"]) {
+        add(result, "resilience4j", breakers);
+    }
+}
+
+/// Takes the settings of Redis, those of Spring Boot 2 first. Warns of these. Drops both if Redis is off.
+fn take_redis(whole: &mut Node, is_off: bool, diagnostics: &mut Diagnostics) -> [Option<Node>; 2] {
+    let new = take(whole, &["spring", "data", "redis"]).filter(|_| !is_off);
+    let old = take(whole, &["spring", "redis"]).filter(|_| !is_off);
+    if let Some(old) = &old {
+        let both = if new.is_some() { "; settings under both are taken from there" } else { "" };
+        diagnostics
+            .warn(
+                old.span.key(),
+                format!("`spring.redis` is read by Spring Boot 2 only; since then it is `spring.data.redis`{both}"),
+            )
+            .help("move it to `spring.data.redis`");
+    }
+    [old, new]
+}
+
+fn drop_security(whole: &mut Node, diagnostics: &mut Diagnostics) {
+    if let Some(security) = take(whole, &["spring", "security"]) {
         diagnostics.warn(security.span.key(), "`spring.security` is not read: requests that Spring Security rejects are let in here")
             .help("authenticate in front of the gateway or in the upstreams; `jwt` and a key resolver `jwt:sub` limit by the user of a token");
-        take(&mut whole, &["spring", "security"]);
     }
-    let Kind::Map(entries) = whole.kind else { return result };
+}
+
+/// Reports the sections that nothing has taken.
+fn report_rest(whole: Node, diagnostics: &mut Diagnostics) {
+    let NodeKind::Map(entries) = whole.kind else { return };
     let mut skipped: Vec<(String, Span)> = Vec::new();
     for (key, value) in entries {
         leaves(&key, &value, &mut skipped);
     }
     report_skipped(&skipped, diagnostics);
-    result
 }
 
 /// Returns true if the gateway's own `redis.enabled` is false, which keeps limits in memory.
 fn is_redis_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
     let is_off = switch.scalar().is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
     if is_off {
-        diagnostics.info(switch.span.key(), "`redis.enabled: false`: limits are kept in memory");
+        diagnostics.note(switch.span.key(), "`redis.enabled: false`: limits are kept in memory");
     }
     is_off
 }
@@ -134,7 +155,7 @@ fn lend_bundles(whole: &mut Node, result: &mut Node) {
         if let Some(ssl) = find(result, path)
             && names.iter().any(|name| find(ssl, &[name]).is_some())
             && let Some(bundles) = find(whole, &["spring", "ssl", "bundle"])
-            && let Kind::Map(entries) = &mut ssl.kind
+            && let NodeKind::Map(entries) = &mut ssl.kind
         {
             entries.push(("bundles".to_owned(), bundles.clone()));
             lent = true;
@@ -150,14 +171,14 @@ pub(crate) fn report_skipped(skipped: &[(String, Span)], diagnostics: &mut Diagn
     if let Some((_, first)) = skipped.first() {
         let mut names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
         names.dedup();
-        diagnostics.info(first.key(), format!("settings that are not Tollgate's are skipped: {}", names.join(", ")));
+        diagnostics.note(first.key(), format!("settings that are not Tollgate's are skipped: {}", names.join(", ")));
     }
 }
 
 /// Collects the names of the remaining sections: `spring.application`, `logging`, …
 fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
     match &value.kind {
-        Kind::Map(entries) if key == "spring" => {
+        NodeKind::Map(entries) if key == "spring" => {
             for (name, value) in entries {
                 // A moved section leaves an empty map.
                 if !is_empty(value) && name != "config" && name != "profiles" {
@@ -183,5 +204,5 @@ fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node
         }
     }
     take(&mut root, &["server"]);
-    if is_empty(&root) || matches!(root.kind, Kind::Null) { None } else { Some(root) }
+    if is_empty(&root) || matches!(root.kind, NodeKind::Null) { None } else { Some(root) }
 }

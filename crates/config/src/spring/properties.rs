@@ -5,7 +5,7 @@
 use crate::de::Unknown;
 use crate::diagnostics::Diagnostics;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Meaning of a Spring property here.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
         let steps: Vec<&str> = known.split('.').collect();
         steps.len() > path.len() && begins(&steps, path)
     });
-    if let Kind::Map(entries) = &node.kind
+    if let NodeKind::Map(entries) = &node.kind
         && tells_apart
     {
         return entries.iter().all(|(key, value)| {
@@ -144,7 +144,7 @@ fn gather<'n>(path: &mut Vec<&'n str>, node: &'n Node, found: &mut Vec<(String, 
 fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnostics) {
     let at = node.span.key();
     match meaning {
-        Nothing(why) => diagnostics.info(at, format!("`{name}` has no effect here")).ineffective().help(why),
+        Nothing(why) => diagnostics.note(at, format!("`{name}` has no effect here")).ineffective().help(why),
         Only(value, ..) if node.scalar().is_some_and(|given| given.trim().eq_ignore_ascii_case(value)) => {}
         Only(_, lacking, instead) => {
             diagnostics.mistake(at, format!("`{name}` has no effect: {lacking}")).ineffective().help(instead)

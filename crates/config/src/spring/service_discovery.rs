@@ -4,7 +4,7 @@ use crate::diagnostics::Diagnostics;
 use crate::source::dotted;
 use crate::spring::tree::{find, take};
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Moves `spring.cloud.discovery` and `spring.cloud.loadbalancer` to the top level. Reports registries, which are not
 /// supported.
@@ -12,7 +12,7 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
     for section in ["discovery", "loadbalancer"] {
         if let Some(node) = take(whole, &["spring", "cloud", section]) {
             let at = node.span;
-            dotted::merge(result, Node { span: at, kind: Kind::Map(vec![(section.to_owned(), node)]) });
+            dotted::merge(result, Node { span: at, kind: NodeKind::Map(vec![(section.to_owned(), node)]) });
         }
     }
     for path in REGISTRIES {
@@ -20,7 +20,7 @@ pub(super) fn move_to_top_level(whole: &mut Node, result: &mut Node, diagnostics
         if find(whole, path).is_some_and(|node| !is_off(node))
             && let Some(node) = take(whole, path)
         {
-            diagnostics.info(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
+            diagnostics.note(node.span.key(), format!("`{name}` is a registry, which the gateway does not use")).help(
                 "use DNS: `upstreams: {orders: {dns: {name: orders.internal, port: 8080}}}`, \
                  then `uri: lb://orders`; Consul and Kubernetes answer DNS themselves",
             );
@@ -41,7 +41,7 @@ const REGISTRIES: &[&[&str]] = &[
 fn is_off(node: &Node) -> bool {
     let is_false = |node: &Node| node.scalar().is_some_and(|text| text.eq_ignore_ascii_case("false"));
     match &node.kind {
-        Kind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
+        NodeKind::Map(entries) => entries.iter().any(|(key, value)| match canonical(key).as_str() {
             "enabled" => is_false(value),
             "client" | "discovery" => is_off(value),
             _ => false,

@@ -6,11 +6,11 @@ use crate::diagnostics::{Diagnostics, closest};
 use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind as Yaml, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Kinds of components that can be switched off by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ComponentKind {
     /// A filter of routes (`GatewayFilterFactory`).
     Filter,
     /// A predicate of routes (`RoutePredicateFactory`).
@@ -49,20 +49,23 @@ const GLOBAL_FILTERS: [(&str, Meaning); 11] = [
 
 /// Components that are switched off.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Switches(Vec<(Kind, String)>);
+pub(crate) struct Switches(Vec<(ComponentKind, String)>);
 
 impl Switches {
     /// Removes the switches from `root`.
     pub(crate) fn take(root: &mut Node, names: &KnownNames, diagnostics: &mut Diagnostics) -> Self {
         let mut off = Vec::new();
-        let sections =
-            [("filter", Kind::Filter), ("predicate", Kind::Predicate), ("global-filter", Kind::GlobalFilter)];
-        let Yaml::Map(entries) = &mut root.kind else { return Self::default() };
+        let sections = [
+            ("filter", ComponentKind::Filter),
+            ("predicate", ComponentKind::Predicate),
+            ("global-filter", ComponentKind::GlobalFilter),
+        ];
+        let NodeKind::Map(entries) = &mut root.kind else { return Self::default() };
         for (section, kind) in sections {
             let Some(at) = entries.iter().position(|(key, _)| canonical(key) == canonical(section)) else { continue };
-            let Yaml::Map(named) = &mut entries[at].1.kind else { continue };
+            let NodeKind::Map(named) = &mut entries[at].1.kind else { continue };
             named.retain_mut(|(name, settings)| {
-                if kind == Kind::Filter && canonical(name) == canonical(OWN_SWITCH) {
+                if kind == ComponentKind::Filter && canonical(name) == canonical(OWN_SWITCH) {
                     return true;
                 }
                 let Some((switch, is_last)) = take_enabled(settings) else { return true };
@@ -80,16 +83,16 @@ impl Switches {
     }
 
     /// Returns true if the component `name` is off, spelled `StripPrefix` or `strip-prefix`.
-    pub(crate) fn is_off(&self, kind: Kind, name: &str) -> bool {
+    pub(crate) fn is_off(&self, kind: ComponentKind, name: &str) -> bool {
         self.0.iter().any(|(of, off)| *of == kind && *off == canonical(name))
     }
 
     /// Returns true and reports an error if the component of `spec` is off, since Spring does not know it then.
-    pub(crate) fn refuse(&self, kind: Kind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
+    pub(crate) fn refuse(&self, kind: ComponentKind, spec: &FilterSpec, diagnostics: &mut Diagnostics) -> bool {
         let is_off = self.is_off(kind, &spec.name);
         if is_off {
             let (what, section) =
-                if kind == Kind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
+                if kind == ComponentKind::Predicate { ("predicate", "predicate") } else { ("filter", "filter") };
             let setting = format!("{section}.{}.enabled", kebab(&spec.name));
             diagnostics
                 .error(spec.span, format!("the {what} `{}` is switched off by `{setting}: false`", spec.name))
@@ -106,7 +109,7 @@ impl Switches {
             "lb" => "reactive-load-balancer-client",
             _ => return false,
         };
-        let is_off = self.is_off(Kind::GlobalFilter, filter);
+        let is_off = self.is_off(ComponentKind::GlobalFilter, filter);
         if is_off {
             diagnostics
                 .error(at, format!("`{scheme}:` is switched off by `global-filter.{filter}.enabled: false`"))
@@ -118,7 +121,7 @@ impl Switches {
 
 /// Removes `enabled` from `settings`; true if nothing else is left.
 fn take_enabled(settings: &mut Node) -> Option<(Node, bool)> {
-    let Yaml::Map(entries) = &mut settings.kind else { return None };
+    let NodeKind::Map(entries) = &mut settings.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == "enabled")?;
     let (_, switch) = entries.remove(at);
     Some((switch, entries.is_empty()))
@@ -136,13 +139,20 @@ fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Reports a switch of an unknown component, or one without effect.
-fn meaning(section: &str, kind: Kind, name: &str, at: Span, names: &KnownNames, diagnostics: &mut Diagnostics) {
+fn meaning(
+    section: &str,
+    kind: ComponentKind,
+    name: &str,
+    at: Span,
+    names: &KnownNames,
+    diagnostics: &mut Diagnostics,
+) {
     let setting = format!("{section}.{name}.enabled");
     let is = |known: &str| canonical(known) == canonical(name);
     let known: Vec<String> = match kind {
-        Kind::Filter => names.all_filters().map(kebab).collect(),
-        Kind::Predicate => names.all_predicates().map(kebab).collect(),
-        Kind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        ComponentKind::Filter => names.all_filters().map(kebab).collect(),
+        ComponentKind::Predicate => names.all_predicates().map(kebab).collect(),
+        ComponentKind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
     if !known.iter().any(|known| is(known)) {
         let near = closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
@@ -151,9 +161,13 @@ fn meaning(section: &str, kind: Kind, name: &str, at: Span, names: &KnownNames, 
             .help(near.unwrap_or_else(|| "remove it".to_owned()));
         return;
     }
-    match GLOBAL_FILTERS.iter().find(|(known, _)| kind == Kind::GlobalFilter && is(known)).map(|(_, meaning)| meaning) {
+    match GLOBAL_FILTERS
+        .iter()
+        .find(|(known, _)| kind == ComponentKind::GlobalFilter && is(known))
+        .map(|(_, meaning)| meaning)
+    {
         Some(Meaning::Nothing(why)) => {
-            diagnostics.info(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
+            diagnostics.note(at.key(), format!("`{setting}` has no effect here")).ineffective().help(*why)
         }
         Some(Meaning::Needed) => diagnostics
             .error(at, format!("`{setting}: false` leaves a gateway that forwards nothing but through Java"))

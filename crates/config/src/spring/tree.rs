@@ -1,12 +1,12 @@
 //! Moves of nodes within a tree, keys in any spelling.
 
 use crate::yaml::key::canonical;
-use crate::yaml::{Kind, Node, Places};
+use crate::yaml::{Node, NodeKind, Places};
 
 /// Returns the node at `path` below `node`, keys in any spelling.
 pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
-    let Kind::Map(entries) = &mut node.kind else { return None };
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
     let (_, child) = entries.iter_mut().find(|(key, _)| canonical(key) == canonical(first))?;
     find(child, rest)
 }
@@ -14,7 +14,7 @@ pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node
 /// Removes the node at `path` from `node` and returns it.
 pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
     let (first, rest) = path.split_first()?;
-    let Kind::Map(entries) = &mut node.kind else { return None };
+    let NodeKind::Map(entries) = &mut node.kind else { return None };
     let at = entries.iter().position(|(key, _)| canonical(key) == canonical(first))?;
     if rest.is_empty() {
         return Some(entries.remove(at).1);
@@ -25,12 +25,12 @@ pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
 /// Returns the entries of a section; adds the section if it is absent.
 pub(super) fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -> Option<&'n mut Vec<(String, Node)>> {
     if find(root, &[name]).is_none()
-        && let Kind::Map(entries) = &mut root.kind
+        && let NodeKind::Map(entries) = &mut root.kind
     {
-        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: Kind::Map(Vec::new()) }));
+        entries.push((name.to_owned(), Node { span: places.again(root.span), kind: NodeKind::Map(Vec::new()) }));
     }
     match &mut find(root, &[name])?.kind {
-        Kind::Map(entries) => Some(entries),
+        NodeKind::Map(entries) => Some(entries),
         _ => None,
     }
 }
@@ -38,7 +38,7 @@ pub(super) fn section<'n>(root: &'n mut Node, name: &str, places: &mut Places) -
 /// Returns true for a map without values, at any depth.
 pub(super) fn is_empty(node: &Node) -> bool {
     match &node.kind {
-        Kind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
+        NodeKind::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
         _ => false,
     }
 }

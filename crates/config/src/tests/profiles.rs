@@ -23,7 +23,7 @@ fn profiles_come_from_the_environment_the_file_and_its_groups() {
     assert_eq!(port, 4);
     assert!(notes.contains("warning: `spring.profiles` of a document is what Spring Boot before 2.4 reads"), "{notes}");
     let skipped =
-        "info: documents for other profiles are skipped: prod & (eu | us); dev, test; default; platform kubernetes\n";
+        "note: documents for other profiles are skipped: prod & (eu | us); dev, test; default; platform kubernetes\n";
     assert!(notes.contains(skipped) && notes.contains("active is `old`"), "{notes}");
     let rendered = refused(&format!("{documents}---\nspring.config.activate.on-profile: a & b | c\n"));
     assert!(rendered.contains("`a & b | c` is no profile expression: `&` and `|` side by side"), "{rendered}");
@@ -70,7 +70,7 @@ fn the_environment_overrides_springs_keys_and_is_used_unchanged() {
     assert_eq!(loaded.config.server.max_headers, 77);
     assert_eq!(loaded.config.http_client.connect_timeout, Duration::from_millis(1500));
     let notes = loaded.notes.to_string();
-    assert!(notes.contains("info: the environment overrides the file: SERVER_MAXHEADERS, SPRING_CLOUD_GATEWAY_HTTPCLIENT_CONNECTTIMEOUT, SPRING_DATA_REDIS_HOST, SPRING_DATA_REDIS_PASSWORD"), "{notes}");
+    assert!(notes.contains("note: the environment overrides the file: SERVER_MAXHEADERS, SPRING_CLOUD_GATEWAY_HTTPCLIENT_CONNECTTIMEOUT, SPRING_DATA_REDIS_HOST, SPRING_DATA_REDIS_PASSWORD"), "{notes}");
     assert!(!notes.contains("cret"), "{notes}");
     let own = parse("test.yaml", "routes: ['a=http://a,Path=/**']\nhttpclient: {connect-timeout: 100}\n", &env)
         .unwrap()

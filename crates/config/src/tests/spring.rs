@@ -66,10 +66,10 @@ fn foreign_sections_of_an_application_yml_are_skipped_with_one_message() {
     let loaded = loaded(text);
     let rendered = loaded.notes.to_string();
     assert!(
-        rendered.contains("info: settings that are not Tollgate's are skipped: spring.application, eureka, logging"),
+        rendered.contains("note: settings that are not Tollgate's are skipped: spring.application, eureka, logging"),
         "{rendered}"
     );
-    assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Info), "{rendered}");
+    assert!(loaded.notes.list().iter().all(|problem| problem.severity == Severity::Note), "{rendered}");
     assert!(loaded.config.is_spring);
 }
 

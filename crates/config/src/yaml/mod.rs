@@ -11,6 +11,6 @@ mod node;
 mod parse;
 mod span;
 
-pub(crate) use node::{Kind, Node};
+pub(crate) use node::{Node, NodeKind};
 pub(crate) use parse::{Parsed, Problem, ProblemAt, parse};
 pub(crate) use span::{Places, Span};

@@ -7,12 +7,12 @@ use crate::yaml::span::Span;
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Span,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 /// Content of a [`Node`]. Scalars stay text until a typed field reads them.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Null,
     Scalar(String),
     Seq(Vec<Node>),
@@ -23,7 +23,7 @@ impl Node {
     /// Returns the value of `key`, compared exactly.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            NodeKind::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -31,13 +31,13 @@ impl Node {
     /// Follows one step of a dotted name: a key in any spelling, or `[n]` into a list.
     pub(crate) fn step(&self, step: &str) -> Option<&Node> {
         match &self.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let exact = entries.iter().find(|(name, _)| name == step);
                 let found = exact.or_else(|| entries.iter().find(|(name, _)| canonical(name) == canonical(step)));
                 found.map(|(_, value)| value)
             }
-            Kind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
-            Kind::Null | Kind::Scalar(_) => None,
+            NodeKind::Seq(items) => items.get(step.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?),
+            NodeKind::Null | NodeKind::Scalar(_) => None,
         }
     }
 
@@ -49,7 +49,7 @@ impl Node {
     /// Returns the text of a scalar.
     pub(crate) fn scalar(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scalar(text) => Some(text),
+            NodeKind::Scalar(text) => Some(text),
             _ => None,
         }
     }
@@ -57,10 +57,10 @@ impl Node {
     /// Describes the value for a message.
     pub(crate) fn describe(&self) -> String {
         match &self.kind {
-            Kind::Null => "nothing".to_owned(),
-            Kind::Scalar(text) => format!("`{text}`"),
-            Kind::Seq(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            NodeKind::Null => "nothing".to_owned(),
+            NodeKind::Scalar(text) => format!("`{text}`"),
+            NodeKind::Seq(_) => "a list".to_owned(),
+            NodeKind::Map(_) => "a map".to_owned(),
         }
     }
 }

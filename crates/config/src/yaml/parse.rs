@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::yaml::advice::advice;
-use crate::yaml::node::{Kind, Node};
+use crate::yaml::node::{Node, NodeKind};
 use crate::yaml::span::{Place, Places, Span};
 
 /// Nodes of one text at most: a bound for aliases that multiply each other.
@@ -83,7 +83,7 @@ impl Build<'_> {
         self.problems.push(Problem { at: ProblemAt::Span(at), message, help: None });
     }
 
-    fn node<E>(&mut self, kind: Kind) -> Result<Node, E> {
+    fn node<E>(&mut self, kind: NodeKind) -> Result<Node, E> {
         Ok(Node { span: self.span(), kind })
     }
 }
@@ -107,40 +107,40 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
     }
 
     fn visit_bool<E>(self, v: bool) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_string()))
+        self.node(NodeKind::Scalar(v.to_string()))
     }
 
     fn visit_i64<E>(self, v: i64) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_string()))
+        self.node(NodeKind::Scalar(v.to_string()))
     }
 
     fn visit_u64<E>(self, v: u64) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_string()))
+        self.node(NodeKind::Scalar(v.to_string()))
     }
 
     fn visit_i128<E>(self, v: i128) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_string()))
+        self.node(NodeKind::Scalar(v.to_string()))
     }
 
     fn visit_u128<E>(self, v: u128) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_string()))
+        self.node(NodeKind::Scalar(v.to_string()))
     }
 
     fn visit_f64<E>(self, v: f64) -> Result<Node, E> {
         // `{:?}` keeps the fraction of 1.0, as Java does when it makes a text of a number.
-        self.node(Kind::Scalar(format!("{v:?}")))
+        self.node(NodeKind::Scalar(format!("{v:?}")))
     }
 
     fn visit_str<E>(self, v: &str) -> Result<Node, E> {
-        self.node(Kind::Scalar(v.to_owned()))
+        self.node(NodeKind::Scalar(v.to_owned()))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
-        self.node(Kind::Null)
+        self.node(NodeKind::Null)
     }
 
     fn visit_none<E>(self) -> Result<Node, E> {
-        self.node(Kind::Null)
+        self.node(NodeKind::Null)
     }
 
     fn visit_some<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
             step(&mut self.path);
         }
         self.path.pop();
-        Ok(Node { span, kind: Kind::Seq(items) })
+        Ok(Node { span, kind: NodeKind::Seq(items) })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for &mut Build<'_> {
         for value in merged {
             self.merge(&mut entries, value);
         }
-        Ok(Node { span, kind: Kind::Map(entries) })
+        Ok(Node { span, kind: NodeKind::Map(entries) })
     }
 }
 
@@ -192,15 +192,15 @@ impl Build<'_> {
     /// Applies YAML's merge key `<<`: adds the entries of a map, or of each map of a list, that are not present yet.
     fn merge(&mut self, entries: &mut Vec<(String, Node)>, value: Node) {
         match value.kind {
-            Kind::Map(more) => {
+            NodeKind::Map(more) => {
                 for (key, value) in more {
                     if !entries.iter().any(|(name, _)| *name == key) {
                         entries.push((key, value));
                     }
                 }
             }
-            Kind::Seq(items) => items.into_iter().for_each(|item| self.merge(entries, item)),
-            Kind::Null | Kind::Scalar(_) => {
+            NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(entries, item)),
+            NodeKind::Null | NodeKind::Scalar(_) => {
                 self.error(value.span, "`<<` merges a map or a list of maps, not a plain value".to_owned());
             }
         }

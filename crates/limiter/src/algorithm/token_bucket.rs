@@ -9,13 +9,16 @@
 //! The state is the time at which the bucket is full again, like the theoretical arrival time of GCRA. A full bucket
 //! equals no bucket, so a sweep can drop a state by that time alone.
 
+mod debt;
+
+use self::debt::Debt;
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{Flow, TokenBucket};
 
 /// State of a bucket that is not full.
 ///
-/// Its deficit at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on. The flow is the one
-/// under which the tokens were consumed, so a changed rule keeps the consumed tokens.
+/// Its debt at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on. The flow is the one
+/// under which the tokens were spent. The state holds no level, so a rule with another burst finds the same debt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Time at which the bucket is full again: microseconds, rounded up to a whole tick.
@@ -30,42 +33,77 @@ impl Algorithm for TokenBucket {
     type State = Bucket;
     type Change = Bucket;
 
-    /// A denial writes in two cases. If the deficit exceeds the burst (a smaller burst, or a clock that was set back),
-    /// the bucket becomes empty. If the state has another flow, it is converted.
+    /// A denial writes in two cases: if the rate changed, so that the new rate applies from now on, and if the clock was
+    /// set back.
     #[inline(always)]
     fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
-        let flow = self.flow();
-        let (owed, is_stale) = state.map_or((0, false), |bucket| bucket.owed(flow, now.now_us));
-        let deficit = owed.min(self.capacity());
-        let level = self.capacity() - deficit;
-        // Bounded by the burst so that the product does not overflow.
-        let need = cost.min(self.burst_capacity() + 1).saturating_mul(flow.units);
-        if need <= level {
-            let bucket = Bucket::owing(deficit + need, flow, now.now_us);
-            let reset_after_us = bucket.full_at_us.saturating_sub(now.now_us);
-            let verdict = RuleVerdict::allowed(flow.whole_tokens(level - need), reset_after_us, now);
-            return (verdict, (need > 0 || is_stale || owed > self.capacity()).then_some(bucket));
+        match state {
+            Some(bucket) if bucket.flow != self.flow().id => self.decide_another(bucket, now, cost),
+            _ => self.decide_with(Debt::own(state, self, now.now_us), self.flow(), now, cost),
         }
-        let empty = Bucket::owing(deficit, flow, now.now_us);
-        let retry_after_us = (need <= self.capacity()).then(|| flow.wait_us(need - level, now.now_us));
-        let reset_after_us = empty.full_at_us.saturating_sub(now.now_us);
-        let verdict = RuleVerdict::denied(flow.whole_tokens(level), retry_after_us, reset_after_us, now);
-        (verdict, (owed > self.capacity() || is_stale).then_some(empty))
     }
 
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, _: u64) -> Option<Bucket> {
-        let flow = self.flow();
-        let (owed, is_stale) = state.map_or((0, false), |bucket| bucket.owed(flow, now.now_us));
-        let is_stale = is_stale || owed > self.capacity();
-        let owed = owed.min(self.capacity());
-        let units = more.unsigned_abs().min(self.burst_capacity()) * flow.units;
-        let owes = if more < 0 { owed.saturating_sub(units) } else { (owed + units).min(self.capacity()) };
-        (owes != owed || is_stale).then(|| Bucket::owing(owes, flow, now.now_us))
+        let (debt, flow) = match state {
+            Some(bucket) if bucket.flow != self.flow().id => Debt::of_another(bucket, self, now.now_us),
+            _ => (Debt::own(state, self, now.now_us), *self.flow()),
+        };
+        let tokens = more.unsigned_abs().min(debt.bound.max(self.burst_capacity()));
+        let units = tokens.saturating_mul(flow.units);
+        let owes = if more < 0 {
+            debt.owed.saturating_sub(units)
+        } else {
+            debt.owed.saturating_add(units).min(debt.capacity.max(debt.owed))
+        };
+        (owes != debt.owed || debt.is_stale).then(|| self.owing(owes, &debt, &flow, now.now_us))
     }
 
     #[inline]
     fn apply(_: Option<Bucket>, change: Bucket) -> Bucket {
         change
+    }
+}
+
+impl TokenBucket {
+    /// Decides by the state of another rule.
+    #[cold]
+    #[inline(never)]
+    fn decide_another(&self, bucket: &Bucket, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
+        let (debt, flow) = Debt::of_another(bucket, self, now.now_us);
+        self.decide_with(debt, &flow, now, cost)
+    }
+
+    /// Decides a request of `cost` tokens by a debt in units of `flow`.
+    #[inline(always)]
+    fn decide_with(&self, debt: Debt, flow: &Flow, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
+        let level = debt.capacity.saturating_sub(debt.owed);
+        // Bounded by the burst so that the product does not overflow.
+        let need = cost.min(self.burst_capacity() + 1).saturating_mul(flow.units);
+        if need <= level {
+            let bucket = self.owing(debt.owed + need, &debt, flow, now.now_us);
+            let reset_after_us = bucket.full_at_us.saturating_sub(now.now_us);
+            let verdict = RuleVerdict::allowed(flow.whole_tokens(level - need), reset_after_us, now);
+            return (verdict, (need > 0 || debt.is_stale).then_some(bucket));
+        }
+        let unchanged = self.owing(debt.owed, &debt, flow, now.now_us);
+        let short = (debt.owed + need).saturating_sub(debt.capacity);
+        let retry_after_us = (cost <= self.burst_capacity()).then(|| flow.wait_us(short, now.now_us));
+        let reset_after_us = unchanged.full_at_us.saturating_sub(now.now_us);
+        let verdict = RuleVerdict::denied(flow.whole_tokens(level), retry_after_us, reset_after_us, now);
+        (verdict, debt.is_stale.then_some(unchanged))
+    }
+
+    /// Returns the state of a bucket that owes `owed` units of `flow` after a decision by `debt`.
+    #[inline]
+    fn owing(&self, owed: u64, debt: &Debt, flow: &Flow, now_us: u64) -> Bucket {
+        let bound = if owed <= debt.capacity { self.burst_capacity() } else { debt.bound };
+        let id = if flow.bound == bound { flow.id } else { flow.bounded(bound).id };
+        let per_tick = u64::from(flow.per_tick);
+        let full_in = owed.div_ceil(per_tick);
+        let rem = full_in * per_tick - owed;
+        debug_assert!(rem < per_tick || full_in == 0, "the remainder is less than the units per tick");
+        let full_at_us = flow.ticks(now_us).saturating_add(full_in).saturating_mul(flow.tick_us);
+        Bucket { full_at_us, flow: id, rem: rem as u32 }
     }
 }
 
@@ -79,32 +117,11 @@ impl State for Bucket {
 }
 
 impl Bucket {
-    /// Returns the deficit in units of `flow`, and true if it was converted from another flow. It saturates if the
-    /// clock jumped far back.
+    /// Returns the debt at `now_us` in units of the state's flow. It saturates if the clock jumped far back.
     #[inline]
-    fn owed(&self, flow: &Flow, now_us: u64) -> (u64, bool) {
-        if self.flow == flow.id {
-            return (self.deficit(flow, now_us), false);
-        }
-        let old = Flow::with_id(self.flow).unwrap_or(*flow);
-        (flow.convert(self.deficit(&old, now_us), &old), true)
-    }
-
-    #[inline]
-    fn deficit(&self, flow: &Flow, now_us: u64) -> u64 {
+    fn debt(&self, flow: &Flow, now_us: u64) -> u64 {
         let full_in = flow.ticks(self.full_at_us).saturating_sub(flow.ticks(now_us));
         full_in.saturating_mul(u64::from(flow.per_tick)).saturating_sub(u64::from(self.rem))
-    }
-
-    /// Returns the state of a bucket with a deficit of `deficit` units.
-    #[inline]
-    fn owing(deficit: u64, flow: &Flow, now_us: u64) -> Self {
-        let per_tick = u64::from(flow.per_tick);
-        let full_in = deficit.div_ceil(per_tick);
-        let rem = full_in * per_tick - deficit;
-        debug_assert!(rem < per_tick || full_in == 0, "the remainder is less than the units per tick");
-        let full_at_us = flow.ticks(now_us).saturating_add(full_in).saturating_mul(flow.tick_us);
-        Self { full_at_us, flow: flow.id, rem: rem as u32 }
     }
 }
 

@@ -22,12 +22,14 @@ pub(crate) struct Flow {
     pub(crate) units: u64,
     /// Length of a tick in microseconds.
     pub(crate) tick_us: u64,
+    /// Largest debt in tokens of a state that refers to this flow: the burst, unless a larger burst left a larger debt.
+    pub(crate) bound: u64,
 }
 
 /// Flows of all rules created so far.
 ///
-/// A bucket in memory stores the 4-byte index of the flow under which its tokens were spent, instead of 20 bytes. The
-/// list grows by one entry per distinct configured rule.
+/// A bucket in memory stores the 4-byte index of the flow under which its tokens were spent, instead of 28 bytes. The
+/// list grows by one entry per distinct configured rule, and by one per pair of a rule and a larger burst of another rule.
 static FLOWS: RwLock<Vec<Flow>> = RwLock::new(Vec::new());
 
 impl Flow {
@@ -64,18 +66,39 @@ impl Flow {
             }
         }
         // The casts are lossless: the conditions bound the first two, and a tick is shorter than the time to fill.
-        Ok(Self::interned(per_tick as u32, units as u64, tick_us as u64))
+        let flow =
+            Self { id: 0, per_tick: per_tick as u32, units: units as u64, tick_us: tick_us as u64, bound: burst };
+        Ok(flow.interned())
     }
 
-    fn interned(per_tick: u32, units: u64, tick_us: u64) -> Self {
-        let mut flows = FLOWS.write();
-        let known = flows.iter().find(|flow| (flow.per_tick, flow.units, flow.tick_us) == (per_tick, units, tick_us));
-        if let Some(known) = known {
-            return *known;
+    /// Returns this flow with the id of an equal flow, or with a new id.
+    fn interned(self) -> Self {
+        let known = |flows: &[Self]| flows.iter().find(|flow| Self { id: self.id, ..**flow } == self).copied();
+        if let Some(known) = known(&FLOWS.read()) {
+            return known;
         }
-        let flow = Self { id: flows.len() as u32, per_tick, units, tick_us };
-        flows.push(flow);
-        flow
+        let mut flows = FLOWS.write();
+        known(&flows).unwrap_or_else(|| {
+            let flow = Self { id: flows.len() as u32, ..self };
+            flows.push(flow);
+            flow
+        })
+    }
+
+    /// Returns this flow for a state with a debt of up to `bound` tokens.
+    #[cold]
+    pub(crate) fn bounded(&self, bound: u64) -> Self {
+        if self.bound == bound { *self } else { Self { bound, ..*self }.interned() }
+    }
+
+    /// True if both flows count in the same units and ticks, and at the same rate.
+    pub(crate) fn counts_like(&self, other: &Self) -> bool {
+        (self.per_tick, self.units, self.tick_us) == (other.per_tick, other.units, other.tick_us)
+    }
+
+    /// Returns the largest number of units that every store counts exactly, including the time to refill them.
+    pub(crate) fn max_units(&self) -> u64 {
+        if self.per_tick == 1 { 1 << 52 } else { MAX_SAFE_INTEGER }
     }
 
     /// Returns the flow with index `id`.
@@ -110,18 +133,10 @@ impl Flow {
         let units = u128::from(us / self.tick_us) * u128::from(self.per_tick);
         u64::try_from(units / u128::from(self.units)).unwrap_or(u64::MAX)
     }
-
-    /// Converts `units` of the flow `from`, rounded up to whole tokens unless both flows use the same units and ticks.
-    pub(crate) fn convert(&self, units: u64, from: &Self) -> u64 {
-        if (self.units, self.tick_us) == (from.units, from.tick_us) {
-            units
-        } else {
-            units.div_ceil(from.units).saturating_mul(self.units)
-        }
-    }
 }
 
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+/// Returns the largest number that divides both.
+pub(crate) fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 

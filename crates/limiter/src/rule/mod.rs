@@ -13,7 +13,7 @@ use thiserror::Error;
 
 pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
-pub(crate) use self::flow::Flow;
+pub(crate) use self::flow::{Flow, greatest_common_divisor};
 pub use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::leaky_bucket::WarmUp;
 pub use self::quota::Quota;

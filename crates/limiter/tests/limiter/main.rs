@@ -5,6 +5,7 @@
 
 mod batching;
 mod calendar;
+mod changes;
 mod cluster;
 mod coalescing;
 mod concurrency;

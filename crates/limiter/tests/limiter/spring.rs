@@ -2,8 +2,12 @@
 
 use redis::Connection;
 
+use crate::model::{Rng, number};
 use crate::script::{eval, keys};
-use crate::support::RedisServer;
+use crate::support::{RedisServer, seconds};
+
+const SECOND: u64 = 1_000_000;
+const START: u64 = 1_763_700_000 * SECOND + 123_456;
 
 /// Reimplementation of Spring's script: whole seconds, both keys are written even on a denial.
 const SPRING: &str = "
@@ -76,4 +80,144 @@ fn alternating_gateways_admit_no_more_than_one_bucket() {
         }
     }
     assert_eq!(admitted, 5 + 2 * 9);
+}
+
+/// Both gateways on one bucket, at times set by the test.
+struct Shared<'c> {
+    redis: &'c mut Connection,
+    id: String,
+    rate: u64,
+    burst: u64,
+    /// Times and costs of all admitted requests.
+    admitted: Vec<(u64, u64)>,
+}
+
+impl Shared<'_> {
+    fn ask(&mut self, spring_asks: bool, now: u64, cost: u64) {
+        let [rate, burst, cost_text] = [self.rate, self.burst, cost].map(|number| number.to_string());
+        let allowed = if spring_asks {
+            spring(self.redis, &self.id, [&rate, &burst, &(now / SECOND).to_string(), &cost_text]).0
+        } else {
+            let (allowed, _, wait, _) = eval(self.redis, &self.id, [&rate, &burst, &seconds(now), &cost_text]).unwrap();
+            if allowed == 0 && wait > 0 {
+                self.check_wait(now, wait as u64, cost);
+            }
+            allowed
+        };
+        if allowed == 1 {
+            self.admitted.push((now, cost));
+        }
+    }
+
+    /// Asserts that the request is admitted after `wait`, and not a microsecond earlier.
+    fn check_wait(&mut self, now: u64, wait: u64, cost: u64) {
+        let [tokens, timestamp] = keys(&self.id);
+        let state: [Vec<u8>; 2] = redis::cmd("MGET").arg(&tokens).arg(&timestamp).query(self.redis).unwrap();
+        let [rate, burst, cost] = [self.rate, self.burst, cost].map(|number| number.to_string());
+        for (at, admits) in [(now + wait - 1, 0), (now + wait, 1)] {
+            let said = eval(self.redis, &self.id, [&rate, &burst, &seconds(at), &cost]).unwrap();
+            assert_eq!(said.0, admits, "{wait} µs after {now}: {said:?}");
+            for (key, value) in [&tokens, &timestamp].into_iter().zip(&state) {
+                redis::cmd("SET").arg(key).arg(value).arg("KEEPTTL").exec(self.redis).unwrap();
+            }
+        }
+    }
+
+    /// Asserts the bound in every interval: burst, rate, and the refill of one second. Spring's numbers are doubles.
+    fn check_bound(&self) {
+        for (first, &(from, _)) in self.admitted.iter().enumerate() {
+            let mut sum = 0;
+            for &(until, cost) in &self.admitted[first..] {
+                sum += cost;
+                let bound = (self.burst + self.rate) as f64 + self.rate as f64 * (until - from) as f64 / 1e6;
+                assert!(sum as f64 <= bound + 1e-3, "{sum} in {} µs, at most {bound}", until - from);
+            }
+        }
+    }
+}
+
+#[test]
+fn both_gateways_in_turns_admit_one_bucket_and_the_refill_of_a_second() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let mut shared = Shared { redis, id: "a".to_owned(), rate: 10, burst: 20, admitted: Vec::new() };
+    for turn in 0..=300 {
+        shared.ask(turn % 2 == 0, START + turn * SECOND / 30, 1);
+    }
+    let admitted = shared.admitted.len();
+    assert!((110..=130).contains(&admitted), "{admitted} of 301 in 10 s, of 20 + 10 per second");
+}
+
+#[test]
+fn random_turns_of_both_gateways_keep_the_bound() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let traces = number("TOLLGATE_TRACES").unwrap_or(10_000) / 50;
+    for seed in number("TOLLGATE_SEED").map_or(0..traces, |seed| seed..seed + 1) {
+        let mut rng = Rng::new(seed);
+        let rate = rng.pick(&[1, 2, 3, 10, 50]);
+        let burst = rate * rng.pick(&[1, 2, 5]) + rng.pick(&[0, 1, 3]);
+        let mut shared = Shared { redis: &mut *redis, id: seed.to_string(), rate, burst, admitted: Vec::new() };
+        let (mut now, mut springs) = (START + rng.below(SECOND), 5);
+        for _ in 0..100 {
+            now += match rng.below(8) {
+                0 | 1 => 0,
+                2 => rng.below(3_000),
+                3 => rng.below(SECOND / 5),
+                4 => rng.below(SECOND),
+                5 => SECOND - now % SECOND,
+                6 => rng.below(3 * SECOND),
+                // A pause as long as the keys would live.
+                _ if rng.chance(1, 5) => rng.below(2 * burst / rate + 3) * SECOND,
+                _ => 0,
+            };
+            if rng.chance(1, 30) {
+                springs = rng.pick(&[0, 1, 5, 9, 10]);
+            }
+            let (spring_asks, cost) = (rng.chance(springs, 10), rng.pick(&[1, 1, 1, 2]));
+            shared.ask(spring_asks, now, cost);
+        }
+        shared.check_bound();
+    }
+}
+
+#[test]
+fn microseconds_return_when_spring_has_not_written_for_the_time_of_an_expiry() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let ask = |redis: &mut Connection, now: &str, cost: &str| eval(redis, "a", ["1", "2", now, cost]).unwrap();
+    assert_eq!(spring(redis, "a", ["1", "2", "1763700000", "2"]), (1, 0));
+    assert_eq!(ask(redis, "1763700001.7", "1"), (1, 0, 0, 1_300_000), "whole seconds");
+    assert_eq!(ask(redis, "1763700001.9", "1"), (0, 0, 100_000, 1_100_000));
+    assert_eq!(ask(redis, "1763700003.9", "2"), (1, 0, 0, 2_100_000));
+    // From the fourth second on, without the refill of one second.
+    assert_eq!(ask(redis, "1763700004.5", "1"), (0, 0, 500_000, 1_500_000));
+    assert_eq!(ask(redis, "1763700005.1", "1"), (1, 0, 0, 1_900_000));
+    assert_eq!(ask(redis, "1763700005.2", "1"), (0, 0, 800_000, 1_800_000), "microseconds");
+}
+
+#[test]
+fn spring_sees_no_more_of_a_bucket_in_other_units_or_with_a_negative_balance() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let [tokens, timestamp] = keys("a");
+    let call = |redis: &mut Connection, args: &[&str]| {
+        let script =
+            redis::cmd("EVAL").arg(crate::script::TEXT).arg(2).arg(&tokens).arg(&timestamp).arg(args).to_owned();
+        script.query::<(i64, i64, i64, i64, i64)>(redis).unwrap()
+    };
+    let mut read = |redis: &mut Connection| redis::cmd("GET").arg(&tokens).query::<f64>(redis).unwrap();
+    // 300 per minute, a burst of 20: five per second.
+    for (at, left) in [("1763700000", 0), ("1763700000.11", 0)] {
+        let cost = if left == 0 && at == "1763700000" { "20" } else { "0" };
+        assert_eq!(call(redis, &["300", "20", at, cost, "60000000", "1"]).1, left);
+    }
+    assert_eq!(call(redis, &["300", "20", "1763700000.25", "1", "60000000", "1"]).1, 0);
+    let seen = read(redis);
+    assert!((0.249..=0.25).contains(&seen), "{seen} of 0.25");
+    // A burst of 5 after 20 were spent.
+    assert_eq!(call(redis, &["5", "5", "1763700000.5", "-1"]).1, 0);
+    let seen = read(redis);
+    assert!((-13.0 - 0.01..=-12.49).contains(&seen), "{seen} of -12.5");
+    assert_eq!(spring(redis, "a", ["5", "5", "1763700001", "1"]).0, 0);
 }

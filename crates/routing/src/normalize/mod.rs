@@ -9,6 +9,10 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
+pub use self::separators::{PathRules, Separator};
+
+mod separators;
+
 /// An invalid request path. Each error is the client's: respond with 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
@@ -24,9 +28,18 @@ pub enum PathError {
     /// `\` or `%5C`: a separator to some upstreams, an ordinary character to others.
     #[error("the path contains a backslash")]
     Backslash,
+    /// `%2F`: a separator to some upstreams, an ordinary character to others.
+    #[error("the path contains an encoded slash (`%2F`)")]
+    EncodedSlash,
     /// A segment such as `..;x`: a dot segment to some upstreams, a name to others.
     #[error("the path contains a dot segment with parameters (`..;`)")]
     DotSegmentParameters,
+    /// A segment such as `..%2Fx`: a dot segment to upstreams that decode it.
+    #[error("the path contains a dot segment beside an encoded separator (`..%2F`)")]
+    DotSegmentSeparator,
+    /// A segment such as `;x`, which is empty without its parameters: some upstreams remove it.
+    #[error("the path contains an empty segment with parameters (`/;x/`)")]
+    EmptySegmentParameters,
     /// More `..` than segments before it.
     #[error("`..` segments in the path lead above its root")]
     AboveRoot,
@@ -38,22 +51,36 @@ pub enum PathError {
     Forbidden,
 }
 
-/// Normalizes `path`, which has no query. Returns a normalized path as it is, without allocating.
+/// Normalizes `path` by the default [`PathRules`].
+///
+/// # Errors
+/// See [`normalize_by`].
+pub fn normalize(path: &str) -> Result<Cow<'_, str>, PathError> {
+    normalize_by(path, PathRules::default())
+}
+
+/// Normalizes `path`, which has no query. Returns a normalized path as it is; a path without encoded separators is not
+/// copied.
 ///
 /// - `%61` becomes `a`, `%2e` becomes `.`, `%7E` becomes `~`. Other escapes stay and get upper-case digits; so `%2F`
 ///   does not split a segment.
 /// - `//` becomes `/` first; then `.` and `..` segments are removed: `/a//../b` is `/b`.
+/// - `rules` say if encoded slashes and backslashes are kept, separate segments, or are an error.
 /// - `|`, `^`, `{`, `}`, `[` and `]`, which browsers send unencoded, stay unencoded.
 ///
 /// Normalizing twice gives the same result as normalizing once.
 ///
 /// # Errors
 /// See [`PathError`].
-pub fn normalize(path: &str) -> Result<Cow<'_, str>, PathError> {
-    if is_normalized(path.as_bytes()) { Ok(Cow::Borrowed(path)) } else { rewrite(path).map(Cow::Owned) }
+pub fn normalize_by(path: &str, rules: PathRules) -> Result<Cow<'_, str>, PathError> {
+    if is_normalized(path.as_bytes()) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let normal = rewrite(&rules.apply(path)?)?;
+    Ok(if normal == path { Cow::Borrowed(path) } else { Cow::Owned(normal) })
 }
 
-/// Returns false if the path must be rewritten or rejected. One scan.
+/// Returns false if the path may have to be rewritten or rejected. One scan.
 fn is_normalized(path: &[u8]) -> bool {
     if path.first() != Some(&b'/') {
         return false;
@@ -64,9 +91,10 @@ fn is_normalized(path: &[u8]) -> bool {
             _ if PLAIN[usize::from(byte)] => {}
             b'/' if starts_removable_segment(path.get(at + 1..).unwrap_or_default()) => return false,
             b'%' => match escape(path.get(at + 1..).unwrap_or_default()) {
-                Some(escape) if escape.is_upper && stays_encoded(escape.byte) => at += 2,
+                Some(escape) if escape.is_upper && is_ordinary(escape.byte) => at += 2,
                 _ => return false,
             },
+            b'\\' => return false,
             _ if check(byte).is_err() => return false,
             _ => {}
         }
@@ -80,17 +108,17 @@ static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        plain[byte] = check(byte as u8).is_ok() && byte as u8 != b'/' && byte as u8 != b'%';
+        plain[byte] = check(byte as u8).is_ok() && !matches!(byte as u8, b'/' | b'%' | b'\\');
         byte += 1;
     }
     plain
 };
 
-/// Returns true if the text after a `/` starts with another `/`, or with a dot segment with or without parameters.
+/// Returns true if the text after a `/` starts with another `/`, with parameters, or with a dot segment.
 fn starts_removable_segment(rest: &[u8]) -> bool {
     let ends = |at: usize| matches!(rest.get(at), None | Some(b'/' | b';'));
     match rest {
-        [b'/', ..] => true,
+        [b'/' | b';', ..] => true,
         [b'.', b'.', ..] => ends(2),
         [b'.', ..] => ends(1),
         _ => false,
@@ -106,13 +134,9 @@ fn rewrite(path: &str) -> Result<String, PathError> {
         out.push('/');
         decode_unreserved(segment, &mut out)?;
         let segment = out.get(start + 1..).unwrap_or_default();
-        let (name, parameters) = segment.split_once(';').map_or((segment, false), |(name, _)| (name, true));
-        let is_dots = matches!(name, "." | "..");
-        if is_dots && parameters {
-            return Err(PathError::DotSegmentParameters);
-        }
-        let is_parent = name == "..";
-        ends_in_slash = is_dots || segment.is_empty();
+        separators::check_segment(segment)?;
+        let is_parent = segment == "..";
+        ends_in_slash = matches!(segment, "" | "." | "..");
         if ends_in_slash {
             out.truncate(start);
         }
@@ -133,14 +157,17 @@ fn decode_unreserved(segment: &str, out: &mut String) -> Result<(), PathError> {
     while let Some(&byte) = bytes.get(at) {
         if byte != b'%' {
             check(byte)?;
-            out.push(char::from(byte));
+            match byte {
+                // One form of a backslash that the rules keep.
+                b'\\' => out.push_str("%5C"),
+                _ => out.push(char::from(byte)),
+            }
             at += 1;
             continue;
         }
         let escape = escape(bytes.get(at + 1..).unwrap_or_default()).ok_or(PathError::MalformedEscape)?;
         match escape.byte {
             0 => return Err(PathError::Control),
-            b'\\' => return Err(PathError::Backslash),
             byte if is_unreserved(byte) => out.push(char::from(byte)),
             _ => {
                 let digits = bytes.get(at + 1..at + 3).unwrap_or_default();
@@ -182,8 +209,9 @@ pub(crate) fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-fn stays_encoded(byte: u8) -> bool {
-    byte != 0 && byte != b'\\' && !is_unreserved(byte)
+/// Returns true for a byte that stays encoded and has no meaning to any upstream once it is decoded.
+fn is_ordinary(byte: u8) -> bool {
+    !matches!(byte, 0 | b'\\' | b'/' | b';') && !is_unreserved(byte)
 }
 
 /// Returns an error for a byte that a path must not contain unencoded.
@@ -191,7 +219,6 @@ const fn check(byte: u8) -> Result<(), PathError> {
     match byte {
         0..=0x1F | 0x7F => Err(PathError::Control),
         0x80.. => Err(PathError::NotAscii),
-        b'\\' => Err(PathError::Backslash),
         b' ' | b'"' | b'#' | b'<' | b'>' | b'?' | b'`' => Err(PathError::Forbidden),
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 
-use super::{PathError, normalize};
+use super::{PathError, PathRules, Separator, normalize, normalize_by};
 
 #[test]
 fn a_normalized_path_is_borrowed() {
@@ -44,8 +44,8 @@ fn other_spellings_are_normalized() {
         ("/a//../b", "/b"),
         ("/a/b/../../c", "/c"),
         ("/%252e%252e/a", "/%252e%252e/a"),
-        ("/a%2f..%2fb", "/a%2F..%2Fb"),
-        ("/%3b", "/%3B"),
+        ("/a%2f..b%2fb", "/a%2F..b%2Fb"),
+        ("/a%3b", "/a%3B"),
     ] {
         assert_eq!(normalize(path).as_deref(), Ok(expected), "{path}");
     }
@@ -72,6 +72,19 @@ fn paths_that_upstreams_interpret_differently_are_rejected() {
         ("/a/..;/b", PathError::DotSegmentParameters),
         ("/a/.;x=1", PathError::DotSegmentParameters),
         ("/a/%2e%2e;x/b", PathError::DotSegmentParameters),
+        ("/x/..%3B/login", PathError::DotSegmentParameters),
+        ("/x/..%3bv=1/login", PathError::DotSegmentParameters),
+        ("/x/..%2Flogin", PathError::DotSegmentSeparator),
+        ("/x/y%2f..", PathError::DotSegmentSeparator),
+        ("/x/.%2Flogin", PathError::DotSegmentSeparator),
+        ("/a%2f..%2fb", PathError::DotSegmentSeparator),
+        ("/x/%2e%2e%2Flogin", PathError::DotSegmentSeparator),
+        ("/x/y%2F..;v/login", PathError::DotSegmentSeparator),
+        ("/;x/login", PathError::EmptySegmentParameters),
+        ("/;/login", PathError::EmptySegmentParameters),
+        ("/a/;", PathError::EmptySegmentParameters),
+        ("/%3Bx/login", PathError::EmptySegmentParameters),
+        ("/a%2F;x", PathError::EmptySegmentParameters),
         ("/..", PathError::AboveRoot),
         ("/a/../..", PathError::AboveRoot),
         ("/%2e%2e/a", PathError::AboveRoot),
@@ -87,7 +100,61 @@ fn paths_that_upstreams_interpret_differently_are_rejected() {
     }
 }
 
+#[test]
+fn encoded_separators_are_kept_decoded_or_rejected() {
+    use Separator::{Decode, Keep, Reject};
+    let by = |path: &'static str, encoded_slash, backslash| normalize_by(path, PathRules { encoded_slash, backslash });
+    for (path, encoded_slash, backslash, expected) in [
+        ("/a%2fb", Keep, Reject, Ok("/a%2Fb")),
+        ("/a%2fb", Decode, Reject, Ok("/a/b")),
+        ("/a%2Fb", Reject, Reject, Err(PathError::EncodedSlash)),
+        ("/x/..%2Flogin", Decode, Reject, Ok("/login")),
+        ("/a%2F%2Fb", Decode, Reject, Ok("/a/b")),
+        ("/x/%2F..;/b", Decode, Reject, Err(PathError::DotSegmentParameters)),
+        ("/%252F", Decode, Decode, Ok("/%252F")),
+        ("/a\\b", Keep, Keep, Ok("/a%5Cb")),
+        ("/a%5cb", Keep, Keep, Ok("/a%5Cb")),
+        ("/a\\b%5Cc", Keep, Decode, Ok("/a/b/c")),
+        ("/x/..\\login", Keep, Decode, Ok("/login")),
+        ("/x/..\\login", Keep, Keep, Err(PathError::DotSegmentSeparator)),
+        ("/x/..%5Clogin", Keep, Keep, Err(PathError::DotSegmentSeparator)),
+        ("/a\\b", Keep, Reject, Err(PathError::Backslash)),
+        ("/a/b", Reject, Reject, Ok("/a/b")),
+    ] {
+        let normal = by(path, encoded_slash, backslash).map(Cow::into_owned);
+        assert_eq!(normal, expected.map(str::to_owned), "{path}");
+    }
+}
+
+/// Path as a servlet container reads it: decoded, without parameters, empty and dot segments.
+fn as_upstream(path: &str) -> Option<Vec<String>> {
+    let decoded = path.replace("%2F", "/").replace("%5C", "/").replace("%3B", ";");
+    let mut segments = Vec::new();
+    for segment in decoded.split('/').map(|segment| segment.split(';').next().unwrap_or_default()) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            _ => segments.push(segment.to_owned()),
+        }
+    }
+    Some(segments)
+}
+
 proptest! {
+    #[test]
+    fn an_upstream_that_decodes_finds_the_same_segments(path in "/([a.;/]|%2e|%2F|%2f|%3B|%3b|%5C){0,14}") {
+        for backslash in [Separator::Keep, Separator::Decode] {
+            for encoded_slash in [Separator::Keep, Separator::Decode] {
+                if let Ok(normal) = normalize_by(&path, PathRules { encoded_slash, backslash }) {
+                    let pieces = normal.split('/').flat_map(|s| s.split("%2F")).flat_map(|s| s.split("%5C"));
+                    let names = pieces.map(|s| s.replace("%3B", ";").split(';').next().unwrap_or_default().to_owned());
+                    let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
+                    prop_assert_eq!(as_upstream(&normal), Some(names), "{}", normal);
+                }
+            }
+        }
+    }
+
     #[test]
     fn normalizing_twice_changes_nothing(path in "/([a.;/]|%2e|%2F|%2f|%41|%5B|%3b|[ -~]){0,14}") {
         if let Ok(normal) = normalize(&path) {

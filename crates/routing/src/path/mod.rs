@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use crate::decision::Decision;
 use crate::pattern_error::PatternError;
 use crate::request::{Variables, set_variable};
-use crate::segment::{PatternKind, PatternPart, SegmentPattern, SegmentText, match_segments, parse, split_segment};
+use crate::segment::{
+    PatternKind, PatternPart, SegmentPattern, SegmentText, decide_segments, match_segments, parse, split_segment,
+};
 
 const SEPARATOR: char = PatternKind::Path.separator();
 
@@ -44,14 +47,24 @@ impl PathPattern {
         Ok(Self { text: pattern.into(), parts: parts.into() })
     }
 
-    /// Returns true if the normalized `path` matches. If `trailing_slash` is true, a `/` at the end of the path may be
-    /// ignored.
+    /// Returns true if the normalized `path` certainly matches. If `trailing_slash` is true, a `/` at the end of the path
+    /// may be ignored.
     ///
     /// Does not allocate, unless a segment with escapes is matched with a regular expression.
     #[must_use]
     pub fn matches(&self, path: &str, trailing_slash: bool) -> bool {
-        let matches = |rest| match_segments(&self.parts, Some(rest), SEPARATOR, segment_matches, |_, _| {});
-        alternatives(path, trailing_slash).any(matches)
+        self.decide(path, trailing_slash) == Decision::Yes
+    }
+
+    /// Decides if the normalized `path` matches, as [`matches`](Self::matches) does.
+    #[must_use]
+    pub fn decide(&self, path: &str, trailing_slash: bool) -> Decision {
+        let decide = |rest| {
+            decide_segments(&self.parts, Some(rest), SEPARATOR, |segment, text, is_last| {
+                segment.decide(SegmentText::of_path(text), is_last)
+            })
+        };
+        Decision::any(alternatives(path, trailing_slash).map(decide))
     }
 
     /// Adds the variables of `path` to `out` if it matches. Values stay percent-encoded: in another path, `%2F` and
@@ -103,7 +116,7 @@ fn alternatives(path: &str, trailing_slash: bool) -> impl Iterator<Item = &str> 
 }
 
 fn segment_matches(segment: &SegmentPattern, text: &str, is_last: bool) -> bool {
-    segment.matches(SegmentText::of_path(text), is_last)
+    segment.decide(SegmentText::of_path(text), is_last) == Decision::Yes
 }
 
 /// Adds the variables of one part, which matched the text from `start` to `end`; both are suffixes of the path.

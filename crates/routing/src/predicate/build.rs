@@ -1,7 +1,7 @@
 //! Constructors of the predicates that are variants of [`Kind`].
 
 use super::error::PredicateError;
-use super::host::Host;
+use super::host::{Host, HostPort};
 use super::method::Method;
 use super::path::Path;
 use super::weight::Weight;
@@ -26,20 +26,12 @@ impl Predicate {
         Method::new(methods).map(|method| Self(Kind::Method(method)))
     }
 
-    /// `Host`: one of the patterns matches `Host`, port included. The first pattern that matches sets the variables.
+    /// `Host`: one of the patterns matches `Host`. The first pattern that matches sets the variables.
     ///
     /// # Errors
     /// Returns an error without a pattern, or with an invalid one.
-    pub fn host(patterns: &[String]) -> Result<Self, PredicateError> {
-        Host::new(patterns, true).map(|host| Self(Kind::Host(host)))
-    }
-
-    /// `Host` with `predicate.host.include-port: false`: the patterns are matched with `Host` without its port.
-    ///
-    /// # Errors
-    /// Returns an error without a pattern, or with an invalid one.
-    pub fn host_without_port(patterns: &[String]) -> Result<Self, PredicateError> {
-        Host::new(patterns, false).map(|host| Self(Kind::Host(host)))
+    pub fn host(patterns: &[String], port: HostPort) -> Result<Self, PredicateError> {
+        Host::new(patterns, port).map(|host| Self(Kind::Host(host)))
     }
 
     /// `Weight`: each request selects one route of `group`, with a probability in proportion to the routes' weights. The

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Predicate;
 use super::condition::{Condition, quoted_list};
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 /// The headers of a request to a Cloud Foundry route service.
@@ -21,8 +22,8 @@ impl Predicate {
 }
 
 impl Condition for CloudFoundryRouteService {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        HEADERS.iter().all(|name| request.headers.contains_key(*name))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        HEADERS.iter().all(|name| request.headers.contains_key(*name)).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

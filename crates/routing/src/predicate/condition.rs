@@ -6,12 +6,13 @@ use std::fmt;
 use http::HeaderValue;
 
 use super::error::PredicateError;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 /// A condition on a request that contains no other predicates. `Display` shows it as Spring Cloud Gateway does.
 pub(super) trait Condition: fmt::Debug + fmt::Display + Send + Sync {
-    /// Returns true if the condition holds.
-    fn matches(&self, request: &RequestView<'_>) -> bool;
+    /// Decides if the condition holds.
+    fn decide(&self, request: &RequestView<'_>) -> Decision;
 
     /// Describes the values of `request` that the condition reads, as a clause: ``the path is `/a` ``.
     fn observe(&self, request: &RequestView<'_>) -> String;

@@ -8,6 +8,7 @@ use super::Predicate;
 use super::condition::{Condition, header_text, quoted_list};
 use super::error::PredicateError;
 use super::value_regex::ValueRegex;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 #[derive(Clone, Debug)]
@@ -31,15 +32,17 @@ impl Predicate {
 }
 
 impl Condition for Cookie {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
         // HTTP/2 may split cookies over several fields (RFC 9113, section 8.2.3).
-        request.headers.get_all(header::COOKIE).iter().any(|field| {
-            header_text(field).split(';').filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
+        Decision::any(request.headers.get_all(header::COOKIE).iter().map(|field| {
+            let text = header_text(field);
+            let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+            Decision::any(pairs.filter(|(name, _)| name.trim() == &*self.name).map(|(_, value)| {
                 let value = value.trim();
                 let inside = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-                name.trim() == &*self.name && self.regexp.matches(inside.unwrap_or(value))
-            })
-        })
+                self.regexp.decide(inside.unwrap_or(value))
+            }))
+        }))
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

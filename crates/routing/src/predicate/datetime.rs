@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::Predicate;
 use super::condition::Condition;
 use super::error::PredicateError;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 /// A range of time, its ends excluded.
@@ -57,13 +58,14 @@ impl Predicate {
 }
 
 impl Condition for TimeRange {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
         let now_ms = (request.now_ms)();
-        match self {
+        let holds = match self {
             Self::After(after) => now_ms > after.epoch_ms,
             Self::Before(before) => now_ms < before.epoch_ms,
             Self::Between(after, before) => after.epoch_ms < now_ms && now_ms < before.epoch_ms,
-        }
+        };
+        holds.into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

@@ -9,6 +9,7 @@ use super::Predicate;
 use super::condition::{Condition, OrNull, header_text, observe_values};
 use super::error::PredicateError;
 use super::value_regex::ValueRegex;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 #[derive(Clone, Debug)]
@@ -35,12 +36,14 @@ impl Predicate {
 }
 
 impl Condition for Header {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        request.headers.get_all(&self.name).iter().any(|value| {
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        Decision::any(request.headers.get_all(&self.name).iter().map(|value| {
             let text = header_text(value);
-            Elements(Some(&text))
-                .any(|element| self.regexp.as_ref().is_none_or(|regexp| regexp.matches(&unquote(element))))
-        })
+            Decision::any(Elements(Some(&text)).map(|element| match &self.regexp {
+                Some(regexp) => regexp.decide(&unquote(element)),
+                None => Decision::Yes,
+            }))
+        }))
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

@@ -4,23 +4,35 @@ use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
-use crate::host::{HostPattern, without_port};
+use crate::decision::Decision;
+use crate::host::{HostPattern, without_default_port, without_port};
 use crate::request::{RequestView, Variables};
 
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     patterns: Box<[HostPattern]>,
-    include_port: bool,
+    port: HostPort,
+}
+
+/// The port of `Host` in the `Host` predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPort {
+    /// Patterns are matched with the host and its port, as in Spring.
+    Included,
+    /// The same, and a default port (80, 443) may be absent from the pattern.
+    DefaultOptional,
+    /// Patterns are matched with the host alone (`predicate.host.include-port: false`).
+    Ignored,
 }
 
 // === impl Host ===
 
 impl Host {
-    pub(super) fn new(patterns: &[String], include_port: bool) -> Result<Self, PredicateError> {
+    pub(super) fn new(patterns: &[String], port: HostPort) -> Result<Self, PredicateError> {
         let patterns = parse_each(patterns, "host pattern", |text| {
             HostPattern::parse(text).map_err(|source| PredicateError::Host { pattern: text.to_owned(), source })
         })?;
-        Ok(Self { patterns, include_port })
+        Ok(Self { patterns, port })
     }
 
     pub(super) fn patterns(&self) -> &[HostPattern] {
@@ -29,21 +41,41 @@ impl Host {
 
     /// Adds the variables of the first pattern that matches.
     pub(super) fn capture_variables(&self, request: &RequestView<'_>, out: &mut Variables) {
-        let Some(host) = self.host(request) else { return };
-        if let Some(pattern) = self.patterns.iter().find(|pattern| pattern.matches(host)) {
+        if let Some((pattern, host)) = self.find(request) {
             pattern.capture(host, out);
         }
     }
 
+    /// Returns the first pattern that matches, and the text that it matches.
+    fn find<'r>(&self, request: &RequestView<'r>) -> Option<(&HostPattern, &'r str)> {
+        let texts = self.texts(request);
+        self.patterns.iter().find_map(|pattern| {
+            let matched = texts.into_iter().flatten().find(|text| pattern.matches(text))?;
+            Some((pattern, matched))
+        })
+    }
+
+    /// Returns the texts of which one must match: the host, and the host without a default port.
+    fn texts<'r>(&self, request: &RequestView<'r>) -> [Option<&'r str>; 2] {
+        let host = self.host(request);
+        let is_optional = self.port == HostPort::DefaultOptional;
+        let short =
+            host.map(without_default_port).filter(|short| is_optional && Some(short.len()) < host.map(str::len));
+        [host, short]
+    }
+
     /// Returns the host that the patterns are matched with.
     fn host<'r>(&self, request: &RequestView<'r>) -> Option<&'r str> {
-        request.host().map(|host| if self.include_port { host } else { without_port(host) })
+        request.host().map(|host| if self.port == HostPort::Ignored { without_port(host) } else { host })
     }
 }
 
 impl Condition for Host {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.host(request).is_some_and(|host| self.patterns.iter().any(|pattern| pattern.matches(host)))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        let texts = self.texts(request);
+        Decision::any(
+            self.patterns.iter().flat_map(|pattern| texts.into_iter().flatten().map(|text| pattern.decide(text))),
+        )
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

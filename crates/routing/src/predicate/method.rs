@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 const STANDARD_METHODS: [http::Method; 9] = [
@@ -39,8 +40,8 @@ fn parse(text: &str) -> Result<http::Method, PredicateError> {
 }
 
 impl Condition for Method {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.0.contains(request.method)
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.0.contains(request.method).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

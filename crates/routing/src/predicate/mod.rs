@@ -11,7 +11,7 @@ mod cookie;
 mod datetime;
 pub(crate) mod error;
 mod header;
-mod host;
+pub(crate) mod host;
 mod method;
 mod networks;
 mod path;
@@ -33,6 +33,7 @@ use self::host::Host;
 use self::method::Method;
 use self::path::Path;
 use self::weight::Weight;
+use crate::decision::Decision;
 use crate::host::HostPattern;
 use crate::path::PathPattern;
 use crate::request::{RequestView, Variables};
@@ -75,18 +76,24 @@ impl Predicate {
         Self(Kind::Other(Arc::new(condition)))
     }
 
-    /// Returns true if the condition holds.
+    /// Returns true if the condition certainly holds.
     #[must_use]
     pub fn matches(&self, request: &RequestView<'_>) -> bool {
+        self.decide(request) == Decision::Yes
+    }
+
+    /// Decides if the condition holds.
+    #[must_use]
+    pub fn decide(&self, request: &RequestView<'_>) -> Decision {
         match &self.0 {
-            Kind::Path(path) => path.matches(request),
-            Kind::Host(host) => host.matches(request),
-            Kind::Method(method) => method.matches(request),
-            Kind::Weight(weight) => weight.matches(request),
-            Kind::Any(predicates) => predicates.iter().any(|predicate| predicate.matches(request)),
-            Kind::All(predicates) => predicates.iter().all(|predicate| predicate.matches(request)),
-            Kind::Not(predicate) => !predicate.matches(request),
-            Kind::Other(condition) => condition.matches(request),
+            Kind::Path(path) => path.decide(request),
+            Kind::Host(host) => host.decide(request),
+            Kind::Method(method) => method.decide(request),
+            Kind::Weight(weight) => weight.decide(request),
+            Kind::Any(predicates) => Decision::any(predicates.iter().map(|predicate| predicate.decide(request))),
+            Kind::All(predicates) => Decision::all(predicates.iter().map(|predicate| predicate.decide(request))),
+            Kind::Not(predicate) => predicate.decide(request).negated(),
+            Kind::Other(condition) => condition.decide(request),
         }
     }
 

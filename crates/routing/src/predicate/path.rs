@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
+use crate::decision::Decision;
 use crate::path::PathPattern;
 use crate::request::{RequestView, Variables};
 
@@ -37,8 +38,8 @@ impl Path {
 }
 
 impl Condition for Path {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(request.path, self.match_trailing_slash))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        Decision::any(self.patterns.iter().map(|pattern| pattern.decide(request.path, self.match_trailing_slash)))
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

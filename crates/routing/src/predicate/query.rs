@@ -7,6 +7,7 @@ use super::Predicate;
 use super::condition::{Condition, OrNull, observe_values};
 use super::error::PredicateError;
 use super::value_regex::ValueRegex;
+use crate::decision::Decision;
 use crate::normalize::hex;
 use crate::request::RequestView;
 
@@ -32,11 +33,12 @@ impl Predicate {
 }
 
 impl Condition for Query {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        query_values(request, &self.param).any(|value| match &self.regexp {
-            Some(regexp) => value.is_some_and(|value| regexp.matches(&value)),
-            None => true,
-        })
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        Decision::any(query_values(request, &self.param).map(|value| match (&self.regexp, value) {
+            (Some(regexp), Some(value)) => regexp.decide(&value),
+            (Some(_), None) => Decision::No,
+            (None, _) => Decision::Yes,
+        }))
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

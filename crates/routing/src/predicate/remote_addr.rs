@@ -6,6 +6,7 @@ use super::Predicate;
 use super::condition::{Condition, JavaList};
 use super::error::PredicateError;
 use super::networks::Networks;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ impl Predicate {
 }
 
 impl Condition for RemoteAddr {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.0.contains(request.remote_addr)
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.0.contains(request.remote_addr).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

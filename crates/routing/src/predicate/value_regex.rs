@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use tollgate_java_regex::{Charset, JavaRegex, RegexError};
 
 use super::error::PredicateError;
+use crate::decision::Decision;
 
 /// Maximum number of cached expressions.
 const MAX_CACHED: usize = 1024;
@@ -38,10 +39,9 @@ impl ValueRegex {
         source.map(Self::parse).transpose()
     }
 
-    /// Returns true if `value` matches. A search that takes too long does not match, like an exception in a Spring
-    /// predicate.
-    pub(super) fn matches(&self, value: &str) -> bool {
-        self.compiled.is_match(value).unwrap_or_default()
+    /// Decides if `value` matches. A search that takes too long is undecided.
+    pub(super) fn decide(&self, value: &str) -> Decision {
+        self.compiled.is_match(value).into()
     }
 }
 

@@ -12,6 +12,7 @@ use super::Predicate;
 use super::condition::{Condition, header_text};
 use super::error::PredicateError;
 use super::query::query_values;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 /// An API version: major, minor and patch. `1`, `1.0` and `1.0.0` are equal.
@@ -90,15 +91,16 @@ impl Predicate {
 // === impl VersionRequirement ===
 
 impl Condition for VersionRequirement {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        match self.versions.requested(request) {
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        let holds = match self.versions.requested(request) {
             RequestedVersion::None => !self.versions.required,
             RequestedVersion::Invalid(_) => false,
             RequestedVersion::Valid(version) => {
                 let fits = if self.or_later { version >= self.version } else { version == self.version };
                 fits && self.versions.supports(version, self.version)
             }
-        }
+        };
+        holds.into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::condition::Condition;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 #[derive(Clone, Debug)]
@@ -51,8 +52,8 @@ impl Weight {
 }
 
 impl Condition for Weight {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.share.range.contains(&self.draw(request.random))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.share.range.contains(&self.draw(request.random)).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

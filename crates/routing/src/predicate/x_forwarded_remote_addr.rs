@@ -11,6 +11,7 @@ use super::Predicate;
 use super::condition::{Condition, JavaList};
 use super::error::PredicateError;
 use super::networks::Networks;
+use crate::decision::Decision;
 use crate::request::RequestView;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -45,7 +46,7 @@ impl Predicate {
 impl XForwardedRemoteAddr {
     /// Returns the client's address; `None` if the selected entry is not an IP address.
     fn client(&self, request: &RequestView<'_>) -> Option<IpAddr> {
-        let mut lines = request.headers.get_all(X_FORWARDED_FOR).iter();
+        let mut lines = request.forwarded_for.get_all(X_FORWARDED_FOR).iter();
         // Several lines may come from different senders in an unknown order.
         let (Some(line), None) = (lines.next(), lines.next()) else { return Some(request.remote_addr) };
         let line = line.to_str().ok()?;
@@ -60,8 +61,8 @@ impl XForwardedRemoteAddr {
 }
 
 impl Condition for XForwardedRemoteAddr {
-    fn matches(&self, request: &RequestView<'_>) -> bool {
-        self.client(request).is_some_and(|client| self.networks.contains(client))
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.client(request).is_some_and(|client| self.networks.contains(client)).into()
     }
 
     fn observe(&self, request: &RequestView<'_>) -> String {

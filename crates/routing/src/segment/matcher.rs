@@ -1,8 +1,10 @@
 //! Matching a list of pattern parts against the segments of a text.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::pattern::SegmentPattern;
+use crate::decision::Decision;
 
 /// One part of a pattern.
 #[derive(Clone, Debug)]
@@ -70,6 +72,27 @@ pub(crate) fn match_segments<'a>(
             _ => return false,
         }
     }
+}
+
+/// Decides as [`match_segments`] matches, with segments that may be undecided. An undecided segment does not match, and
+/// leaves the decision open unless the text matches without it.
+pub(crate) fn decide_segments<'a>(
+    parts: &[PatternPart],
+    text: Option<&'a str>,
+    separator: char,
+    decide: impl Fn(&SegmentPattern, &'a str, bool) -> Decision,
+) -> Decision {
+    let is_open = Cell::new(false);
+    let matches = |segment: &SegmentPattern, text, is_last| match decide(segment, text, is_last) {
+        Decision::Yes => true,
+        Decision::No => false,
+        Decision::Undecided => {
+            is_open.set(true);
+            false
+        }
+    };
+    let matched = match_segments(parts, text, separator, matches, |_, _| {});
+    if !matched && is_open.get() { Decision::Undecided } else { matched.into() }
 }
 
 /// Splits off the first segment; returns it and the text after its separator.

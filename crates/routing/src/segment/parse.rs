@@ -106,7 +106,8 @@ impl Parser<'_> {
                     piece
                 }
                 _ => {
-                    literal.push(char);
+                    // A host in normal form is in lower case.
+                    literal.push(if self.kind == PatternKind::Host { char.to_ascii_lowercase() } else { char });
                     at += char.len_utf8();
                     continue;
                 }
@@ -141,7 +142,12 @@ impl Parser<'_> {
                            here: write `(?:…)` for `(…)`";
             return Err(invalid(RegexError::Invalid(message.to_owned())));
         }
-        let regex = Some(regex.to_owned());
+        let has_upper_case = regex.bytes().any(|byte| byte.is_ascii_uppercase());
+        let regex = match self.kind {
+            PatternKind::Host if has_upper_case => format!("(?i:{regex})"),
+            PatternKind::Host | PatternKind::Path => regex.to_owned(),
+        };
+        let regex = Some(regex);
         let name = self.name(range.start..regex_start - 1)?;
         Ok(Piece::Variable { name, regex })
     }

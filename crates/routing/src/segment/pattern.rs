@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollgate_java_regex::JavaRegex;
 
 use super::text::{DecodedBytes, SegmentText};
+use crate::decision::Decision;
 use crate::request::{Variables, set_variable};
 
 /// The pattern of one segment.
@@ -43,19 +44,18 @@ pub(super) fn group_name(index: usize) -> String {
 // === impl SegmentPattern ===
 
 impl SegmentPattern {
-    /// Returns true if `text` matches. `is_last` is true if the pattern ends here.
-    pub(crate) fn matches(&self, text: SegmentText<'_>, is_last: bool) -> bool {
-        match self {
+    /// Decides if `text` matches. `is_last` is true if the pattern ends here.
+    pub(crate) fn decide(&self, text: SegmentText<'_>, is_last: bool) -> Decision {
+        let matches = match self {
             Self::Empty => text.raw_is_empty(),
             Self::Literal(literal) => text.equals(literal),
             Self::AnyText => is_last || !text.is_empty(),
             Self::Glob(tokens) => glob(tokens, text.bytes()),
             Self::Variable(_) => !text.is_empty(),
-            // A search that takes too long does not match, like an exception in a Spring predicate.
-            Self::Regex { regex, .. } => {
-                !text.is_empty() && regex.is_match(text.decoded().as_bytes()).unwrap_or_default()
-            }
-        }
+            Self::Regex { .. } if text.is_empty() => false,
+            Self::Regex { regex, .. } => return regex.is_match(text.decoded().as_bytes()).into(),
+        };
+        matches.into()
     }
 
     /// Adds the variables of `text`, which must match.

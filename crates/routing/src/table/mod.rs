@@ -7,6 +7,7 @@ mod prefixes;
 mod tests;
 
 use self::index::Index;
+use crate::decision::{Decision, Undecided};
 use crate::predicate::Predicate;
 use crate::predicate::weight::assign_shares;
 use crate::request::{RequestView, Variables};
@@ -37,7 +38,9 @@ pub struct RouteEntry<'t, T> {
 pub struct Evaluation<'t, T> {
     /// The route.
     pub route: RouteEntry<'t, T>,
-    /// The reason why the route does not match; `None` if it matches.
+    /// The decision on its predicates.
+    pub decision: Decision,
+    /// The reason why the route does not match, or is undecided; `None` if it matches.
     pub mismatch: Option<Mismatch<'t>>,
 }
 
@@ -64,24 +67,33 @@ impl<T> RouteTable<T> {
     }
 
     /// Returns the first route that matches. Its predicates are tested in order, up to the first that does not hold.
-    #[must_use]
-    pub fn find(&self, request: &RequestView<'_>) -> Option<RouteEntry<'_, T>> {
-        self.index.candidates(request).find_map(|index| {
-            let (predicates, value) = self.routes.get(index)?;
-            let all_match = predicates.iter().all(|predicate| predicate.matches(request));
-            all_match.then_some(RouteEntry { value, index, predicates })
-        })
+    ///
+    /// # Errors
+    /// The decision on a route that precedes all matches is open. A later route must not take the request: it may lack
+    /// the limits of this one.
+    pub fn find(&self, request: &RequestView<'_>) -> Result<Option<RouteEntry<'_, T>>, Undecided> {
+        for index in self.index.candidates(request) {
+            let Some((predicates, value)) = self.routes.get(index) else { continue };
+            match Decision::all(predicates.iter().map(|predicate| predicate.decide(request))) {
+                Decision::Yes => return Ok(Some(RouteEntry { value, index, predicates })),
+                Decision::No => {}
+                Decision::Undecided => return Err(Undecided),
+            }
+        }
+        Ok(None)
     }
 
-    /// Tests the routes in order, up to the first that matches, without the index. Returns one evaluation for each.
+    /// Tests the routes in order, up to the first that matches or is undecided, without the index. Returns one evaluation
+    /// for each.
     pub fn explain<'t>(&'t self, request: &RequestView<'_>) -> Vec<Evaluation<'t, T>> {
         let mut evaluations = Vec::new();
         for (index, (predicates, value)) in self.routes.iter().enumerate() {
-            let failed = predicates.iter().find(|predicate| !predicate.matches(request));
+            let decision = Decision::all(predicates.iter().map(|predicate| predicate.decide(request)));
+            let failed = predicates.iter().find(|predicate| predicate.decide(request) == decision);
+            let failed = failed.filter(|_| decision != Decision::Yes);
             let mismatch = failed.map(|predicate| Mismatch { predicate, observed: predicate.observe(request) });
-            let is_match = mismatch.is_none();
-            evaluations.push(Evaluation { route: RouteEntry { value, index, predicates }, mismatch });
-            if is_match {
+            evaluations.push(Evaluation { route: RouteEntry { value, index, predicates }, decision, mismatch });
+            if decision != Decision::No {
                 break;
             }
         }

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use proptest::prelude::*;
 
 use super::RouteTable;
-use crate::{Predicate, RequestView};
+use crate::{HostPort, Predicate, RequestView};
 
 fn path(patterns: &[&str]) -> Predicate {
     let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
@@ -20,6 +20,7 @@ fn request<'a>(path: &'a str, headers: &'a HeaderMap) -> RequestView<'a> {
         path,
         query: None,
         headers,
+        forwarded_for: headers,
         remote_addr: IpAddr::V4(Ipv4Addr::LOCALHOST),
         now_ms: || 0,
         random: 0,
@@ -35,7 +36,7 @@ fn the_first_matching_route_takes_the_request() {
         (vec![], "rest"),
     ]);
     let headers = HeaderMap::new();
-    let take = |path| table.find(&request(path, &headers)).map(|found| (*found.value, found.index));
+    let take = |path| table.find(&request(path, &headers)).unwrap().map(|found| (*found.value, found.index));
     assert_eq!(take("/a/b"), Some(("prefix", 1)));
     assert_eq!(take("/a"), Some(("prefix", 1)));
     assert_eq!(take("/%61x"), Some(("rest", 3)));
@@ -46,26 +47,26 @@ fn the_first_matching_route_takes_the_request() {
 fn without_a_matching_route_nothing_is_found() {
     let headers = HeaderMap::new();
     let table = RouteTable::new(vec![(vec![path(&["/a"])], ())]);
-    assert!(table.find(&request("/b", &headers)).is_none());
-    assert!(RouteTable::<()>::new(Vec::new()).find(&request("/", &headers)).is_none());
+    assert!(table.find(&request("/b", &headers)).unwrap().is_none());
+    assert!(RouteTable::<()>::new(Vec::new()).find(&request("/", &headers)).unwrap().is_none());
 }
 
 #[test]
 fn a_first_segment_with_escapes_or_parameters_finds_its_route() {
     let headers = HeaderMap::new();
     let table = RouteTable::new(vec![(vec![path(&["/a b/c"])], 0), (vec![path(&["/x/**"])], 1)]);
-    assert_eq!(table.find(&request("/a%20b/c", &headers)).unwrap().index, 0);
-    assert_eq!(table.find(&request("/a%20b;v=1/c;w", &headers)).unwrap().index, 0);
-    assert_eq!(table.find(&request("/x;v=1", &headers)).unwrap().index, 1);
+    assert_eq!(table.find(&request("/a%20b/c", &headers)).unwrap().unwrap().index, 0);
+    assert_eq!(table.find(&request("/a%20b;v=1/c;w", &headers)).unwrap().unwrap().index, 0);
+    assert_eq!(table.find(&request("/x;v=1", &headers)).unwrap().unwrap().index, 1);
 }
 
 #[test]
 fn variables_of_later_predicates_replace_earlier_ones() {
     let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("b.org"))]);
-    let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()]).unwrap();
+    let host = Predicate::host(&["{tenant}.org".into(), "{tenant}.{x}.org".into()], HostPort::Included).unwrap();
     let table = RouteTable::new(vec![(vec![path(&["/none", "/{tenant}/{id}"]), host], ())]);
     let request = request("/a/1", &headers);
-    let variables = table.find(&request).unwrap().variables(&request);
+    let variables = table.find(&request).unwrap().unwrap().variables(&request);
     let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
     assert_eq!(pairs, [("tenant", "b"), ("id", "1")]);
 }
@@ -90,7 +91,7 @@ fn predicate() -> impl Strategy<Value = Predicate> {
     let hosts = vec!["x", "x.y", "**.y", "**.y:*", "*.y", "{v}.y", "x.**", "y:8?", ".y", "y.", "**", "*.x.y:80", "y*"];
     let host = (prop::collection::vec(prop::sample::select(hosts), 1..3), any::<bool>()).prop_map(|(hosts, port)| {
         let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
-        if port { Predicate::host(&hosts).unwrap() } else { Predicate::host_without_port(&hosts).unwrap() }
+        Predicate::host(&hosts, if port { HostPort::DefaultOptional } else { HostPort::Ignored }).unwrap()
     });
     let one = prop_oneof![4 => path, 2 => host];
     one.prop_recursive(2, 6, 3, |inner| {
@@ -121,13 +122,13 @@ fn routes_behind_a_variable_segment_are_distinguished_by_later_segments() {
         (vec![path(&["/{tenant}/b/{id}"])], 1),
         (vec![path(&["/t/b/**"])], 2),
     ]);
-    let take = |path| table.find(&request(path, &headers)).map(|found| *found.value);
+    let take = |path| table.find(&request(path, &headers)).unwrap().map(|found| *found.value);
     assert_eq!([take("/t/a"), take("/t/b/1"), take("/t/b"), take("/x/b")], [Some(0), Some(1), Some(2), None]);
 }
 
 #[test]
 fn the_index_narrows_by_depth_by_host_and_behind_a_variable() {
-    let host = |pattern: String| Predicate::host(&[pattern]).unwrap();
+    let host = |pattern: String| Predicate::host(&[pattern], HostPort::Included).unwrap();
     let below = |pattern: String| Predicate::path(&[pattern], false).unwrap();
     let either = |index: usize| {
         let inner = Predicate::all(vec![below(format!("/{{t}}/c{index}")), host(format!("t{index}.org"))]);
@@ -150,7 +151,7 @@ fn the_index_narrows_by_depth_by_host_and_behind_a_variable() {
         let table = RouteTable::new((0..100).map(|index| (predicates(index), ())).collect());
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(asked))]);
         let request = request(path, &headers);
-        assert_eq!(table.find(&request).map(|found| found.index), Some(9), "{name}");
+        assert_eq!(table.find(&request).unwrap().map(|found| found.index), Some(9), "{name}");
         assert_eq!(table.index.candidates(&request).count(), 1, "{name}");
     }
 }
@@ -162,7 +163,7 @@ fn more_lists_than_fit_inline_are_merged_in_order() {
     let routes = (1..20).rev().map(|depth| (vec![path(&[&deep(depth)])], depth)).collect();
     let table = RouteTable::new(routes);
     let ask = format!("/{}", "a/".repeat(15));
-    assert_eq!(table.find(&request(&ask, &headers)).map(|found| *found.value), Some(15));
+    assert_eq!(table.find(&request(&ask, &headers)).unwrap().map(|found| *found.value), Some(15));
 }
 
 proptest! {
@@ -182,7 +183,7 @@ proptest! {
             let request = request(path, &headers);
             let all_match = |all: &Vec<Predicate>| all.iter().all(|predicate| predicate.matches(&request));
             let scan = routes.iter().position(all_match);
-            prop_assert_eq!(table.find(&request).map(|found| found.index), scan, "{}", path);
+            prop_assert_eq!(table.find(&request).unwrap().map(|found| found.index), scan, "{}", path);
         }
     }
 }

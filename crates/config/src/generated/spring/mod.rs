@@ -30,7 +30,7 @@ const fn entry(name: &'static str, example: &'static str, note: &'static str) ->
 enum State {
     Works,
     /// It works, with a note.
-    Told(String),
+    Noted(String),
     NoEffect(String),
     Refused(String),
 }
@@ -80,7 +80,7 @@ fn table(entries: &[Entry], file: fn(&str) -> String) -> String {
         let (word, text) = match state {
             State::Works if note.is_empty() => ("works", String::new()),
             State::Works => ("works", sentence(note)),
-            State::Told(text) => (
+            State::Noted(text) => (
                 "works",
                 sentence(&[*note, &text].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")),
             ),
@@ -117,7 +117,7 @@ fn state(yaml: &str) -> State {
         _ if says(&["no effect", "not supported", "is not read"]) => {
             State::NoEffect(help.unwrap_or(message).to_owned())
         }
-        _ => State::Told(text),
+        _ => State::Noted(text),
     }
 }
 
@@ -126,7 +126,7 @@ fn states_match_the_diagnostics() {
     assert_eq!(state(&filter("StripPrefix=1")), State::Works);
     assert!(matches!(state(&filter("SaveSession")), State::Refused(text) if text.contains("web session")));
     assert!(matches!(state(&outside("spring.data.redis.lettuce.pool.max-active: 8")), State::NoEffect(_)));
-    assert!(matches!(state(&filter("'StripPrefix=1,2'")), State::Told(_)));
+    assert!(matches!(state(&filter("'StripPrefix=1,2'")), State::Noted(_)));
 }
 
 #[test]

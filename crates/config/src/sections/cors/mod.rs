@@ -8,7 +8,7 @@ use crate::de::spanned::Spanned;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, reasons, suggest};
 use crate::sections::cors::raw::RawCors;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 pub(crate) mod raw;
 
@@ -60,7 +60,7 @@ pub(crate) fn of_route(
 
 /// Reads `metadata.cors` as Spring does: names are looked up literally, a text is a list of one.
 fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
-    let Kind::Map(entries) = &node.kind else {
+    let NodeKind::Map(entries) = &node.kind else {
         diagnostics.error(node.span, format!("expected a map of CORS settings, found {}", node.describe()));
         return None;
     };
@@ -82,7 +82,7 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
             None => suggest(key, &METADATA_KEYS),
         });
     }
-    let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: Kind::Map(known) }, diagnostics);
+    let (raw, _) = de::read::<RawCors>(&Node { span: node.span, kind: NodeKind::Map(known) }, diagnostics);
     Some(raw)
 }
 

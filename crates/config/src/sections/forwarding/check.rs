@@ -80,7 +80,7 @@ fn headers(
     };
     if let Some(order) = &x.order {
         diagnostics
-            .info(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
+            .note(order.span.key(), "`x-forwarded.order` has no effect: the fields are set before any filter runs")
             .ineffective()
             .help("filters can change them");
     }
@@ -102,7 +102,7 @@ fn headers(
         && let Some(proxies) = sections.trusted_proxies
     {
         diagnostics
-            .info(proxies.0.key(), "as in Spring, untrusted addresses are not forwarded, including those of clients")
+            .note(proxies.0.key(), "as in Spring, untrusted addresses are not forwarded, including those of clients")
             .help("`x-forwarded.trusted-only: false` forwards all addresses from a trusted proxy");
     }
     headers

@@ -7,7 +7,7 @@ use regex::RegexBuilder;
 
 use crate::diagnostics::Diagnostics;
 use crate::sections::forwarding::model::TrustedProxies;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// Largest compiled expression in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
@@ -16,11 +16,11 @@ const REGEX_SIZE_LIMIT: usize = 1 << 20;
 pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics) -> TrustedProxies {
     let Some(node) = node else { return TrustedProxies::None };
     match &node.kind {
-        Kind::Null => TrustedProxies::None,
-        Kind::Seq(items) => {
+        NodeKind::Null => TrustedProxies::None,
+        NodeKind::Seq(items) => {
             TrustedProxies::Networks(items.iter().filter_map(|item| listed(item, diagnostics)).collect())
         }
-        Kind::Scalar(text) => match text.split(',').map(network).collect::<Option<Vec<_>>>() {
+        NodeKind::Scalar(text) => match text.split(',').map(network).collect::<Option<Vec<_>>>() {
             Some(networks) => TrustedProxies::Networks(networks),
             // Only networks contain `/`.
             None if text.contains('/') => {
@@ -32,7 +32,7 @@ pub(crate) fn trusted_proxies(node: Option<&Node>, diagnostics: &mut Diagnostics
             }
             None => pattern(text, node, diagnostics),
         },
-        Kind::Map(_) => {
+        NodeKind::Map(_) => {
             diagnostics
                 .error(node.span, "expected a list of addresses and networks, found a map")
                 .help("write `trusted-proxies: [10.0.0.0/8, 192.0.2.7]`");

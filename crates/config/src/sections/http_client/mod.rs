@@ -33,6 +33,8 @@ pub(crate) struct RawHttpClient {
     read_timeout: Option<Spanned<Time>>,
     /// Upper bound of a response's head, from 1KB to 16MB. Default 64KB.
     max_header_size: Option<Spanned<Size>>,
+    /// Upper bound of header fields in a response, from 1 to 10000. Default 200.
+    max_headers: Option<Spanned<usize>>,
     /// HTTP/2 with upstreams: `auto` uses it over TLS if the upstream selects it, `off` never, `prior-knowledge` also without TLS. Default `auto`.
     http2: Option<Http2>,
     /// TLS to `https` targets of routes without their own `tls`.
@@ -75,6 +77,8 @@ pub struct HttpClient {
     pub read_timeout: Duration,
     /// Upper bound of a response's head in bytes.
     pub max_header_bytes: usize,
+    /// Upper bound of header fields in a response.
+    pub max_headers: usize,
     /// Use of HTTP/2.
     pub http2: Http2,
     /// TLS to `https` targets of routes without their own.
@@ -102,6 +106,12 @@ pub enum Http2 {
 /// Room for large cookies.
 const DEFAULT_HEADER_BYTES: u64 = 64 * 1024;
 
+/// Twice the usual limit of servers and proxies.
+const DEFAULT_HEADERS: usize = 200;
+
+/// `HeaderMap` of the `http` crate holds at most 32768 fields.
+const HEADERS: std::ops::RangeInclusive<usize> = 1..=10_000;
+
 /// Bounds: smaller heads would refuse ordinary responses, larger ones would waste memory.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 1024..=16 * 1024 * 1024;
 
@@ -118,6 +128,7 @@ pub(crate) fn check(raw: &RawHttpClient, nodes: &Nodes<'_>, diagnostics: &mut Di
         response_timeout,
         read_timeout: positive(raw.read_timeout, 60, diagnostics),
         max_header_bytes: max_header_bytes(raw.max_header_size, diagnostics),
+        max_headers: max_headers(raw.max_headers, diagnostics),
         http2: raw.http2.unwrap_or(Http2::Auto),
         tls: Arc::new(tls.unwrap_or_default()),
         handshake_timeout: handshake_timeout.unwrap_or(Duration::from_secs(10)),
@@ -132,6 +143,13 @@ fn max_header_bytes(size: Option<Spanned<Size>>, diagnostics: &mut Diagnostics) 
         diagnostics.error(size.span, format!("must be from 1KB to 16MB, got {bytes} bytes"));
     }
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn max_headers(count: Option<Spanned<usize>>, diagnostics: &mut Diagnostics) -> usize {
+    if let Some(count) = count.filter(|count| !HEADERS.contains(&count.value)) {
+        diagnostics.error(count.span, format!("`max-headers` must be from 1 to 10000, got {}", count.value));
+    }
+    count.map_or(DEFAULT_HEADERS, |count| count.value)
 }
 
 /// Reports settings of Spring's client that have no effect here.
@@ -178,7 +196,7 @@ fn unread(raw: &RawHttpClient, diagnostics: &mut Diagnostics) {
 fn no_effect(at: Span, name: &str, why: &str, diagnostics: &mut Diagnostics) {
     let message = format!("`{name}` has no effect here");
     if diagnostics.is_spring {
-        diagnostics.info(at.key(), message).ineffective().help(why);
+        diagnostics.note(at.key(), message).ineffective().help(why);
     } else {
         diagnostics.error(at.key(), message).help(format!("remove it: {why}"));
     }

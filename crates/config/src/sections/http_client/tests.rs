@@ -34,7 +34,7 @@ fn springs(httpclient: &str, rest: &str) -> Result<(Config, String), String> {
 #[test]
 fn every_setting_of_the_client_is_read() {
     let (config, notes) = given(
-        "{connect-timeout: 1000, response-timeout: 2s, read-timeout: 3s, max-header-size: 8KB, http2: off, pool: {type: fixed, \
+        "{connect-timeout: 1000, response-timeout: 2s, read-timeout: 3s, max-header-size: 8KB, max-headers: 300, http2: off, pool: {type: fixed, \
          max-connections: 7, acquire-timeout: 100, max-idle-time: 5s, max-idle: 3, max-life-time: 1m, leasing-strategy: fifo}, \
          proxy: {type: socks5, host: proxy.internal, port: 1080, username: me, password: secret, non-proxy-hosts-pattern: \
          '.*\\.local|a'}}",
@@ -43,7 +43,7 @@ fn every_setting_of_the_client_is_read() {
     let client = config.http_client;
     assert_eq!(client.connect_timeout, Duration::from_secs(1));
     assert_eq!((client.response_timeout, client.read_timeout), (Some(Duration::from_secs(2)), Duration::from_secs(3)));
-    assert_eq!((client.max_header_bytes, client.http2), (8 * 1024, Http2::Off));
+    assert_eq!((client.max_header_bytes, client.max_headers, client.http2), (8 * 1024, 300, Http2::Off));
     let pool = &client.pool;
     assert_eq!((pool.max_connections.unwrap().get(), pool.acquire_timeout), (7, Duration::from_millis(100)));
     assert_eq!((pool.max_idle, pool.max_idle_time), (3, Duration::from_secs(5)));
@@ -164,7 +164,7 @@ fn settings_of_springs_client_without_effect_are_reported() {
         "pool.eviction-interval",
         "pool.metrics",
     ] {
-        assert!(notes.contains(&format!("info: `httpclient.{name}` has no effect here")), "{name}: {notes}");
+        assert!(notes.contains(&format!("note: `httpclient.{name}` has no effect here")), "{name}: {notes}");
     }
     assert!(notes.contains("warning: `proxy-ping: false` is not supported"), "{notes}");
     assert!(refused("{wiretap: true}").contains("error: `httpclient.wiretap` has no effect here"));

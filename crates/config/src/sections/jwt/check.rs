@@ -16,7 +16,7 @@ use crate::diagnostics::{Diagnostics, reasons, suggest};
 use crate::sections::jwt::model::{Jwt, KeySource};
 use crate::sections::jwt::raw::RawJwt;
 use crate::spec::values::header_name;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Names of signature algorithms.
 const ALGORITHMS: [&str; 12] =
@@ -63,7 +63,7 @@ fn jwt(raw: &Spanned<RawJwt>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) 
     settings.audiences = texts(raw.audience, nodes, diagnostics);
     if settings.audiences.is_empty() {
         diagnostics
-            .info(at, "without `audience`, tokens for other services are accepted")
+            .note(at, "without `audience`, tokens for other services are accepted")
             .help("`audience: my-api` requires `my-api` in the `aud` of tokens");
     }
     if let Some(leeway) = raw.leeway {
@@ -109,8 +109,8 @@ fn algorithm(name: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Al
 fn texts(node: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<String> {
     let Some(node) = node.and_then(|node| nodes.get(node)) else { return Vec::new() };
     let items: &[Node] = match &node.kind {
-        Kind::Null => return Vec::new(),
-        Kind::Seq(items) => items,
+        NodeKind::Null => return Vec::new(),
+        NodeKind::Seq(items) => items,
         _ => std::slice::from_ref(node),
     };
     let mut texts = Vec::with_capacity(items.len());

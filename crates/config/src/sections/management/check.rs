@@ -12,6 +12,9 @@ use crate::sections::management::raw::RawManagement;
 use crate::sections::server::port_from;
 use crate::spec::definition::flatten;
 
+/// Port without `management.server.port`.
+const DEFAULT_PORT: u16 = 9090;
+
 /// Checks the management listener; `traffic` is the port of the other one.
 pub(crate) fn management(
     raw: &RawManagement,
@@ -20,55 +23,16 @@ pub(crate) fn management(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Management {
-    let mut enabled = raw.enabled.unwrap_or(true);
-    let port = match (port_from("MANAGEMENT_SERVER_PORT", env, diagnostics), raw.server.port) {
-        (Some(port), _) => port,
-        (None, None) => 9090,
-        (None, Some(Spanned { value: -1, .. })) => {
-            enabled = false;
-            9090
-        }
-        (None, Some(port)) => u16::try_from(port.value).unwrap_or_else(|_| {
-            diagnostics.error(
-                port.span,
-                format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
-            );
-            9090
-        }),
-    };
+    let overridden = port_from("MANAGEMENT_SERVER_PORT", env, diagnostics);
+    let given = raw.server.port;
+    let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
+    let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
-    if let Some(at) = raw.server.address.as_ref().filter(|address| enabled && !address.value.0.is_loopback()) {
-        diagnostics
-            .warn(at.span, "the management port has no password and is reachable from other machines")
-            .help("keep it on 127.0.0.1, or behind a firewall");
-    }
-    if let Some(given) = raw.server.port.filter(|given| enabled && port == traffic && i32::from(port) == given.value)
-        && port != 0
-    {
-        diagnostics
-            .error(given.span, format!("{port} is the port for traffic; management needs its own"))
-            .help("remove it for the default 9090, or use another port");
-    }
-    if let Some(exposed) = &raw.endpoints.web.exposure.include
-        && diagnostics.is_spring
-        && enabled
-        && raw.server.port.is_none()
-    {
-        diagnostics
-            .info(
-                exposed.span,
-                format!("endpoints are served on the management port {port}, not on the port for traffic"),
-            )
-            .help("point probes and Prometheus at `management.server.port` and `management.server.address`");
-    }
-    if let Some(given) = raw.server.port
-        && diagnostics.is_spring
-        && enabled
-        && raw.server.address.is_none()
-    {
-        diagnostics
-            .info(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
-            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines");
+    if enabled {
+        report_exposure(raw, port, traffic, diagnostics);
+        if diagnostics.is_spring {
+            note_spring_defaults(raw, port, diagnostics);
+        }
     }
     Management {
         enabled,
@@ -77,6 +41,50 @@ pub(crate) fn management(
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
         tags: labels(raw.metrics.tags, nodes, diagnostics),
+    }
+}
+
+/// Port of the listener; the default for -1, which disables it.
+fn listening_port(given: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) -> u16 {
+    let Some(port) = given.filter(|port| port.value != -1) else { return DEFAULT_PORT };
+    u16::try_from(port.value).unwrap_or_else(|_| {
+        diagnostics.error(
+            port.span,
+            format!("expected a port from 0 to 65535, or -1 for no management listener, found `{}`", port.value),
+        );
+        DEFAULT_PORT
+    })
+}
+
+/// Reports a listener that other machines can reach, and one on the port of the other listener.
+fn report_exposure(raw: &RawManagement, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
+    if let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) {
+        diagnostics
+            .warn(at.span, "the management port has no password and is reachable from other machines")
+            .help("keep it on 127.0.0.1, or behind a firewall");
+    }
+    if let Some(given) = raw.server.port.filter(|given| port == traffic && i32::from(port) == given.value)
+        && port != 0
+    {
+        diagnostics
+            .error(given.span, format!("{port} is the port for traffic; management needs its own"))
+            .help("remove it for the default 9090, or use another port");
+    }
+}
+
+/// Notes defaults that differ from Spring Boot's.
+fn note_spring_defaults(raw: &RawManagement, port: u16, diagnostics: &mut Diagnostics) {
+    match (raw.server.port, &raw.endpoints.web.exposure.include) {
+        (None, Some(exposed)) => diagnostics
+            .note(
+                exposed.span,
+                format!("endpoints are served on the management port {port}, not on the port for traffic"),
+            )
+            .help("point probes and Prometheus at `management.server.port` and `management.server.address`"),
+        (Some(given), _) if raw.server.address.is_none() => diagnostics
+            .note(given.span, "the management port listens on 127.0.0.1; Spring's listens on every address")
+            .help("`management.server.address: 0.0.0.0` admits probes and Prometheus from other machines"),
+        _ => {}
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
     for (id, path) in &web.path_mapping {
         if !["health", "prometheus", "gateway"].contains(&canonical(id).as_str()) {
             diagnostics
-                .info(path.span.key(), format!("endpoint `{id}` does not exist here"))
+                .note(path.span.key(), format!("endpoint `{id}` does not exist here"))
                 .help("endpoints: health, prometheus, gateway");
         }
     }
@@ -34,7 +34,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
     let health = &raw.endpoint.health;
     if let Some(asked) = health.probes.add_additional_paths.filter(|asked| asked.value) {
         diagnostics
-            .info(asked.span.key(), "`/livez` and `/readyz` do not exist on the port for traffic")
+            .note(asked.span.key(), "`/livez` and `/readyz` do not exist on the port for traffic")
             .help("use `/health/live` and `/health/ready` on the management port");
     }
     let hides = |shown: &Option<String>| shown.as_deref().is_some_and(|shown| canonical(shown.trim()) != "always");

@@ -12,8 +12,8 @@ use crate::sections::pem;
 use crate::sections::pem::Bundle;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
-use crate::sections::redis::url::{Kind, Url};
-use crate::yaml::{Kind as Yaml, Node, Span};
+use crate::sections::redis::url::{Transport, Url};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// TLS by files, each in PEM.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -69,12 +69,12 @@ pub(super) fn settings(redis: &RawRedis, nodes: &Nodes<'_>, diagnostics: &mut Di
         }
         (Some(tls), None) => match flag(tls) {
             Some(on) => Some(on),
-            None if matches!(tls.kind, Yaml::Map(_)) => files(tls, diagnostics),
+            None if matches!(tls.kind, NodeKind::Map(_)) => files(tls, diagnostics),
             None => misfit(tls, "`ca`, `cert` and `key`", diagnostics),
         },
         (None, Some(ssl)) => match flag(ssl) {
             Some(on) => Some(on),
-            None if matches!(ssl.kind, Yaml::Map(_)) => self::ssl(ssl, nodes, diagnostics),
+            None if matches!(ssl.kind, NodeKind::Map(_)) => self::ssl(ssl, nodes, diagnostics),
             None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
         },
         (None, None) => Some(TlsSettings::Nothing),
@@ -159,27 +159,27 @@ pub(super) fn combine(
         FoundServers::Cluster(nodes) => return Some((Servers::Cluster(nodes), enabled(settings))),
         FoundServers::Url(url) => url,
     };
-    match (url.kind, settings) {
-        (Kind::Tls, TlsSettings::Off(at)) => {
+    match (url.transport, settings) {
+        (Transport::Tls, TlsSettings::Off(at)) => {
             diagnostics
                 .error(at, "`redis.url` begins with rediss://, but TLS is disabled here")
                 .help("remove one of the two");
             None
         }
-        (Kind::Socket, TlsSettings::On(_, at)) => {
+        (Transport::Socket, TlsSettings::On(_, at)) => {
             diagnostics.error(at, "a unix socket has no TLS").help("remove `tls`");
             None
         }
-        (Kind::Plain, TlsSettings::On(_, at)) if url.is_written && !diagnostics.is_spring => {
+        (Transport::Plain, TlsSettings::On(_, at)) if url.is_written && !diagnostics.is_spring => {
             diagnostics
                 .error(at, "TLS is enabled here, but `redis.url` begins with redis://")
                 .help("write `rediss://`");
             None
         }
-        (Kind::Plain, TlsSettings::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
-        (Kind::Tls, TlsSettings::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
-        (Kind::Tls, settings @ TlsSettings::On(..)) => Some((Servers::One(url.text), enabled(settings))),
-        (Kind::Plain | Kind::Socket, TlsSettings::Nothing | TlsSettings::Off(_)) => {
+        (Transport::Plain, TlsSettings::On(tls, _)) => Some((Servers::One(secure(&url)), Some(tls))),
+        (Transport::Tls, TlsSettings::Nothing) => Some((Servers::One(url.text), Some(Tls::default()))),
+        (Transport::Tls, settings @ TlsSettings::On(..)) => Some((Servers::One(url.text), enabled(settings))),
+        (Transport::Plain | Transport::Socket, TlsSettings::Nothing | TlsSettings::Off(_)) => {
             Some((Servers::One(url.text), None))
         }
     }

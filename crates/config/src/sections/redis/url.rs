@@ -10,7 +10,7 @@ use crate::yaml::Span;
 #[derive(Debug)]
 pub(super) struct Url {
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) transport: Transport,
     pub(super) has_username: bool,
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
@@ -20,22 +20,22 @@ pub(super) struct Url {
     pub(super) span: Span,
 }
 
-/// Meaning of a scheme.
+/// Connection that a scheme names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Transport {
     Plain,
     Tls,
     Socket,
 }
 
-const SCHEMES: [(&str, Kind); 7] = [
-    ("redis", Kind::Plain),
-    ("valkey", Kind::Plain),
-    ("rediss", Kind::Tls),
-    ("valkeys", Kind::Tls),
-    ("redis+unix", Kind::Socket),
-    ("valkey+unix", Kind::Socket),
-    ("unix", Kind::Socket),
+const SCHEMES: [(&str, Transport); 7] = [
+    ("redis", Transport::Plain),
+    ("valkey", Transport::Plain),
+    ("rediss", Transport::Tls),
+    ("valkeys", Transport::Tls),
+    ("redis+unix", Transport::Socket),
+    ("valkey+unix", Transport::Socket),
+    ("unix", Transport::Socket),
 ];
 
 /// Names of protocol versions in a URL.
@@ -44,12 +44,48 @@ const PROTOCOLS: [&str; 4] = ["2", "resp2", "3", "resp3"];
 /// Reads `url`. Reports errors; `None` if the driver would refuse it.
 pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Url> {
     let (text, at) = (url.value.trim(), url.span);
+    let (transport, rest) = transport(text, at, diagnostics)?;
+    let Parts { authority, path, query } = parts(rest, at, diagnostics)?;
+    let (user, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (username, password) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
+    let mut found = Url {
+        text: text.to_owned(),
+        transport,
+        has_username: !username.is_empty(),
+        has_password: password.is_some_and(|password| !password.is_empty()),
+        database: None,
+        says_protocol: false,
+        is_written: true,
+        span: at,
+    };
+    parameters(query, &mut found, diagnostics)?;
+    if transport == Transport::Socket {
+        if !authority.is_empty() || path.len() < 2 {
+            diagnostics
+                .error(at, "`redis.url` must have the absolute path of a socket")
+                .help("use three slashes: `redis+unix:///run/redis/redis.sock`");
+            return None;
+        }
+        return Some(found);
+    }
+    host(host_port, "redis.url", at, diagnostics)?;
+    found.database = database(path, at, diagnostics)?;
+    if diagnostics.is_spring && found.has_username && password.is_none() {
+        // Spring reads a word without a colon as the password.
+        found.text = text.replacen("://", "://:", 1);
+        (found.has_username, found.has_password) = (false, true);
+    }
+    Some(found)
+}
+
+/// The transport that the scheme of `text` names, and the text behind the scheme.
+fn transport<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(Transport, &'t str)> {
     let Some((scheme, rest)) = text.split_once("://") else {
         let lacks = if text.is_empty() { "is empty" } else { "has no scheme" };
         diagnostics.error(at, format!("`redis.url` {lacks}")).help("write it like `redis://127.0.0.1:6379`");
         return None;
     };
-    let Some((_, kind)) = SCHEMES.into_iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known)) else {
+    let Some((_, transport)) = SCHEMES.into_iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known)) else {
         let help = match scheme {
             "redis-sentinel" => "write Sentinels as `sentinel: {master: NAME, nodes: [\"host:26379\"]}`",
             "redis-cluster" => "write a cluster as `cluster: {nodes: [\"host:6379\"]}`",
@@ -58,6 +94,18 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
         diagnostics.error(at, format!("`redis.url` must begin with redis:// or rediss://, not {scheme}://")).help(help);
         return None;
     };
+    Some((transport, rest))
+}
+
+/// Parts of a URL behind its scheme.
+struct Parts<'t> {
+    authority: &'t str,
+    path: &'t str,
+    query: &'t str,
+}
+
+/// Splits the text behind the scheme. Refuses fragments, and separators in the user name or password.
+fn parts<'t>(rest: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<Parts<'t>> {
     let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (tail, fragment) = tail.split_once('#').map_or((tail, None), |(tail, fragment)| (tail, Some(fragment)));
     let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
@@ -74,45 +122,23 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Opt
         }
         return None;
     }
-    let (user, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (username, password) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
-    let mut found = Url {
-        text: text.to_owned(),
-        kind,
-        has_username: !username.is_empty(),
-        has_password: password.is_some_and(|password| !password.is_empty()),
-        database: None,
-        says_protocol: false,
-        is_written: true,
-        span: at,
-    };
-    parameters(query, &mut found, diagnostics)?;
-    if kind == Kind::Socket {
-        if !authority.is_empty() || path.len() < 2 {
-            diagnostics
-                .error(at, "`redis.url` must have the absolute path of a socket")
-                .help("use three slashes: `redis+unix:///run/redis/redis.sock`");
-            return None;
-        }
-        return Some(found);
-    }
-    host(host_port, "redis.url", at, diagnostics)?;
+    Some(Parts { authority, path, query })
+}
+
+/// The database number of the path, if it has one. The outer `None` is an error.
+#[expect(clippy::option_option, reason = "the outer one tells an error from an absent number")]
+fn database(path: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {
     let number = path.trim_matches('/');
-    if !number.is_empty() {
-        let Ok(database) = number.parse() else {
-            diagnostics
-                .error(at, format!("`redis.url` must end with a database number, found `{number}`"))
-                .help("write it like `redis://127.0.0.1:6379/0`");
-            return None;
-        };
-        found.database = Some(database);
+    if number.is_empty() {
+        return Some(None);
     }
-    if diagnostics.is_spring && found.has_username && password.is_none() {
-        // Spring reads a word without a colon as the password.
-        found.text = text.replacen("://", "://:", 1);
-        (found.has_username, found.has_password) = (false, true);
-    }
-    Some(found)
+    let Ok(database) = number.parse() else {
+        diagnostics
+            .error(at, format!("`redis.url` must end with a database number, found `{number}`"))
+            .help("write it like `redis://127.0.0.1:6379/0`");
+        return None;
+    };
+    Some(Some(database))
 }
 
 /// The server at `host`, an IPv6 address with or without brackets, and `port`.
@@ -122,7 +148,7 @@ pub(super) fn from_host_and_port(host: &str, port: u16, at: Span, diagnostics: &
     self::host(&host_port, "redis.host", at, diagnostics)?;
     Some(Url {
         text: format!("redis://{host_port}"),
-        kind: Kind::Plain,
+        transport: Transport::Plain,
         has_username: false,
         has_password: false,
         database: None,
@@ -168,7 +194,7 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Opti
     for (name, value) in
         query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
     {
-        match (name, url.kind) {
+        match (name, url.transport) {
             ("protocol", _) if PROTOCOLS.contains(&value) => url.says_protocol = true,
             ("protocol", _) => {
                 diagnostics.error(
@@ -177,9 +203,9 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Opti
                 );
                 return None;
             }
-            ("user", Kind::Socket) => url.has_username = true,
-            ("pass", Kind::Socket) => url.has_password = true,
-            ("db", Kind::Socket) => match value.parse() {
+            ("user", Transport::Socket) => url.has_username = true,
+            ("pass", Transport::Socket) => url.has_password = true,
+            ("db", Transport::Socket) => match value.parse() {
                 Ok(database) => url.database = Some(database),
                 Err(_) => {
                     diagnostics

@@ -245,7 +245,7 @@ fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
         (raw.ignore_class_binding_exceptions, "ignore-class-binding-exceptions", "classes are names here"),
     ] {
         if let Some(node) = node {
-            diagnostics.info(node.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
+            diagnostics.note(node.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

@@ -119,7 +119,7 @@ impl Resilience {
                 if names.is_empty() { "add `CircuitBreaker=…` to a route".to_owned() } else { suggest(name, &names) };
             if diagnostics.is_spring {
                 // Other parts of a Spring application may use it.
-                diagnostics.info(*at, message).ineffective().help(help);
+                diagnostics.note(*at, message).ineffective().help(help);
             } else {
                 diagnostics.warn(*at, message).help(help);
             }
@@ -157,7 +157,7 @@ fn without_effect(raw: &RawResilience, diagnostics: &mut Diagnostics) {
         (limiters.tags, "timelimiter.tags", "metrics are labelled with the breaker's name"),
     ] {
         if let Some(whole) = whole {
-            diagnostics.info(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
+            diagnostics.note(whole.0.key(), format!("`{name}` has no effect here")).ineffective().help(why);
         }
     }
 }

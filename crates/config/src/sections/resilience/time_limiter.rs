@@ -44,7 +44,7 @@ pub(crate) struct RawTimeLimiter {
 /// Checks a time limit; `None` if not configured.
 pub(super) fn check(raw: &RawTimeLimiter, diagnostics: &mut Diagnostics) -> Option<Duration> {
     if let Some(Spanned { value: false, span }) = raw.cancel_running_future {
-        diagnostics.info(span, "calls past the time limit are always cancelled here");
+        diagnostics.note(span, "calls past the time limit are always cancelled here");
     }
     let limit = raw.timeout_duration?;
     if limit.value.0.is_zero() {

@@ -1,5 +1,6 @@
 //! `server`: the listener for traffic.
 
+pub(crate) mod path;
 pub(crate) mod tls;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +14,9 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::{Address, Size, Time, positive};
 use crate::diagnostics::Diagnostics;
+use crate::sections::server::path::RawPath;
 use crate::sections::server::tls::{RawServerSsl, ServerTls};
+use tollgate_routing::PathRules;
 
 /// Listener for traffic.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -56,6 +59,8 @@ pub(crate) struct RawServer {
     write_timeout: Option<Spanned<Time>>,
     /// Time for in-flight requests when the gateway shuts down. Default 30s, as in Spring Boot.
     shutdown_timeout: Option<Time>,
+    /// Encoded separators in paths.
+    path: RawPath,
     /// TLS. Default: none.
     #[schemars(with = "Option<RawServerSsl>")]
     ssl: Option<NodeRef>,
@@ -118,6 +123,8 @@ pub struct Server {
     pub write_timeout: Duration,
     /// Time for in-flight requests when the gateway shuts down.
     pub shutdown_timeout: Duration,
+    /// Treatment of encoded separators in paths.
+    pub path: PathRules,
 }
 
 /// Smaller heads would refuse ordinary browsers.
@@ -167,6 +174,7 @@ pub(crate) fn check(
         body_timeout: positive(raw.body_timeout, 30, diagnostics),
         write_timeout: positive(raw.write_timeout, 30, diagnostics),
         shutdown_timeout: raw.shutdown_timeout.map_or(Duration::from_secs(shutdown_secs), |time| time.0),
+        path: raw.path.check(diagnostics.is_spring),
     }
 }
 

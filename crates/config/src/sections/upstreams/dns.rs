@@ -12,7 +12,7 @@ use crate::de::units::{Time, positive};
 use crate::diagnostics::Diagnostics;
 use crate::sections::scalars::StringOrList;
 use crate::sections::upstreams::endpoints::Scheme;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 /// DNS name that resolves to endpoints.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -145,7 +145,7 @@ pub(super) fn query(raw: &Spanned<RawDnsQuery>, diagnostics: &mut Diagnostics) -
 pub(crate) fn check(raw: &RawDns, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Dns {
     let parts: &[Node] = match raw.server.and_then(|node| nodes.get(node)) {
         None => &[],
-        Some(Node { kind: Kind::Seq(items), .. }) => items,
+        Some(Node { kind: NodeKind::Seq(items), .. }) => items,
         Some(one) => std::slice::from_ref(one),
     };
     let read = |part: &Node| {

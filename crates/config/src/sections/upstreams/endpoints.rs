@@ -10,7 +10,7 @@ use crate::de;
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::yaml::{Kind, Node, Span};
+use crate::yaml::{Node, NodeKind, Span};
 
 /// Endpoint of an upstream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -111,7 +111,7 @@ fn one_endpoint(node: &Node, diagnostics: &mut Diagnostics) -> Option<(ListedEnd
         let uri = Spanned { value: text.to_owned(), span: node.span };
         return Some((ListedEndpoint { address: endpoint(&uri, diagnostics)?, weight: 1, priority: 0 }, node.span));
     }
-    if !matches!(node.kind, Kind::Map(_)) {
+    if !matches!(node.kind, NodeKind::Map(_)) {
         diagnostics
             .error(node.span, format!("expected an endpoint, found {}", node.describe()))
             .help("write `http://host:port`, or `{uri: \"http://host:port\", weight: 2}`");

@@ -6,6 +6,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, closest};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::sections::upstreams::{Named, Upstream};
+use crate::yaml::Span;
 
 /// The upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
 pub(crate) fn check(
@@ -14,25 +15,7 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<(Arc<Upstream>, Option<Scheme>)> {
     let (text, at) = (uri.value.trim(), uri.span);
-    let rest = text.get(3..).unwrap_or_default();
-    let (scheme, rest) = match rest.split_once("//") {
-        Some(("", rest)) => (None, rest),
-        Some((scheme, rest)) => match scheme.trim_end_matches(':').to_ascii_lowercase().as_str() {
-            // WebSocket upgrades work with all of them.
-            "http" | "ws" => (Some(Scheme::Http), rest),
-            "https" | "wss" => (Some(Scheme::Https), rest),
-            _ => {
-                diagnostics
-                    .error(at, format!("unknown scheme in `{text}`"))
-                    .help("write `lb://name`, `lb:ws://name` or `lb:https://name`");
-                return None;
-            }
-        },
-        None => {
-            diagnostics.error(at, format!("`{text}` is not a valid URI")).help("write it like `lb://orders`");
-            return None;
-        }
-    };
+    let (scheme, rest) = scheme(text, at, diagnostics)?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
     let name = authority.split_once(':').map_or(authority, |(name, _)| name);
@@ -45,7 +28,31 @@ pub(crate) fn check(
             .warn(at, "port, path and query of an `lb:` URI are ignored, as in Spring")
             .help("`PrefixPath=/…` or `SetPath=/…` changes the path; ports belong to the endpoints");
     }
-    // Names are case-insensitive in Spring's registries and in host names.
+    Some((upstream(name, at, named, diagnostics)?, scheme))
+}
+
+/// Scheme of the requests, if the URI names one, and the text behind it.
+fn scheme<'t>(text: &'t str, at: Span, diagnostics: &mut Diagnostics) -> Option<(Option<Scheme>, &'t str)> {
+    let Some((scheme, rest)) = text.get(3..).unwrap_or_default().split_once("//") else {
+        diagnostics.error(at, format!("`{text}` is not a valid URI")).help("write it like `lb://orders`");
+        return None;
+    };
+    match scheme.trim_end_matches(':').to_ascii_lowercase().as_str() {
+        _ if scheme.is_empty() => Some((None, rest)),
+        // WebSocket upgrades work with all of them.
+        "http" | "ws" => Some((Some(Scheme::Http), rest)),
+        "https" | "wss" => Some((Some(Scheme::Https), rest)),
+        _ => {
+            diagnostics
+                .error(at, format!("unknown scheme in `{text}`"))
+                .help("write `lb://name`, `lb:ws://name` or `lb:https://name`");
+            None
+        }
+    }
+}
+
+/// The upstream `name`. Names are case-insensitive in Spring's registries and in host names.
+fn upstream(name: &str, at: Span, named: &Named, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
     let alike = || named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, upstream)| upstream);
     let Some(upstream) = named.get(name).or_else(alike) else {
         let near =
@@ -57,5 +64,5 @@ pub(crate) fn check(
         ));
         return None;
     };
-    Some((Arc::clone(upstream.as_ref()?), scheme))
+    upstream.clone()
 }

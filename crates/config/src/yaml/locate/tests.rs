@@ -1,22 +1,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::yaml::locate::*;
-use crate::yaml::{Kind, Node, Parsed, Span, parse};
+use crate::yaml::{Node, NodeKind, Parsed, Span, parse};
 
 /// Every node below `node` with its path, and every key.
 fn all(node: &Node, path: &str, into: &mut Vec<(String, Span)>) {
     into.push((path.to_owned(), node.span));
     match &node.kind {
-        Kind::Seq(items) => {
+        NodeKind::Seq(items) => {
             items.iter().enumerate().for_each(|(index, item)| all(item, &format!("{path}[{index}]"), into));
         }
-        Kind::Map(entries) => {
+        NodeKind::Map(entries) => {
             for (key, value) in entries {
                 into.push((format!("{path}.{key}:"), value.span.key()));
                 all(value, &format!("{path}.{key}"), into);
             }
         }
-        Kind::Null | Kind::Scalar(_) => {}
+        NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }
 

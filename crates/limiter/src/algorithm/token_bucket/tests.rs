@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod changed_rules;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -136,36 +138,6 @@ fn a_clock_that_steps_back_adds_nothing() {
     // The key does not starve: from the step on, the bucket refills from empty.
     assert_eq!(wait_of(kept.ask(0, 1)), 1_000_000);
     assert_eq!(kept.ask(1_000_000, 1).outcome, Outcome::Allowed);
-}
-
-#[test]
-fn a_changed_rule_keeps_the_consumed_tokens() {
-    let (_, spent) = decide(&rule(1, 10), None, 0, 10);
-    assert_eq!(decide(&rule(1, 20), spent, 0, 1).0.remaining, 9, "10 of the 20 remain, one of them consumed now");
-    let (denied, rebased) = decide(&rule(100, 10), spent, 0, 1);
-    assert_eq!(denied.remaining, 0, "a higher rate returns nothing");
-    assert_eq!(wait_of(denied), 10_000, "the next token comes at the new rate");
-    assert_eq!(decide(&rule(100, 10), rebased, 10_000, 1).0.outcome, Outcome::Allowed, "the token is available");
-    let (fast, fast_spent) = decide(&rule(1_000, 10), None, 0, 10);
-    assert_eq!(fast.reset_after, Duration::from_millis(10));
-    assert_eq!(decide(&rule(1, 10), fast_spent, 0, 1).0.remaining, 0, "a lower rate returns nothing either");
-}
-
-#[test]
-fn a_smaller_burst_leaves_at_most_an_empty_bucket() {
-    let (_, spent) = decide(&rule(1, 100), None, 0, 100);
-    let (verdict, state) = decide(&rule(1, 5), spent, 0, 1);
-    assert_eq!(verdict.reset_after, Duration::from_secs(5));
-    assert_eq!(decide(&rule(1, 5), state, 1_000_000, 1).0.outcome, Outcome::Allowed);
-}
-
-#[test]
-fn a_changed_period_keeps_the_consumed_tokens_rounded_to_whole_tokens() {
-    let per_hour = |tokens| TokenBucket::new(tokens, Duration::from_secs(3_600), tokens).unwrap();
-    let (_, spent) = decide(&per_hour(10), None, 0, 10);
-    assert_eq!(decide(&per_hour(20), spent, 1_000_000, 1).0.remaining, 9, "exactly 10 more");
-    let per_day = TokenBucket::new(20, Duration::from_secs(86_400), 20).unwrap();
-    assert_eq!(decide(&per_day, spent, 1_000_000, 1).0.remaining, 9);
 }
 
 #[test]

@@ -14,8 +14,9 @@ struct Deficit {
     at: u64,
     flow: u128,
     part: u128,
-    /// Burst of the last write. A different rule at the next request rewrites the deficit.
-    burst: u128,
+    /// Largest debt in tokens after the clock was set back: the burst of the last write, or of an earlier one that left
+    /// more than it.
+    bound: u128,
 }
 
 /// Numbers of a rule.
@@ -81,38 +82,57 @@ impl Deficit {
     }
 }
 
+impl Deficit {
+    /// Returns the numbers that count from now on: those of the rule, or equal ones of the deficit in other parts.
+    fn numbers(&self, rule: &Rule, now: u64) -> Numbers {
+        let own = Numbers::of(rule);
+        if self.debt_at(now) == 0 { own } else { Numbers { flow: self.flow, part: self.part, burst: own.burst } }
+    }
+
+    fn write(&mut self, rule: &Rule, now: u64, debt: u128) {
+        let Numbers { flow, part, burst } = self.numbers(rule, now);
+        let bound = if debt <= burst * part { burst } else { self.bound };
+        *self = Self { debt, at: now, flow, part, bound };
+    }
+}
+
 impl Model for Deficit {
-    /// Converts a deficit that was written under another rule. It is refilled at the old rate until now, rounded up to
-    /// whole tokens if the parts differ, and limited to one burst.
+    /// Finds a deficit that may have been written under another rule. It is refilled at the old rate until now. If the
+    /// rate differs, it is rounded up to a whole part of this rule, unless the stores cannot count that many parts.
     fn seen(&mut self, rule: &Rule, now: u64) {
-        let Numbers { flow, part, burst } = Numbers::of(rule);
-        let debt = self.debt_at(now);
-        let is_other = self.part > 0 && (self.flow, self.part, self.burst) != (flow, part, burst);
-        if is_other || debt > burst * part {
-            let same = self.part == part;
-            let debt = if same { debt } else { debt.div_ceil(self.part) * part };
-            *self = Self { debt: debt.min(burst * part), at: now, flow, part, burst };
+        let Numbers { flow, part, .. } = Numbers::of(rule);
+        let most = |flow| if flow == 1 { 1 << 52 } else { u128::from(MAX_SAFE_INTEGER) };
+        let found = self.debt_at(now);
+        let debt = found.min((self.bound * self.part).min(most(self.flow)));
+        if debt == 0 {
+            return;
+        }
+        let converted = (debt * part).div_ceil(self.part);
+        if self.flow * part != flow * self.part && converted <= most(flow) {
+            *self = Self { debt: converted, at: now, flow, part, bound: self.bound };
+        } else if debt != found {
+            *self = Self { debt, at: now, ..*self };
         }
     }
 
     fn left(&self, rule: &Rule, now: u64) -> u64 {
-        let Numbers { part, burst, .. } = Numbers::of(rule);
-        ((burst * part - self.debt_at(now)) / part) as u64
+        let Numbers { part, burst, .. } = self.numbers(rule, now);
+        ((burst * part).saturating_sub(self.debt_at(now)) / part) as u64
     }
 
     fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
-        let Numbers { flow, part, burst } = Numbers::of(rule);
+        let Numbers { part, .. } = self.numbers(rule, now);
         if cost > 0 {
-            *self = Self { debt: self.debt_at(now) + u128::from(cost) * part, at: now, flow, part, burst };
+            self.write(rule, now, self.debt_at(now) + u128::from(cost) * part);
         }
     }
 
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, _: u64) {
-        let Numbers { flow, part, burst } = Numbers::of(rule);
-        let (debt, units) = (self.debt_at(now), u128::from(more.unsigned_abs()) * part);
-        let debt = if more < 0 { debt.saturating_sub(units) } else { (debt + units).min(burst * part) };
-        if debt != self.debt_at(now) {
-            *self = Self { debt, at: now, flow, part, burst };
+        let Numbers { part, burst, .. } = self.numbers(rule, now);
+        let (before, units) = (self.debt_at(now), u128::from(more.unsigned_abs()) * part);
+        let debt = if more < 0 { before.saturating_sub(units) } else { (before + units).min(before.max(burst * part)) };
+        if debt != before {
+            self.write(rule, now, debt);
         }
     }
 

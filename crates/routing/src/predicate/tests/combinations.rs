@@ -1,7 +1,7 @@
 //! `any`, `all` and `not`, and the texts that explain mismatches.
 
 use super::{AllOf, Predicate, PredicateError, Request, Variables, texts};
-use crate::{ApiVersions, RouteTable, VersionSource};
+use crate::{ApiVersions, Decision, HostPort, RouteTable, Undecided, VersionSource};
 
 fn path(pattern: &str) -> Predicate {
     Predicate::path(&texts(&[pattern]), false).unwrap()
@@ -98,7 +98,7 @@ fn every_predicate_describes_the_values_that_it_reads() {
     let with = |name, value: &'static str| request().header(name, value.as_bytes());
     let of =
         |predicate: Result<Predicate, PredicateError>, request: &Request| predicate.unwrap().observe(&request.view());
-    let host = || Predicate::host(&texts(&["x"]));
+    let host = || Predicate::host(&texts(&["x"]), HostPort::Included);
     let version = || {
         let header = VersionSource::Header(http::HeaderName::from_static("x-version"));
         Predicate::version("1", ApiVersions { sources: vec![header], ..Default::default() }.into())
@@ -108,7 +108,7 @@ fn every_predicate_describes_the_values_that_it_reads() {
     for (observed, expected) in [
         (of(host(), &request()), "`Host` is missing"),
         (of(host(), &with("host", "a:1")), "the host is `a:1`"),
-        (of(Predicate::host_without_port(&texts(&["x"])), &with("host", "a:1")), "the host is `a`"),
+        (of(Predicate::host(&texts(&["x"]), HostPort::Ignored), &with("host", "a:1")), "the host is `a`"),
         (of(Predicate::query("a", None), &request()), "parameter `a` is `1`"),
         (of(Predicate::query("b", Some("x")), &request()), "parameter `b` is ``"),
         (of(Predicate::query("c", None), &request()), "parameter `c` is missing"),
@@ -126,4 +126,43 @@ fn every_predicate_describes_the_values_that_it_reads() {
     ] {
         assert_eq!(observed, expected);
     }
+}
+
+/// An expression that gives up after its limit of steps on a long run of `a`.
+const SLOW: &str = "(?=(a+)+$)(a|aa)+b";
+
+#[test]
+fn an_undecided_predicate_stays_undecided_in_combinations() {
+    let slow = || Predicate::header("x-a", Some(SLOW)).unwrap();
+    let text: &'static [u8] = "a".repeat(200).leak().as_bytes();
+    let request = Request::get().header("x-a", text).header("x-b", b"1");
+    let (yes, no) = (|| Predicate::header("x-b", None).unwrap(), || Predicate::header("x-c", None).unwrap());
+    let decide = |predicate: Predicate| predicate.decide(&request.view());
+    assert_eq!(decide(slow()), Decision::Undecided);
+    assert_eq!(decide(Predicate::negated(slow())), Decision::Undecided);
+    assert_eq!(decide(Predicate::any(vec![slow(), no()])), Decision::Undecided);
+    assert_eq!(decide(Predicate::any(vec![slow(), yes()])), Decision::Yes);
+    assert_eq!(decide(Predicate::all(vec![slow(), yes()])), Decision::Undecided);
+    assert_eq!(decide(Predicate::all(vec![slow(), no()])), Decision::No);
+    assert_eq!(decide(Predicate::negated(Predicate::all(vec![slow(), no()]))), Decision::Yes);
+    let table = |predicates| RouteTable::new(vec![(predicates, 0), (vec![], 1)]);
+    let found = |predicates| table(predicates).find(&request.view()).map(|found| found.map(|found| *found.value));
+    assert_eq!(found(vec![slow()]), Err(Undecided), "the next route does not take the request");
+    assert_eq!(found(vec![slow(), no()]), Ok(Some(1)));
+    assert_eq!(found(vec![Predicate::negated(slow())]), Err(Undecided));
+    let explained = table(vec![yes(), slow()]);
+    let evaluations = explained.explain(&request.view());
+    assert_eq!((evaluations.len(), evaluations[0].decision), (1, Decision::Undecided));
+    assert!(evaluations[0].mismatch.as_ref().unwrap().predicate.to_string().contains("x-a"));
+}
+
+#[test]
+fn expressions_in_patterns_may_be_undecided() {
+    let long = format!("/{}", "a".repeat(200));
+    let pattern = crate::PathPattern::parse("/{v:(?=(?:a+)+$)(?:a|aa)+b}").unwrap();
+    assert_eq!(pattern.decide(&long, false), Decision::Undecided);
+    assert_eq!((pattern.decide("/x", false), pattern.decide("/a/b", false)), (Decision::No, Decision::No));
+    let host = crate::HostPattern::parse("{v:(?=(?:a+)+$)(?:a|aa)+b}.org").unwrap();
+    assert_eq!(host.decide(&format!("{}.org", "a".repeat(200))), Decision::Undecided);
+    assert_eq!(host.decide("a.com"), Decision::No);
 }

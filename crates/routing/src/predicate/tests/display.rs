@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use super::{AllOf, Predicate, PredicateError, texts};
+use crate::HostPort;
 
 #[test]
 fn predicates_are_displayed_as_in_spring() {
@@ -12,7 +13,7 @@ fn predicates_are_displayed_as_in_spring() {
         "Paths: [/orders/**, b], match trailing slash: false"
     );
     assert_eq!(displayed(Predicate::method(&texts(&["GET", "post"]))), "Methods: [GET, POST]");
-    assert_eq!(displayed(Predicate::host(&texts(&["**.a.org"]))), "Hosts: [**.a.org]");
+    assert_eq!(displayed(Predicate::host(&texts(&["**.a.org"]), HostPort::Included)), "Hosts: [**.a.org]");
     assert_eq!(displayed(Predicate::header("X-Id", Some(r"\d+"))), r"Header: X-Id regexp=\d+");
     assert_eq!(displayed(Predicate::header("X-Id", None)), "Header: X-Id regexp=null");
     assert_eq!(displayed(Predicate::query("q", None)), "Query: param=q regexp=null");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::{AllOf, Predicate};
-use crate::{PredicateError, RequestView, Variables};
+use crate::{HostPort, PredicateError, RequestView, Variables};
 
 mod addresses;
 mod combinations;
@@ -52,6 +52,7 @@ impl Request {
             path: self.path,
             query: self.query,
             headers: &self.headers,
+            forwarded_for: &self.headers,
             remote_addr: self.remote_addr,
             now_ms: || NOW_MS,
             random: self.random,
@@ -96,7 +97,7 @@ fn methods_are_case_sensitive_and_a_preflight_is_options() {
 
 #[test]
 fn host_requires_the_field_and_includes_the_port() {
-    let predicate = Predicate::host(&texts(&["**.a.org", "**.foo.org:*"]));
+    let predicate = Predicate::host(&texts(&["**.a.org", "**.foo.org:*"]), HostPort::Included);
     assert!(!Request::get().meets(&predicate));
     for (host, expected) in
         [("www.foo.org:8080", true), ("foo.org", false), ("a.org", true), ("a.org:80", false), ("A.org", false)]
@@ -106,8 +107,27 @@ fn host_requires_the_field_and_includes_the_port() {
 }
 
 #[test]
+fn a_default_port_may_be_absent_from_the_pattern() {
+    let predicate = Predicate::host(&texts(&["{name}.foo.org", "**.bar.org:*"]), HostPort::DefaultOptional);
+    for (host, expected) in [
+        ("www.foo.org", true),
+        ("www.foo.org:80", true),
+        ("www.foo.org:443", true),
+        ("www.foo.org:", true),
+        ("www.foo.org:8080", false),
+        ("www.bar.org:80", true),
+        ("www.bar.org", false),
+    ] {
+        assert_eq!(Request::get().header("host", host.as_bytes()).meets(&predicate), expected, "{host}");
+    }
+    let mut variables = Variables::new();
+    predicate.unwrap().capture_variables(&Request::get().header("host", b"www.foo.org:80").view(), &mut variables);
+    assert_eq!(variables, [("name".into(), "www".to_owned())]);
+}
+
+#[test]
 fn host_without_port_ignores_the_port() {
-    let predicate = Predicate::host_without_port(&texts(&["**.foo.org", "{name}.bar"]));
+    let predicate = Predicate::host(&texts(&["**.foo.org", "{name}.bar"]), HostPort::Ignored);
     for (host, expected) in
         [("www.foo.org:8080", true), ("foo.org", true), ("foo.org:", true), ("foo.org:x", false), ("a.bar:1", true)]
     {

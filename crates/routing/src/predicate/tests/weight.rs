@@ -6,7 +6,9 @@ use crate::RouteTable;
 /// Returns the positions of the routes that requests with these random numbers take.
 fn selected(routes: Vec<Vec<Predicate>>, randoms: impl Iterator<Item = u64>) -> Vec<Option<usize>> {
     let table = RouteTable::new(routes.into_iter().map(|predicates| (predicates, ())).collect());
-    randoms.map(|random| table.find(&Request { random, ..Request::get() }.view()).map(|found| found.index)).collect()
+    randoms
+        .map(|random| table.find(&Request { random, ..Request::get() }.view()).unwrap().map(|found| found.index))
+        .collect()
 }
 
 fn weights(weights: &[(&str, u32)]) -> Vec<Vec<Predicate>> {

@@ -113,54 +113,76 @@ pub(crate) fn check(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     }
     // `${UPSTREAM_CA:}` is empty in an environment without it.
     let given = |text: Option<Spanned<String>>| text.filter(|text| !text.value.trim().is_empty());
-    let (ca, cert, key) = (given(raw.ca), given(raw.cert), given(raw.key));
-    let trust = match (&ca, raw.insecure.filter(|on| on.value)) {
-        (Some(_), Some(on)) => {
-            diagnostics
-                .error(on.span.key(), "`insecure: true` accepts all certificates, which makes `ca` ineffective")
-                .help("remove one of the two");
-            return None;
-        }
-        (None, Some(on)) => {
-            unchecked(on.span, "`ca`", diagnostics);
-            Trust::AnyCertificate
-        }
-        (Some(file), None) => {
-            let path = pem::file(file, "CERTIFICATE", diagnostics)?;
-            Trust::Authorities(files::authorities(&path, file.span, diagnostics)?)
-        }
-        (None, None) => Trust::System,
-    };
-    let identity = match (&cert, &key) {
-        (Some(cert), Some(key)) => {
-            let files = (pem::file(cert, "CERTIFICATE", diagnostics), pem::file(key, "PRIVATE KEY", diagnostics));
-            let (Some(cert), Some(file)) = files else { return None };
-            Some(files::identity(&cert, &file, key.span, diagnostics)?)
-        }
-        (None, None) => None,
-        (Some(at), None) | (None, Some(at)) => {
-            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
-            return None;
-        }
-    };
+    let trust = trust(given(raw.ca).as_ref(), raw.insecure, diagnostics)?;
+    let identity = identity(given(raw.cert).as_ref(), given(raw.key).as_ref(), diagnostics)?;
     let server_name = given(raw.server_name);
     if let Some(name) = server_name.as_ref().filter(|name| ServerName::try_from(name.value.trim()).is_err()) {
         diagnostics
             .error(name.span, format!("`{}` is neither a host name nor an address", name.value))
             .help("a name like `orders.internal`, without port and scheme");
     }
-    let min_version = match raw.min_version.as_ref().map(|version| version.value.trim().trim_start_matches("TLSv")) {
-        None | Some("1.2") => TlsVersion::Tls12,
-        Some("1.3") => TlsVersion::Tls13,
-        Some(other) => {
-            let at = raw.min_version.as_ref().map_or(node.span, |version| version.span);
+    let server_name = server_name.map(|name| name.value.trim().to_owned());
+    Some(Tls { trust, identity, server_name, min_version: min_version(raw.min_version.as_ref(), diagnostics) })
+}
+
+/// Trusted certificates by `ca` and `insecure`.
+fn trust(
+    ca: Option<&Spanned<String>>,
+    insecure: Option<Spanned<bool>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Trust> {
+    match (ca, insecure.filter(|on| on.value)) {
+        (Some(_), Some(on)) => {
             diagnostics
-                .error(at, format!("`min-version` must be 1.2 or 1.3, found `{other}`"))
+                .error(on.span.key(), "`insecure: true` accepts all certificates, which makes `ca` ineffective")
+                .help("remove one of the two");
+            None
+        }
+        (None, Some(on)) => {
+            unchecked(on.span, "`ca`", diagnostics);
+            Some(Trust::AnyCertificate)
+        }
+        (Some(file), None) => {
+            let path = pem::file(file, "CERTIFICATE", diagnostics)?;
+            files::authorities(&path, file.span, diagnostics).map(Trust::Authorities)
+        }
+        (None, None) => Some(Trust::System),
+    }
+}
+
+/// Client certificate of `cert` and `key`, if they are given. The outer `None` is an error.
+#[expect(clippy::option_option, reason = "the outer one tells an error from an absent certificate")]
+fn identity(
+    cert: Option<&Spanned<String>>,
+    key: Option<&Spanned<String>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Option<Identity>> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => {
+            let files = (pem::file(cert, "CERTIFICATE", diagnostics), pem::file(key, "PRIVATE KEY", diagnostics));
+            let (Some(cert), Some(file)) = files else { return None };
+            files::identity(&cert, &file, key.span, diagnostics).map(Some)
+        }
+        (None, None) => Some(None),
+        (Some(at), None) | (None, Some(at)) => {
+            diagnostics.error(at.span.key(), "`cert` and `key` are required together").help("give both, or neither");
+            None
+        }
+    }
+}
+
+fn min_version(given: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> TlsVersion {
+    let Some(given) = given else { return TlsVersion::Tls12 };
+    match given.value.trim().trim_start_matches("TLSv") {
+        "1.2" => TlsVersion::Tls12,
+        "1.3" => TlsVersion::Tls13,
+        other => {
+            diagnostics
+                .error(given.span, format!("`min-version` must be 1.2 or 1.3, found `{other}`"))
                 .help("TLS before 1.2 is insecure and not supported");
             TlsVersion::Tls12
         }
-    };
-    Some(Tls { trust, identity, server_name: server_name.map(|name| name.value.trim().to_owned()), min_version })
+    }
 }
 
 fn unchecked(at: Span, instead: &str, diagnostics: &mut Diagnostics) {

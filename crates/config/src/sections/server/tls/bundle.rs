@@ -30,7 +30,7 @@ pub(super) fn find(name: &Spanned<String>, bundles: Option<&Node>, diagnostics: 
                 found.protocols.get_or_insert_default().push(location);
             }
             name if name.starts_with("options.ciphers") => {
-                diagnostics.info(option.span.key(), "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered").ineffective()
+                diagnostics.note(option.span.key(), "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered").ineffective()
                     .help("`enabled-protocols: [TLSv1.3]` narrows them further");
             }
             harmless if HARMLESS.contains(&harmless) => {}

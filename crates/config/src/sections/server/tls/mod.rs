@@ -132,20 +132,20 @@ pub(crate) fn check(
     Some(ServerTls(Arc::new(config)))
 }
 
+/// Other keys of Spring's Java key stores, in canonical form. They are reported once, at the store.
+const OF_STORES: [&str; 8] = [
+    "keystorepassword",
+    "keystoretype",
+    "keystoreprovider",
+    "keypassword",
+    "keyalias",
+    "truststorepassword",
+    "truststoretype",
+    "truststoreprovider",
+];
+
 /// Reports a key that is not read. Returns false if TLS cannot be used because of it.
 fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
-    const STORES: [&str; 10] = [
-        "keystore",
-        "keystorepassword",
-        "keystoretype",
-        "keystoreprovider",
-        "keypassword",
-        "keyalias",
-        "truststore",
-        "truststorepassword",
-        "truststoretype",
-        "truststoreprovider",
-    ];
     let name = unknown.path.last().map_or("", String::as_str);
     let at = unknown.span.key();
     match canonical(name).as_str() {
@@ -154,40 +154,37 @@ fn report(unknown: &Unknown, diagnostics: &mut Diagnostics) -> bool {
                 "`openssl pkcs12 -in STORE.p12 -nodes -out FILE.pem` writes it as PEM (a JKS first with `keytool \
                  -importkeystore -deststoretype pkcs12`): name that as `certificate` and `certificate-private-key`",
             );
-            false
+            return false;
         }
         "truststore" => {
             diagnostics.error(at, "`trust-store` is a Java key store, which Tollgate cannot read").help(
                 "`openssl pkcs12 -in STORE.p12 -nokeys -out FILE.pem` writes it as PEM: name that as `trust-certificate`",
             );
-            false
+            return false;
         }
-        other if STORES.contains(&other) => true, // reported once, at the store
-        "ciphers" => {
-            diagnostics
-                .info(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
-                .ineffective()
-                .help("`enabled-protocols: [TLSv1.3]` narrows them further");
-            true
-        }
-        "protocol" => {
-            diagnostics
-                .info(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
-                .ineffective()
-                .help("remove it");
-            true
-        }
-        "certificateprivatekeypassword" | "trustcertificateprivatekey" => {
-            diagnostics
-                .mistake(at, format!("`{name}` has no effect"))
-                .ineffective()
-                .help("private keys must not be encrypted, and a CA's key is not needed");
-            true
-        }
-        _ => {
-            de::report_unknown(unknown, diagnostics);
-            true
-        }
+        other if OF_STORES.contains(&other) => {}
+        other => report_ineffective(other, unknown, diagnostics),
+    }
+    true
+}
+
+/// Reports a key without effect on TLS, or an unknown one.
+fn report_ineffective(canonical: &str, unknown: &Unknown, diagnostics: &mut Diagnostics) {
+    let at = unknown.span.key();
+    match canonical {
+        "ciphers" => diagnostics
+            .note(at, "`ciphers` has no effect: only suites with forward secrecy and AEAD are offered")
+            .ineffective()
+            .help("`enabled-protocols: [TLSv1.3]` narrows them further"),
+        "protocol" => diagnostics
+            .note(at, "`protocol` has no effect: `enabled-protocols` selects the versions")
+            .ineffective()
+            .help("remove it"),
+        "certificateprivatekeypassword" | "trustcertificateprivatekey" => diagnostics
+            .mistake(at, format!("`{}` has no effect", unknown.path.last().map_or("", String::as_str)))
+            .ineffective()
+            .help("private keys must not be encrypted, and a CA's key is not needed"),
+        _ => de::report_unknown(unknown, diagnostics),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::sections::upstreams::ejection;
 use crate::sections::upstreams::spring::instances::Lists;
 use crate::sections::upstreams::spring::instances::{health_check, instance, report_unused_checks};
 use crate::sections::upstreams::{EndpointSource, Named, Upstream};
-use crate::yaml::Kind;
+use crate::yaml::NodeKind;
 
 /// Requests without a healthy endpoint.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -102,13 +102,13 @@ pub(crate) struct RawInstance {
 /// Reports `discovery.locator` unless it is disabled.
 pub(crate) fn locator(discovery: &RawDiscovery, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) {
     let Some(node) = discovery.locator.and_then(|node| nodes.get(node)) else { return };
-    let Kind::Map(entries) = &node.kind else { return };
+    let NodeKind::Map(entries) = &node.kind else { return };
     let enabled = entries.iter().find(|(key, _)| canonical(key) == "enabled").map(|(_, value)| value);
     match enabled.filter(|value| value.scalar().is_some_and(|text| text.eq_ignore_ascii_case("true"))) {
         Some(enabled) => diagnostics
             .error(enabled.span, "`discovery.locator` needs a registry, which the gateway does not use")
             .help("write the routes: `{id: orders, uri: lb://orders, predicates: [Path=/orders/**], filters: [StripPrefix=1]}`, and their endpoints under `upstreams`"),
-        None => diagnostics.info(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
+        None => diagnostics.note(node.span.key(), "`discovery.locator` is disabled and has no effect").ineffective().help("remove it"),
     }
 }
 

@@ -1,0 +1,28 @@
+//! The position of `LocalResponseCache`, which Spring runs before all filters.
+
+use crate::migrate::print::{Item, Value};
+
+/// Puts the cache among `filters` first. Only adds a note unless `may_move`: the default filters are merged by position.
+pub(super) fn cache_first(filters: &mut Vec<Item>, may_move: bool) {
+    let is_cache = |item: &Item| name(item).is_some_and(|name| name == "LocalResponseCache");
+    let Some(at) = filters.iter().rposition(is_cache) else { return };
+    if may_move && at > 0 {
+        let mut cache = filters.remove(at);
+        cache.note("Moved to the front: Spring runs it before all other filters.");
+        filters.insert(0, cache);
+    } else if !may_move {
+        filters[at].note("Spring runs it before all other filters; here, filters before it see cached responses.");
+    }
+}
+
+fn name(filter: &Item) -> Option<&str> {
+    let text = match &filter.value {
+        Value::Scalar(text) => text,
+        Value::Map(_) => match &filter.get("name")?.value {
+            Value::Scalar(text) => text,
+            _ => return None,
+        },
+        Value::Null | Value::Seq(_) => return None,
+    };
+    text.split('=').next().map(str::trim)
+}

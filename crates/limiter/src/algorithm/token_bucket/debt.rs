@@ -1,0 +1,87 @@
+//! Debt of a bucket under the present rule, whichever rule wrote it.
+//!
+//! Debt survives any rule. A smaller burst does not reduce it: the balance is negative until it is refilled. A changed
+//! rate applies from the decision that finds it; the time before is refilled at the rate of the last writer.
+//!
+//! Rules may count in different units. Between equal rates, the debt stays in its units if it has no exact value in the
+//! others. Between different rates, it is rounded up by less than one unit, which is refilled within a tick.
+
+use super::Bucket;
+use crate::rule::{Flow, MAX_SAFE_INTEGER, TokenBucket, greatest_common_divisor};
+
+/// Spent tokens that are not refilled yet, in units of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Debt {
+    /// Units to refill.
+    pub(super) owed: u64,
+    /// Burst of the present rule, in units.
+    pub(super) capacity: u64,
+    /// Largest debt in tokens that the state can hold.
+    pub(super) bound: u64,
+    /// True if the state must be written even if nothing is spent: its rate changed, or the clock was set back.
+    pub(super) is_stale: bool,
+}
+
+impl Debt {
+    /// Returns the debt of a state of the present rule. A clock that was set back leaves at most one burst.
+    #[inline(always)]
+    pub(super) fn own(state: Option<&Bucket>, rule: &TokenBucket, now_us: u64) -> Self {
+        let owed = state.map_or(0, |bucket| bucket.debt(rule.flow(), now_us));
+        let (capacity, bound) = (rule.capacity(), rule.burst_capacity());
+        Self { owed: owed.min(capacity), capacity, bound, is_stale: owed > capacity }
+    }
+
+    /// Returns the debt of a state of another rule, and the flow that counts it from now on.
+    #[cold]
+    pub(super) fn of_another(bucket: &Bucket, rule: &TokenBucket, now_us: u64) -> (Self, Flow) {
+        let own = rule.flow();
+        let old = Flow::with_id(bucket.flow).unwrap_or(*own);
+        let most = old.bound.saturating_mul(old.units).min(old.max_units());
+        let found = bucket.debt(&old, now_us);
+        let (owed, is_set_back) = (found.min(most), found > most);
+        let (capacity, bound) = (rule.capacity(), rule.burst_capacity());
+        if owed == 0 {
+            return (Self { owed, capacity, bound, is_stale: is_set_back }, *own);
+        }
+        let bound = old.bound;
+        if own.counts_like(&old) {
+            return (Self { owed, capacity, bound, is_stale: is_set_back }, *own);
+        }
+        let converted = Converted::new(owed, &old, own, now_us);
+        let old_capacity = rule.burst_capacity().saturating_mul(old.units);
+        let fits_old = old_capacity <= old.max_units();
+        if converted.units > own.max_units().into() || converted.is_same_rate && !converted.is_exact && fits_old {
+            let capacity = old_capacity.min(old.max_units());
+            return (Self { owed, capacity, bound, is_stale: is_set_back }, old);
+        }
+        let is_stale = is_set_back || !(converted.is_same_rate && converted.is_exact);
+        (Self { owed: converted.units as u64, capacity, bound, is_stale }, *own)
+    }
+}
+
+/// Debt in units of another flow.
+struct Converted {
+    units: u128,
+    is_exact: bool,
+    is_same_rate: bool,
+}
+
+impl Converted {
+    /// Converts `owed` units of `from` at `now_us`, rounded up.
+    fn new(owed: u64, from: &Flow, to: &Flow, now_us: u64) -> Self {
+        let divisor = greatest_common_divisor(from.units, to.units);
+        let (up, down) = (u128::from(to.units / divisor), u128::from(from.units / divisor));
+        let whole = u128::from(owed / from.units) * u128::from(to.units);
+        let part = u128::from(owed % from.units) * up;
+        // Scripts count exactly up to this number. Beyond it, the part counts as a whole token.
+        let is_counted = part <= MAX_SAFE_INTEGER.into();
+        let is_exact = is_counted && part.is_multiple_of(down);
+        let part = if is_counted { part.div_ceil(down) } else { to.units.into() };
+        let (rate, to_rate) = (u128::from(from.per_tick) * up, u128::from(to.per_tick) * down);
+        let is_same_tick = from.tick_us == to.tick_us;
+        let is_same_rate = is_same_tick && rate == to_rate && rate <= MAX_SAFE_INTEGER.into();
+        // The first tick of the other length has begun, and part of it was refilled at the old rate.
+        let begun = if is_same_tick || now_us.is_multiple_of(to.tick_us) { 0 } else { to.per_tick.into() };
+        Self { units: whole + part + begun, is_exact, is_same_rate }
+    }
+}

@@ -1,0 +1,166 @@
+//! Rules that change or differ between gateways over one key: nothing that was spent comes back.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
+use tollgate_limiter::store::redis::{RedisClient, RedisStore};
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
+
+use crate::model::answer;
+use crate::support::RedisServer;
+
+const SECOND: u64 = 1_000_000;
+const HOUR: u64 = 3_600 * SECOND;
+const START: u64 = 1_763_700_000 * SECOND;
+
+/// Memory and Redis with one clock, and a scope of keys.
+struct Stores {
+    clock: Arc<ManualClock>,
+    memory: MemoryStore,
+    redis: RedisStore,
+    scope: String,
+}
+
+impl Stores {
+    fn new(client: &Arc<RedisClient>, scope: &str) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        clock.set(START);
+        let memory = || MemoryStore::with_clock(NonZeroUsize::new(100).unwrap(), clock.clone());
+        let redis = RedisStore::new(Arc::clone(client), Arc::new(memory()), OnStoreFailure::Deny)
+            .with_clock(clock.clone())
+            .denial_cache(false);
+        Self { memory: memory(), redis, clock, scope: scope.to_owned() }
+    }
+
+    /// Asks both stores; they must agree.
+    async fn is_admitted(&self, rule: &Rule, cost: u64) -> bool {
+        let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
+        let memory = answer(self.memory.decide(&[check])).await;
+        let redis = answer(self.redis.decide(&[check])).await;
+        let said = |verdict: &tollgate_limiter::verdict::Verdict| (verdict.outcome, verdict.remaining);
+        assert_eq!(said(&memory), said(&redis), "memory and redis differ under {rule:?}");
+        memory.is_allowed()
+    }
+
+    async fn settle(&self, rule: &Rule, cost: u64, more: i64) {
+        let check = Check { key: BucketKey { scope: &self.scope, id: b"me" }, rule, cost };
+        self.memory.settle(check, more, self.clock.now_us());
+        assert!(self.redis.settle_confirmed(check, more, self.clock.now_us()).await);
+    }
+
+    /// Sends a request every `gap_us` for `time_us`, under each rule in turn. Returns the number admitted.
+    async fn alternate(&self, rules: &[&Rule], gap_us: u64, time_us: u64) -> u64 {
+        let mut admitted = 0;
+        for (step, at) in (0..=time_us).step_by(gap_us as usize).enumerate() {
+            self.clock.set(START + at);
+            admitted += u64::from(self.is_admitted(rules[step % rules.len()], 1).await);
+        }
+        admitted
+    }
+
+    /// Sends `count` requests at once. Returns the number admitted.
+    async fn burst(&self, rule: &Rule, count: u64) -> u64 {
+        let mut admitted = 0;
+        for _ in 0..count {
+            admitted += u64::from(self.is_admitted(rule, 1).await);
+        }
+        admitted
+    }
+}
+
+/// Rules of both bucket algorithms, in a list and alone.
+fn kinds() -> [(fn(TokenBucket) -> Rule, &'static str); 3] {
+    [(Rule::TokenBucket, "token"), (Rule::Gcra, "gcra"), (Rule::Gcra, "list#gcra")]
+}
+
+fn bucket(rate: u64, period_us: u64, burst: u64) -> TokenBucket {
+    TokenBucket::new(rate, Duration::from_micros(period_us), burst).unwrap()
+}
+
+#[tokio::test]
+async fn two_bursts_on_one_key_admit_no_more_than_the_larger() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (of, name) in kinds() {
+        // A rolling change from 100 to 90 at 10 per second, for 40 s: 500 may pass.
+        let (large, small) = (of(bucket(10, SECOND, 100)), of(bucket(10, SECOND, 90)));
+        let stores = Stores::new(&client, &format!("rolling-{name}"));
+        let admitted = stores.alternate(&[&large, &small], SECOND / 50, 40 * SECOND).await;
+        assert_eq!(admitted, 500, "{name}");
+        // 20 beside 10 at one per hour.
+        let (large, small) = (of(bucket(1, HOUR, 20)), of(bucket(1, HOUR, 10)));
+        let stores = Stores::new(&client, &format!("shared-{name}"));
+        assert_eq!(stores.alternate(&[&large, &small], SECOND / 4, 60 * SECOND).await, 20, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_smaller_burst_for_a_while_gives_nothing_back() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (of, name) in kinds() {
+        let rules = |rate, period, large, small| (of(bucket(rate, period, large)), of(bucket(rate, period, small)));
+        // Reloads from 200 to 10 and back, and a key whose plan changes from gold to free and back.
+        for (large, small) in [rules(1, HOUR, 200, 10), rules(1, SECOND, 100, 10)] {
+            let stores = Stores::new(&client, &format!("back-{name}-{}", large.capacity()));
+            let mut admitted = 0;
+            for _ in 0..3 {
+                admitted += stores.burst(&large, 250).await;
+                admitted += stores.burst(&small, 30).await;
+            }
+            assert_eq!(admitted, large.capacity(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_rate_applies_from_now_on() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (of, name) in kinds() {
+        let (slow, fast) = (of(bucket(1, HOUR, 100)), of(bucket(100, SECOND, 100)));
+        let stores = Stores::new(&client, &format!("rate-{name}"));
+        assert_eq!(stores.burst(&slow, 101).await, 100);
+        // An hour at one per hour is one token, not 360,000.
+        stores.clock.set(START + HOUR);
+        assert_eq!(stores.burst(&fast, 10).await, 1, "{name}");
+        stores.clock.advance(Duration::from_millis(100));
+        assert_eq!(stores.burst(&fast, 20).await, 10, "{name}");
+        stores.clock.advance(Duration::from_millis(100));
+        assert_eq!(stores.burst(&slow, 20).await, 10, "refilled at the old rate until now: {name}");
+        stores.clock.advance(Duration::from_secs(100));
+        assert_eq!(stores.burst(&slow, 20).await, 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn equal_rates_in_other_periods_lose_nothing() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (of, name) in kinds() {
+        let (second, minute) = (of(bucket(50, SECOND, 50)), of(bucket(3_000, 60 * SECOND, 50)));
+        let stores = Stores::new(&client, &format!("period-{name}"));
+        let admitted = stores.alternate(&[&second, &minute], 3_125, 9 * SECOND).await;
+        assert_eq!(admitted, 500, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn corrections_under_another_rule_forgive_no_debt() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    for (of, name) in kinds() {
+        let (large, small) = (of(bucket(1, HOUR, 100)), of(bucket(1, HOUR, 10)));
+        let stores = Stores::new(&client, &format!("settle-{name}"));
+        assert_eq!(stores.burst(&large, 100).await, 100);
+        for more in [-1, 1, 0, 5, -2] {
+            stores.settle(&small, 1, more).await;
+        }
+        // Three were returned; nothing was available to consume.
+        assert_eq!(stores.burst(&large, 100).await, 3, "{name}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Fields, parameters and cookies that keys are read from.
+
+use http::header::COOKIE;
+use http::uri::PathAndQuery;
+use http::{HeaderName, Request, Uri};
+
+use super::extract;
+use super::resolver::{KeyResolver, Kind};
+use crate::cookie;
+#[cfg(feature = "jwt")]
+use crate::jwt::TokenSource;
+
+/// Fields, parameters and cookies that keys are read from.
+///
+/// [`keep_first`](Self::keep_first) removes repetitions, so that the gateway and every upstream read the same value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyFields {
+    headers: Vec<HeaderName>,
+    parameters: Vec<Box<str>>,
+    cookies: Vec<Box<str>>,
+}
+
+impl KeyFields {
+    /// Collects what `resolvers` read.
+    pub fn of<'r>(resolvers: impl IntoIterator<Item = &'r KeyResolver>) -> Self {
+        let mut fields = Self::default();
+        resolvers.into_iter().for_each(|resolver| fields.add(resolver));
+        fields
+    }
+
+    /// True if keys are read from nothing that a request can repeat.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.parameters.is_empty() && self.cookies.is_empty()
+    }
+
+    fn add(&mut self, resolver: &KeyResolver) {
+        match &resolver.0 {
+            Kind::Header(name) => self.headers.push(name.clone()),
+            Kind::Query(name) => self.parameters.push(name.clone()),
+            Kind::Cookie(name) => self.cookies.push(name.clone()),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(_, Some(verifier)) => match &verifier.settings().source {
+                TokenSource::Cookie(name) => self.cookies.push(name.as_str().into()),
+                source => self.headers.push(source.header().clone()),
+            },
+            Kind::Composite(parts) => parts.iter().for_each(|part| self.add(part)),
+            Kind::OrShared(inner) => self.add(inner),
+            _ => {}
+        }
+    }
+
+    /// Removes each of them from `request` except for its first occurrence.
+    pub fn keep_first<B>(&self, request: &mut Request<B>) {
+        let headers = request.headers_mut();
+        for name in self.headers.iter().filter(|name| **name != COOKIE) {
+            let mut values = headers.get_all(name).iter();
+            if let (Some(first), Some(_)) = (values.next(), values.next()) {
+                let first = first.clone();
+                headers.insert(name, first);
+            }
+        }
+        self.cookies.iter().for_each(|name| cookie::keep_first(headers, name));
+        for name in &self.parameters {
+            if let Some(query) = extract::query_with_first(request.uri(), name) {
+                set_query(request.uri_mut(), query);
+            }
+        }
+    }
+}
+
+/// Replaces the query by `query`, a part of the present one.
+fn set_query(uri: &mut Uri, query: Vec<u8>) {
+    let Ok(query) = String::from_utf8(query) else { return };
+    let Ok(target) = PathAndQuery::try_from(format!("{}?{query}", uri.path())) else { return };
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = Some(target);
+    *uri = Uri::from_parts(parts).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn repetitions_are_removed_and_the_rest_is_unchanged() {
+        let texts = ["header:x-key", "query:key", "cookie:key"];
+        let resolver = KeyResolver::composite(texts.map(|text| KeyResolver::parse(text).unwrap()).into());
+        let fields = KeyFields::of([&resolver.or_shared()]);
+        let mut request = Request::builder()
+            .uri("/a?x=1&key=one&key=two&k%65y=three&x=2")
+            .header("x-key", "one")
+            .header("x-key", "two")
+            .header("x-other", "1")
+            .header("x-other", "2")
+            .header("cookie", "key=one; key=two")
+            .body(())
+            .unwrap();
+        fields.keep_first(&mut request);
+        assert_eq!(request.uri(), "/a?x=1&key=one&x=2");
+        assert_eq!(request.headers().get_all("x-key").iter().collect::<Vec<_>>(), ["one"]);
+        assert_eq!(request.headers().get_all("x-other").iter().count(), 2);
+        assert_eq!(request.headers()["cookie"], "key=one");
+        assert!(KeyFields::of([&KeyResolver::ip()]).is_empty());
+    }
+}
