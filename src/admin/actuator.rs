@@ -90,7 +90,7 @@ fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
 /// Returns the response of the gateway endpoint; `rest` is the path after it.
 fn gateway(rest: &str, state: &AdminState) -> Option<Response<Full<Bytes>>> {
     Some(match rest {
-        "" => routes::index(&state.config.load().management.actuator),
+        "" => routes::index(&state.config.load().management.actuator, state.address.is_loopback()),
         "/routes" => routes::list(state),
         "/routedefinitions" => routes::definitions(state),
         "/routefilters" => json(StatusCode::OK, &routes::filters()),

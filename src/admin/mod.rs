@@ -38,6 +38,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum size of a request head in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Maximum number of connections. Further clients wait in the accept queue.
 const MAX_CONNECTIONS: usize = 128;
 
@@ -70,6 +72,7 @@ async fn serve_connection(stream: TcpStream, state: Arc<AdminState>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let expired = async {
         // Each request moves the deadline.

@@ -31,12 +31,12 @@ pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     }
 }
 
-/// Returns the links of the gateway endpoint.
-pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
+/// Returns the links of the gateway endpoint. `takes_changes` is true if the port serves write endpoints.
+pub(super) fn index(actuator: &Actuator, takes_changes: bool) -> Response<Full<Bytes>> {
     let base = actuator.gateway.as_deref().unwrap_or_default();
     let mut links: Vec<Value> =
         PAGES.iter().map(|page| json!({"href": format!("{base}/{page}"), "methods": ["GET"]})).collect();
-    if actuator.may_refresh {
+    if actuator.may_refresh && takes_changes {
         links.push(json!({"href": format!("{base}/refresh"), "methods": ["POST"]}));
     }
     json(StatusCode::OK, &Value::Array(links))
@@ -111,11 +111,10 @@ fn predicate(predicates: &[Predicate]) -> String {
             _ => text,
         }
     });
-    let joined = shown.enumerate().fold(String::new(), |joined, (index, text)| match index {
+    shown.enumerate().fold(String::new(), |joined, (index, text)| match index {
         0 => text,
         _ => format!("({joined} && {text})"),
-    });
-    joined
+    })
 }
 
 fn describe(route: &Route) -> Value {

@@ -6,7 +6,6 @@ use super::*;
 use crate::telemetry::metrics::Metrics;
 
 #[tokio::test]
-#[expect(clippy::panic, reason = "the case under test")]
 async fn a_panic_in_a_layer_ends_only_its_request_with_500() {
     let unrouted = Metrics::default().route(0, None);
     let future = |running: ResponseFuture| {

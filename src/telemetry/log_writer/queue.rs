@@ -160,7 +160,15 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic)]
     use super::*;
+
+    fn next_chunk(queue: &Queue) -> Chunk {
+        match queue.next(Duration::ZERO) {
+            Task::Write(chunk) => chunk,
+            _ => panic!("no chunk"),
+        }
+    }
 
     #[test]
     fn lines_past_the_bound_are_counted_and_not_kept() {
@@ -176,7 +184,7 @@ mod tests {
     fn a_chunk_being_written_still_counts_against_the_bound() {
         let queue = Queue::new(10);
         queue.push(b"12345\n".to_vec(), 1);
-        let Task::Write(chunk) = queue.next(Duration::ZERO) else { return assert!(false, "no chunk") };
+        let chunk = next_chunk(&queue);
         queue.push(b"12345\n".to_vec(), 1);
         assert_eq!(queue.lost(), 1);
         queue.wrote(&chunk, 1);
@@ -188,7 +196,7 @@ mod tests {
     fn closing_gives_up_on_a_thread_that_hangs_and_counts_its_lines() {
         let queue = Queue::new(100);
         queue.push(b"a\nb\n".to_vec(), 2);
-        let Task::Write(chunk) = queue.next(Duration::ZERO) else { return assert!(false, "no chunk") };
+        let chunk = next_chunk(&queue);
         queue.push(b"c\n".to_vec(), 1);
         assert!(!queue.close(Duration::from_millis(1)));
         assert_eq!(queue.lost(), 3);
