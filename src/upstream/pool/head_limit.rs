@@ -1,7 +1,7 @@
-//! Limit of the bytes that precede the end of a response head.
+//! Limit of the bytes that arrive without progress of the response.
 //!
-//! hyper skips any number of interim responses (1xx). Without a limit, an upstream that sends nothing else would keep a
-//! worker busy.
+//! hyper skips any number of interim responses (1xx) before a response head, and of zeros before a chunk size. Without a
+//! limit, an upstream that sends nothing else would keep a worker busy.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,10 @@ use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
 /// body never counts against it.
 const INTERIM_BYTES: usize = 1024 * 1024;
 
-/// Number of bytes that may arrive before the expected response head.
+/// Maximum bytes between two parts of a response body. It is more than hyper reads ahead.
+const BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// Number of bytes that may arrive before the expected response head, or before the next part of the body.
 #[derive(Clone, Debug)]
 pub struct HeadLimit {
     left: BytesLeft,
@@ -30,8 +33,8 @@ pub struct HeadLimit {
 type BytesLeft = Arc<AtomicUsize>;
 
 #[derive(Debug, Error)]
-#[error("too many interim responses")]
-struct TooManyInterimResponses;
+#[error("too many interim responses, or too much framing")]
+struct NoProgress;
 
 impl HeadLimit {
     /// Applies the limit: a response head is expected.
@@ -39,8 +42,13 @@ impl HeadLimit {
         self.left.store(self.max, Relaxed);
     }
 
-    /// Removes the limit: the head has arrived, and the body has no limit here.
-    pub fn head_received(&self) {
+    /// Applies the limit of a body: the head, or a part of the body, has arrived.
+    pub fn expect_body(&self) {
+        self.left.store(BODY_BYTES, Relaxed);
+    }
+
+    /// Removes the limit: a tunnel follows.
+    pub fn lift(&self) {
         self.left.store(usize::MAX, Relaxed);
     }
 }
@@ -61,11 +69,11 @@ impl ReadHook for BytesLeft {
     ) -> Poll<io::Result<()>> {
         let left = self.load(Relaxed);
         if left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooManyInterimResponses)));
+            return Poll::Ready(Err(io::Error::other(NoProgress)));
         }
         let before = buf.filled().len();
         let read = inner.poll_read(cx, buf);
-        // Bodies are not counted.
+        // Tunnels are not counted.
         if left != usize::MAX {
             self.store(left.saturating_sub(buf.filled().len() - before), Relaxed);
         }
