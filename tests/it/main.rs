@@ -19,6 +19,7 @@ mod faults;
 mod forwarded;
 mod forwarding;
 mod framing;
+mod hostile_upstreams;
 mod http2;
 mod http2_resets;
 mod http2_upstreams;

@@ -1,7 +1,8 @@
-//! Limits of the reads from an HTTP/1.1 upstream: of the bytes that precede the end of a response head, and of each read.
+//! Limits of the reads from an HTTP/1.1 upstream: of the bytes that arrive without progress of the response, and of each
+//! read.
 //!
-//! hyper skips any number of interim responses (1xx). Without a limit, an upstream that sends nothing else would keep a
-//! worker busy.
+//! hyper skips any number of interim responses (1xx) before a response head, and of zeros before a chunk size. Without a
+//! limit, an upstream that sends nothing else would keep a worker busy.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +21,10 @@ use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
 /// body never counts against it.
 const INTERIM_BYTES: usize = 1024 * 1024;
 
-/// Number of bytes that may arrive before the expected response head.
+/// Maximum bytes between two parts of a response body. It is more than hyper reads ahead.
+const BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// Number of bytes that may arrive before the expected response head, or before the next part of the body.
 #[derive(Clone, Debug)]
 pub struct HeadLimit {
     reads: Reads,
@@ -38,8 +42,8 @@ pub(super) struct Reads {
 type BytesLeft = Arc<AtomicUsize>;
 
 #[derive(Debug, Error)]
-#[error("too many interim responses")]
-struct TooManyInterimResponses;
+#[error("too many interim responses, or too much framing")]
+struct NoProgress;
 
 impl HeadLimit {
     /// Applies the limit: a response head is expected.
@@ -48,8 +52,13 @@ impl HeadLimit {
         self.reads.left.store(self.max, Relaxed);
     }
 
-    /// Removes the limit: the head has arrived, and the body has no limit here.
-    pub fn head_received(&self) {
+    /// Applies the limit of a body: the head, or a part of the body, has arrived.
+    pub fn expect_body(&self) {
+        self.reads.left.store(BODY_BYTES, Relaxed);
+    }
+
+    /// Removes the limit: a tunnel follows.
+    pub fn lift(&self) {
         self.reads.left.store(usize::MAX, Relaxed);
     }
 }
@@ -70,13 +79,13 @@ impl ReadHook for Reads {
     ) -> Poll<io::Result<()>> {
         let left = self.left.load(Relaxed);
         if left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooManyInterimResponses)));
+            return Poll::Ready(Err(io::Error::other(NoProgress)));
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut inner.take(self.size.limit() as u64)).poll_read(cx, buf);
         let length = buf.filled().len() - before;
         self.size.read(length);
-        // The bytes of a body have no limit here.
+        // Tunnels are not counted.
         if left != usize::MAX {
             self.left.store(left.saturating_sub(length), Relaxed);
         }
