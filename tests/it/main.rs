@@ -8,6 +8,7 @@ mod answers;
 mod balancing;
 mod bodies;
 mod bounds;
+mod client_connections;
 mod concurrency;
 mod concurrency_crash;
 mod cors;
