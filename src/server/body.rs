@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::http::busy::BusyGuard;
-use crate::server::client_io::Activity;
+use crate::server::activity::Activity;
 
 /// Response body that keeps its connection busy until it ends, and stops while the client does not read. hyper alone
 /// would ask for more of the body while the socket accepts no bytes.

@@ -19,9 +19,11 @@ use pin_project_lite::pin_project;
 use crate::http::body::Incoming;
 use crate::http::busy::BusyGuard;
 use crate::http::handler::{ConnectionInfo, Handler};
+use crate::server::activity::Activity;
 use crate::server::body::ServedBody;
-use crate::server::client_io::{Activity, ClientIo};
+use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
+use crate::server::gate::ConnectionPermit;
 use crate::server::stream::ClientStream;
 
 /// Limits of a request head.
@@ -38,6 +40,8 @@ pub(super) struct ServedConnection {
     pub(super) info: ConnectionInfo,
     /// State of the socket.
     pub(super) activity: Arc<Activity>,
+    /// Place of the connection.
+    pub(super) permit: Arc<ConnectionPermit>,
     /// All connections of the worker, including this one.
     pub(super) connections: Arc<Connections>,
 }

@@ -60,6 +60,9 @@ pub enum BodyError {
     /// The client reset the stream or disconnected, or broke HTTP/2's framing.
     #[error("the request body ended early")]
     ClientStream(#[source] h2::Error),
+    /// The client closed its sending side in the middle of the body.
+    #[error("the request body ended early")]
+    ClientEnded,
     /// The client sent nothing for `server.body-timeout`.
     #[error("the client did not send its body in time")]
     ClientStalled,

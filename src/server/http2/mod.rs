@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use h2::RecvStream;
 use h2::server::{Connection, Handshake, SendResponse};
+use h2::{Reason, RecvStream};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use http::{Method, Request};
 
@@ -40,6 +40,9 @@ const LOCAL_RESETS: usize = 1024;
 /// than four times this size.
 const DECODED_HEAD: usize = 256 * 1024;
 
+/// Time limit for writing the last frame of a connection that is closed because the gateway is full.
+const LAST_WRITE: Duration = Duration::from_millis(100);
+
 /// Serves HTTP/2 until the connection ends. Streams that the client does not read for `write_timeout` are reset.
 pub(super) async fn serve_http2<H: Handler>(
     io: ClientIo,
@@ -50,6 +53,7 @@ pub(super) async fn serve_http2<H: Handler>(
     open: &OpenConnection,
 ) {
     let peer = served.info.peer;
+    let activity = Arc::clone(&served.activity);
     let mut builder = h2::server::Builder::new();
     builder
         .max_concurrent_streams(STREAMS)
@@ -67,13 +71,20 @@ pub(super) async fn serve_http2<H: Handler>(
         handler,
     };
     let mut server = pin!(server);
+    let evicted = || {
+        open.set_idle(activity.is_parked());
+        open.is_evicted()
+    };
     tokio::select! {
         // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
-        ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, || false) => {
-            if let Some(Err(error)) = ended {
-                tracing::debug!(%peer, %error, "client connection failed");
+        ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(%peer, %error, "client connection failed"),
+            None => {
+                server.as_mut().close();
+                let _ = tokio::time::timeout(LAST_WRITE, server).await;
             }
-        }
+        },
         () = responses.check_all(write_timeout) => {}
     }
 }
@@ -102,12 +113,24 @@ impl<H: Handler> Http2Server<H> {
         }
     }
 
+    /// Closes an idle connection.
+    fn close(mut self: Pin<&mut Self>) {
+        if let State::Serving(connection) = &mut self.state {
+            connection.abrupt_shutdown(Reason::NO_ERROR);
+        }
+    }
+
     /// Handles one request. Until its response has been written, the connection is busy.
     fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<Part>) {
         if exceeds(request.method(), request.uri().path(), request.headers(), self.limits) {
             let _ = respond.send_response(head_too_large(), true);
             return;
         }
+        let Ok(place) = self.served.permit.stream() else {
+            // The client may send the request again (RFC 9113 §8.7).
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return;
+        };
         let (head, stream) = request.into_parts();
         let interim = head.headers.contains_key(EXPECT).then(InterimResponses::default);
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -115,7 +138,8 @@ impl<H: Handler> Http2Server<H> {
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
-        let exchange = Exchange { respond, watched: self.responses.watch(), interim, is_head, _busy: busy };
+        let exchange =
+            Exchange { respond, watched: self.responses.watch(), interim, is_head, _busy: busy, _place: place };
         tokio::task::spawn_local(exchange.run(self.handler.handle(request, &self.served.info)));
     }
 }

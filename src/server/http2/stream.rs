@@ -20,6 +20,7 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 
 use crate::http::busy::BusyGuard;
 use crate::http::interim::InterimResponses;
+use crate::server::clients::ClientStreamGuard;
 use crate::server::http2::outstanding::{Outstanding, Part, Watched};
 
 /// Fields that HTTP/2 forbids (RFC 9113 §8.2.2).
@@ -41,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) is_head: bool,
     /// Keeps the connection busy until the response has been written.
     pub(super) _busy: BusyGuard,
+    /// Counts the stream among those of its client.
+    pub(super) _place: Option<ClientStreamGuard>,
 }
 
 /// The stream ended early: the client reset it, or the connection is closed.

@@ -1,6 +1,8 @@
 //! HTTP/2 with prior knowledge: translation to HTTP/1.1 upstreams, malformed requests and malicious frames.
 
 mod abuse;
+mod client;
+mod conformance;
 mod malformed;
 pub(crate) mod raw;
 

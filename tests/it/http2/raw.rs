@@ -8,7 +8,7 @@ pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const PING: u8 = 6;
-const GOAWAY: u8 = 7;
+pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
@@ -34,16 +34,23 @@ impl Raw {
         self.frame(HEADERS, flags | END_HEADERS, stream, &block(fields));
     }
 
-    /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.
-    pub(crate) fn outcome(&mut self) -> (u8, u8) {
+    /// Returns the type and the payload of the next frame that is one of `kinds`; GOAWAY without payload if the
+    /// connection closes before.
+    pub(crate) fn until(&mut self, kinds: &[u8]) -> (u8, Vec<u8>) {
         loop {
             let head = self.0.take(9);
-            let [a, b, c, kind, ..] = head[..] else { return (GOAWAY, 0) };
+            let [a, b, c, kind, ..] = head[..] else { return (GOAWAY, Vec::new()) };
             let payload = self.0.take(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c));
-            if [HEADERS, RST_STREAM, GOAWAY].contains(&kind) {
-                return (kind, payload.first().copied().unwrap_or(0));
+            if kinds.contains(&kind) {
+                return (kind, payload);
             }
         }
+    }
+
+    /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.
+    pub(crate) fn outcome(&mut self) -> (u8, u8) {
+        let (kind, payload) = self.until(&[HEADERS, RST_STREAM, GOAWAY]);
+        (kind, payload.first().copied().unwrap_or(0))
     }
 }
 
