@@ -3,11 +3,16 @@ Decides one request under a sliding window that is estimated from two counters.
 
 Source: the decisions of crates/limiter/src/algorithm/sliding_window_counter.rs, after Cloudflare's rate limiting. The
 previous window counts by the fraction that still overlaps with the last `window`. Windows begin at multiples of their
-length since 1970. Tokens of windows of another length, or of windows in the future after a clock change, count as
-consumed in the current one. Denied requests are not counted.
+length since 1970. Tokens of windows in the future after a clock change count as consumed in the current one. Denied
+requests are not counted.
+
+While rules with other windows use the key, up to 4 lengths have counters of their own, and each request is counted in
+all of them. For a new length, tokens of the longest window count as consumed at the latest time that it allows. A length
+whose rule has not written for two windows is dropped.
 
 KEYS[1]  "<start of the current window, unix time in us> <tokens of the previous window> <tokens of the current one>
-         <length in us>", as of the last write; missing = no tokens consumed
+         <length in us>", as of the last write; missing = no tokens consumed. Several lengths are joined by `;`, each
+         followed by the time of its rule's last write, unix time in us
 ARGV[1]  limit: approximate number of tokens within any window length, integer
 ARGV[2]  window: length in us, integer
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -59,21 +64,45 @@ end
 -- [/time]
 
 local ticks = math.ceil(window / tick)
-local start, previous, current, anchor = now - now % window, 0, 0, false
+local start, previous, current, anchor, others = now - now % window, 0, 0, false, false
 local stored = call('GET', KEYS[1])
 if stored then
-  local _, _, start0, before, taken, window0 = find(stored, '^(%d+) (%d+) (%d+) (%d+)$')
-  start0, window0 = tonumber(start0), tonumber(window0)
-  if start0 and now < start0 + 2 * window0 then
-    previous, current = tonumber(before), tonumber(taken)
-    if now >= start0 + window0 then previous, current = current, 0 end
-    anchor = previous + current > 0 and (window0 ~= window or now < start0)
-    if previous > limit then previous = limit end
-    if current > limit then current = limit end
-    if anchor then
-      previous, current = 0, previous + current
-      if current > limit then current = limit end
+  local own, longest
+  for windows in string.gmatch(stored, '[^;]+') do
+    local _, _, began, before, taken, length, used = find(windows, '^(%d+) (%d+) (%d+) (%d+) ?(%d*)$')
+    began, before, taken, length = tonumber(began), tonumber(before), tonumber(taken), tonumber(length)
+    used = tonumber(used) or now
+    if used > now then used = now end
+    if length and length > 0 then
+      if now < began and before + taken > 0 then
+        began, before, taken, anchor = now - now % length, 0, before + taken, true
+      elseif now >= began + 2 * length then
+        before, taken = 0, 0
+      elseif now >= began + length then
+        began, before, taken = began + length, taken, 0
+      end
+      local moved = {began, before, taken, length, used}
+      if before + taken > 0 and (not longest or length > longest[4]) then longest = moved end
+      if length == window then
+        own = moved
+      elseif now - used < 2 * math.max(length, window) then
+        others = others or {}
+        others[#others + 1] = moved
+      end
     end
+  end
+  if not longest then
+    others = false
+  elseif own then
+    if own[2] + own[3] > 0 then start, previous, current = own[1], own[2], own[3] end
+  else
+    current = longest[3]
+    if longest[1] > start then
+      current = current + longest[2]
+    elseif longest[1] > start - window then
+      previous = longest[2]
+    end
+    anchor = anchor or previous + current > 0
   end
 end
 
@@ -88,6 +117,12 @@ if byte(ARGV[4]) < 48 then
     takes = left
   elseif takes < 0 then
     local at = tonumber(ARGV[6]) or -1
+    for _, other in ipairs(others or {}) do
+      local n = at >= other[1] and 3 or 2
+      if at >= other[1] - other[4] and at < other[1] + other[4] and other[n] > 0 then
+        other[n], anchor = math.max(0, other[n] + takes), true
+      end
+    end
     if at >= start - window and at < start then takes_before = takes < -previous and -previous or takes end
     if at < start or at >= start + window then takes = 0 elseif takes < -current then takes = -current end
   end
@@ -116,7 +151,21 @@ if current > 0 then reset = start + 2 * window - now elseif previous > 0 then re
 
 -- [commit]
 if anchor or allowed == 1 and (takes ~= 0 or takes_before ~= 0) then
-  local text, ttl = format('%d %d %d %d', start, previous, current, window), reset / 1000 + 1000
+  local text, ttl = format('%d %d %d %d', start, previous, current, window), reset
+  if others then
+    text = format('%s %d', text, now)
+    table.sort(others, function(a, b)
+      if a[5] ~= b[5] then return a[5] > b[5] end
+      return a[4] > b[4]
+    end)
+    for n = 1, math.min(#others, 3) do
+      local other = others[n]
+      if allowed == 1 and takes > 0 then other[3] = other[3] + takes end
+      text = format('%s;%d %d %d %d %d', text, unpack(other))
+      if other[2] + other[3] > 0 then ttl = math.max(ttl, other[1] + (other[3] > 0 and 2 or 1) * other[4] - now) end
+    end
+  end
+  ttl = ttl / 1000 + 1000
   call('SET', KEYS[1], text, 'PX', format('%d', ttl))
 end
 -- [reply]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::rule::{Rule, SlidingWindowCounter, TokenBucket};
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, OnStoreFailure, Store};
@@ -162,5 +162,30 @@ async fn corrections_under_another_rule_forgive_no_debt() {
         }
         // Three were returned; nothing was available to consume.
         assert_eq!(stores.burst(&large, 100).await, 3, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn windows_side_by_side_admit_between_the_stricter_and_the_looser() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let window =
+        |limit, us| Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, Duration::from_micros(us)).unwrap());
+    let (hundred_in_two, hundred, fifty, minute) =
+        (window(100, 2 * SECOND), window(100, SECOND), window(50, SECOND), window(3_000, 60 * SECOND));
+    for (name, stricter, looser, gap, time) in [
+        ("2s", &hundred_in_two, &hundred, SECOND / 600, 8 * SECOND),
+        ("1m", &fifty, &minute, SECOND / 200, 10 * SECOND),
+        ("list#2s", &hundred_in_two, &hundred, SECOND / 100, 8 * SECOND),
+    ] {
+        let mut admitted = Vec::new();
+        for (at, rules) in [&[stricter][..], &[stricter, looser], &[looser]].into_iter().enumerate() {
+            let scope = match name.split_once('#') {
+                Some((limiter, rule)) => format!("{limiter}{at}#{rule}"),
+                None => format!("{name}{at}"),
+            };
+            admitted.push(Stores::new(&client, &scope).alternate(rules, gap, time).await);
+        }
+        assert!(admitted[0] <= admitted[1] && admitted[1] <= admitted[2], "{name}: {admitted:?}");
     }
 }

@@ -206,7 +206,7 @@ fn spring_sees_no_more_of_a_bucket_in_other_units_or_with_a_negative_balance() {
             redis::cmd("EVAL").arg(crate::script::TEXT).arg(2).arg(&tokens).arg(&timestamp).arg(args).to_owned();
         script.query::<(i64, i64, i64, i64, i64)>(redis).unwrap()
     };
-    let mut read = |redis: &mut Connection| redis::cmd("GET").arg(&tokens).query::<f64>(redis).unwrap();
+    let read = |redis: &mut Connection| redis::cmd("GET").arg(&tokens).query::<f64>(redis).unwrap();
     // 300 per minute, a burst of 20: five per second.
     for (at, left) in [("1763700000", 0), ("1763700000.11", 0)] {
         let cost = if left == 0 && at == "1763700000" { "20" } else { "0" };

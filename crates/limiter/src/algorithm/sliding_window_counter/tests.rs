@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::algorithm::State;
 use crate::rule::MAX_SAFE_INTEGER;
 use crate::verdict::Outcome;
 
@@ -17,7 +18,9 @@ fn rule(limit: u64, secs: u64) -> SlidingWindowCounter {
 /// Decides a request and updates `state`.
 fn decide(rule: &SlidingWindowCounter, state: &mut Option<Counters>, now_us: u64, cost: u64) -> RuleVerdict {
     let (verdict, change) = rule.decide(state.as_ref(), Moment::at(now_us), cost);
-    *state = change.or(*state);
+    if change.is_some() {
+        *state = change;
+    }
     verdict
 }
 
@@ -79,17 +82,40 @@ fn a_changed_limit_keeps_the_consumed_tokens() {
     let mut state = None;
     decide(&rule(10, 60), &mut state, START, 10);
     assert_eq!(decide(&rule(20, 60), &mut state, START, 0).remaining, 10);
-    assert_eq!(decide(&rule(5, 60), &mut state, START, 1).outcome, denied(72 * SECOND), "counted as 5");
+    assert_eq!(decide(&rule(5, 60), &mut state, START, 1).outcome, denied(96 * SECOND), "all 10 count");
 }
 
 #[test]
-fn a_changed_window_counts_overlapping_tokens_in_the_current_one() {
+fn a_new_length_counts_tokens_at_the_latest_possible_time() {
     let mut state = None;
     decide(&rule(10, 60), &mut state, START, 4);
     decide(&rule(10, 60), &mut state, START + 60 * SECOND, 3);
-    assert_eq!(decide(&rule(10, 10), &mut state, START + 65 * SECOND, 0).remaining, 3);
-    assert_eq!(decide(&rule(10, 10), &mut state, START + 75 * SECOND, 0).remaining, 6, "half of the 7 no longer count");
-    assert_eq!(decide(&rule(10, 60), &mut state, START + 80 * SECOND, 0).remaining, 10);
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 65 * SECOND, 0).remaining, 5, "3, and half of the 4");
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 75 * SECOND, 0).remaining, 8, "half of the 3");
+    assert_eq!(decide(&rule(10, 60), &mut state, START + 80 * SECOND, 0).remaining, 4, "3, and two thirds of the 4");
+}
+
+#[test]
+fn lengths_side_by_side_count_all_tokens() {
+    let mut state = None;
+    assert_eq!(admitted(&rule(10, 10), &mut state, START), 10);
+    assert_eq!(admitted(&rule(100, 60), &mut state, START), 90);
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 19 * SECOND, 1).outcome, denied(100_000));
+    assert_eq!(admitted(&rule(10, 10), &mut state, START + 20 * SECOND), 10);
+    assert_eq!(admitted(&rule(100, 60), &mut state, START + 66 * SECOND), 1, "a tenth of 110 no longer counts");
+    state = rule(100, 60).settle(state.as_ref(), Moment::at(START + 66 * SECOND), -1, START + 66 * SECOND).or(state);
+    assert_eq!(decide(&rule(10, 10), &mut state, START + 66 * SECOND, 0).remaining, 10);
+}
+
+#[test]
+fn at_most_four_lengths_count_side_by_side() {
+    let mut state = None;
+    for secs in [50, 40, 30, 20, 10] {
+        decide(&rule(10, secs), &mut state, START, 1);
+    }
+    let left = [50, 40, 30, 20, 10].map(|secs| rule(10, secs).decide(state.as_ref(), Moment::at(START), 0).0.remaining);
+    assert_eq!(left, [5; 5]);
+    assert_eq!(rule(10, 20).decide(state.as_ref(), Moment::at(START), 0).1.map(|_| ()), Some(()), "replaced");
 }
 
 #[test]
@@ -105,7 +131,7 @@ fn setting_the_wall_clock_does_not_move_open_windows() {
     let (rule, mut state) = (rule(10, 60), None);
     let at = |secs: u64, wall_secs: u64| Moment { now_us: secs * SECOND, wall_us: wall_secs * SECOND };
     state = rule.decide(state.as_ref(), at(5, 1_230), 10).1.or(state);
-    assert_eq!(state.unwrap().ends_at_us, 35 * SECOND, "on the minute");
+    assert_eq!(state.as_ref().unwrap().expires_at_us(), 95 * SECOND, "the window ends on the minute");
     for wall_secs in [1_239, 7, 1_299, 99_999] {
         assert_eq!(rule.decide(state.as_ref(), at(34, wall_secs), 0).0.remaining, 0);
         assert_eq!(rule.decide(state.as_ref(), at(65, wall_secs), 0).0.remaining, 5);
@@ -118,8 +144,9 @@ fn a_correction_applies_to_the_window_of_the_request() {
     decide(&rule, &mut state, START, 8);
     decide(&rule, &mut state, START + 60 * SECOND, 2);
     let mut settle = |now_us, more, counted_at_us| {
-        state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state);
-        (state.unwrap().previous, state.unwrap().current)
+        state = rule.settle(state.as_ref(), Moment::at(now_us), more, counted_at_us).or(state.take());
+        let own = rule.counted(state.as_ref(), Moment::at(now_us)).own;
+        (own.previous, own.current)
     };
     assert_eq!(settle(START + 61 * SECOND, -3, START), (5, 2));
     assert_eq!(settle(START + 61 * SECOND, -3, START + 60 * SECOND), (5, 0));

@@ -70,17 +70,31 @@ impl Trace<'_> {
     pub(super) fn change_rule(&mut self) {
         let slot = self.rng.below(self.slots.len() as u64) as usize;
         let mut rule = (self.slots[slot].kind.rule)(&mut self.rng);
-        match (&mut rule, &self.slots[slot].rule) {
-            // A longer window is undefined for entries that the shorter one may have dropped.
-            (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) => {
-                *new = SlidingWindowLog::new(new.limit(), new.window().min(old.window())).unwrap();
+        // A longer window is undefined for entries that the shorter one may have dropped.
+        if let (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) = (&mut rule, &self.slots[slot].rule) {
+            *new = SlidingWindowLog::new(new.limit(), new.window().min(old.window())).unwrap();
+        }
+        self.slots[slot].other = beside((self.slots[slot].kind.rule)(&mut self.rng), &rule);
+        self.set_rule(slot, rule);
+    }
+
+    /// Lets the other gateway, or a request with the other plan, come next under some of the rules.
+    pub(super) fn change_gateway(&mut self) {
+        let first = self.rng.below(self.slots.len() as u64) as usize;
+        for slot in 0..self.slots.len() {
+            if slot == first || self.rng.chance(1, 2) {
+                let rule = self.slots[slot].other.clone();
+                self.slots[slot].other = self.slots[slot].rule.clone();
+                self.set_rule(slot, rule);
             }
-            // The stores derive the start of a window or period, and the length of a turn, from the current rule.
-            // Returning tokens of another rule is therefore approximate.
-            (Rule::FixedWindow(_) | Rule::Quota(_) | Rule::LeakyBucket(_), _) => {
-                self.grants.retain(|grant| grant.part.slot != slot);
-            }
-            _ => {}
+        }
+    }
+
+    fn set_rule(&mut self, slot: usize, rule: Rule) {
+        // The stores derive the start of a window or period, and the length of a turn, from the current rule. Returning
+        // tokens of another rule is therefore approximate.
+        if matches!(rule, Rule::FixedWindow(_) | Rule::Quota(_) | Rule::LeakyBucket(_)) {
+            self.grants.retain(|grant| grant.part.slot != slot);
         }
         self.steps.push(Step::Rule { slot, rule: rule.clone() });
         self.slots[slot].rule = rule;
@@ -109,5 +123,16 @@ impl Trace<'_> {
             };
         }
         parts
+    }
+}
+
+/// Returns `other` as a rule that another gateway may use beside `rule`. A longer window of a log is undefined for entries
+/// that the shorter one may have dropped.
+pub(super) fn beside(other: Rule, rule: &Rule) -> Rule {
+    match (&other, rule) {
+        (Rule::SlidingWindowLog(new), Rule::SlidingWindowLog(old)) => {
+            Rule::SlidingWindowLog(SlidingWindowLog::new(new.limit(), old.window()).unwrap())
+        }
+        _ => other,
     }
 }

@@ -109,9 +109,10 @@ impl Model for Deficit {
         }
         let converted = (debt * part).div_ceil(self.part);
         if self.flow * part != flow * self.part && converted <= most(flow) {
-            *self = Self { debt: converted, at: now, flow, part, bound: self.bound };
+            *self = Self { flow, part, ..self.clone() };
+            self.write(rule, now, converted);
         } else if debt != found {
-            *self = Self { debt, at: now, ..*self };
+            self.write(rule, now, debt);
         }
     }
 

@@ -11,6 +11,7 @@ use tollgate_limiter::store::{Check, MAX_CHECKS};
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Verdict};
 
 use super::KINDS;
+use super::chance::beside;
 use super::definition::{Kind, Model, Trial, micros, nearest};
 use super::rng::Rng;
 use super::stores::{Expiry, Stores};
@@ -26,6 +27,8 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) scope: String,
     pub(super) rule: Rule,
+    /// Rule of another gateway, with the same keys.
+    pub(super) other: Rule,
     pub(super) keys: [Box<dyn Model>; IDS.len()],
 }
 
@@ -36,6 +39,7 @@ pub(super) enum Step {
     At(u64),
     Rule { slot: usize, rule: Rule },
     Decide(Vec<Part>),
+    Reset(usize),
     Settle { slot: usize, id: usize, more: i64, taken_at: u64 },
 }
 
@@ -81,7 +85,9 @@ impl<'e> Trace<'e> {
                 1 => format!("t{seed}.{run}.{at}"),
                 _ => format!("t{seed}.{run}#rule_{at}"),
             };
-            Slot { kind, scope, rule: (kind.rule)(rng), keys: [(); IDS.len()].map(|()| (kind.key)()) }
+            let rule = (kind.rule)(rng);
+            let other = beside((kind.rule)(rng), &rule);
+            Slot { kind, scope, rule, other, keys: [(); IDS.len()].map(|()| (kind.key)()) }
         };
         let slots = (0..count.min(MAX_CHECKS)).map(|at| slot(at, &mut rng)).collect();
         let stores = Stores::new(client);
@@ -108,9 +114,13 @@ impl<'e> Trace<'e> {
         if self.rng.chance(7, 10) {
             self.pass_time();
         }
+        if self.rng.chance(1, 3) {
+            self.change_gateway();
+        }
         match self.rng.below(20) {
             0 => self.change_rule(),
             1 | 2 => self.settle().await?,
+            3 if self.rng.chance(1, 4) => self.reset().await?,
             _ => {
                 *decisions += 1;
                 self.decide().await?;
@@ -149,6 +159,20 @@ impl<'e> Trace<'e> {
         keys[id].settle(rule, now, more, taken_at);
         let check = Check { key: BucketKey { scope, id: IDS[id] }, rule, cost };
         self.stores.settle(check, more, taken_at).await
+    }
+
+    /// An operator resets one key id under all rules.
+    async fn reset(&mut self) -> Result<(), String> {
+        let id = self.rng.below(IDS.len() as u64) as usize;
+        self.steps.push(Step::Reset(id));
+        self.grants.retain(|grant| grant.part.id != id);
+        for slot in &mut self.slots {
+            slot.keys[id] = (slot.kind.key)();
+            let check = Check { key: BucketKey { scope: &slot.scope, id: IDS[id] }, rule: &slot.rule, cost: 0 };
+            self.stores.memory.forget(check.key, check.rule);
+            self.stores.redis.forget(check).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     async fn decide(&mut self) -> Result<(), String> {

@@ -32,7 +32,7 @@ impl PlainState for FixedWindow {
 
     fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Vec<Cmd> {
         let Window { used, ends_at_us } = Self::apply(before, change);
-        vec![set(key, &[used, ends_at_us], ends_at_us, now_us)]
+        vec![set(key, &format!("{used} {ends_at_us}"), ends_at_us, now_us)]
     }
 }
 
@@ -42,7 +42,7 @@ impl PlainState for SlidingWindowCounter {
     }
 
     fn parse(&self, reply: &Value) -> Option<Counters> {
-        numbers(reply).map(Counters::from_stored)
+        text(reply).and_then(Counters::from_stored)
     }
 
     fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Vec<Cmd> {
@@ -57,19 +57,22 @@ fn get(key: &[u8]) -> Cmd {
     cmd
 }
 
-/// Sets `key` to `numbers`, with an expiry one second after they matter.
-fn set(key: &[u8], numbers: &[u64], matter_until_us: u64, now_us: u64) -> Cmd {
-    let text: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    let expires_ms = matter_until_us.saturating_sub(now_us) / 1_000 + 1_000;
+/// Sets `key` to `text`, with an expiry one second after it matters.
+fn set(key: &[u8], text: &str, matters_until_us: u64, now_us: u64) -> Cmd {
+    let expires_ms = matters_until_us.saturating_sub(now_us) / 1_000 + 1_000;
     let mut cmd = redis::cmd("SET");
-    cmd.arg(key).arg(text.join(" ")).arg("PX").arg(expires_ms);
+    cmd.arg(key).arg(text).arg("PX").arg(expires_ms);
     cmd
+}
+
+fn text(reply: &Value) -> Option<&str> {
+    let Value::BulkString(text) = reply else { return None };
+    std::str::from_utf8(text).ok()
 }
 
 /// Decodes `N` numbers separated by spaces, each at most the largest that Lua counts exactly.
 fn numbers<const N: usize>(reply: &Value) -> Option<[u64; N]> {
-    let Value::BulkString(text) = reply else { return None };
-    let parts = std::str::from_utf8(text).ok()?.split(' ');
+    let parts = text(reply)?.split(' ');
     let numbers: Option<Vec<u64>> =
         parts.map(|part| part.parse().ok().filter(|&number| number <= MAX_SAFE_INTEGER)).collect();
     numbers?.try_into().ok()
