@@ -71,7 +71,12 @@ fn both_tables_list_every_layer_once() {
     let lib = rows(&read("src/lib.rs"));
     if std::env::var_os("TOLLGATE_REGENERATE").is_some() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-        fs::write(path, with_rows(&read("README.md"), &lib)).unwrap();
+        let current = read("README.md");
+        let updated = with_rows(&current, &lib);
+        // The other tests read the file at the same time.
+        if updated != current {
+            fs::write(path, updated).unwrap();
+        }
     }
     let readme = rows(&read("README.md"));
     assert_eq!(readme, lib, "run tests/regenerate");
