@@ -68,7 +68,7 @@ pub(crate) fn check(
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");
         diagnostics
-            .info(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
+            .note(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
             .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
 }

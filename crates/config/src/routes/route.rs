@@ -17,6 +17,7 @@ use crate::routes::forward::changes_path;
 use crate::routes::list::{ListedFilter, PREDICATE, filter_list};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
+use crate::routes::notes::{note_several_limiters, note_uncounted_hits};
 use crate::routes::raw::RawRoute;
 use crate::routes::response_cache::keep_last;
 use crate::sections::upstreams::{Named, balance};
@@ -247,40 +248,6 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool
         position => position,
     });
     merged
-}
-
-fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
-    let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
-    if limiters > 1 && diagnostics.is_spring {
-        diagnostics.note(
-            at,
-            format!(
-                "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \
-                 apply to all"
-            ),
-        );
-    }
-}
-
-/// Reports a cache in front of limits, which do not count its responses.
-fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
-    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
-    let Some(cache) = behind.next() else { return };
-    let remedy = match diagnostics.is_spring {
-        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
-        false => "list the cache after it to count them",
-    };
-    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
-        diagnostics
-            .note(
-                cache.spec.span,
-                format!(
-                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
-                    counter.spec.name
-                ),
-            )
-            .help(remedy);
-    }
 }
 
 /// Reports edits of the route that have no effect or an unexpected one.
