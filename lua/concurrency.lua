@@ -66,7 +66,9 @@ if op == 'release' then
 elseif holds or held < limit then
   step = (holds or op == 'acquire') and 1 or 2
   if not holds then held = held + 1 end
-  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', format('%d', now))
+  -- A bounded number, since a gateway that ended may have left many. The next calls remove the rest.
+  local ended = call('ZCOUNT', KEYS[1], '-inf', format('%d', now))
+  if ended > 0 then call('ZREMRANGEBYRANK', KEYS[1], 0, ended < 1000 and ended - 1 or 999) end
   call('ZADD', KEYS[1], format('%d', now + lease), owner)
   -- The last lease may be another one: another gateway can have longer leases.
   local last = call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')

@@ -200,7 +200,7 @@ local reset = (ticks + math.ceil((capacity - level) / rate)) * tick - now
 if spring then
   -- Refilled at the next whole second, or a second later if Spring counts as gone by then.
   local gone_in = (spring + ttl - ttl % 1) * MILLION - now
-  if retry_after > 0 then
+  if allowed == 0 and cost <= burst then
     local at = retry_after + -(now + retry_after) % MILLION
     retry_after = at < gone_in and at or retry_after + MILLION
   end

@@ -10,12 +10,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::admin::{self, AdminState};
 use crate::app::descriptors;
 use crate::app::process::Process;
 use crate::app::worker::Worker;
+use crate::server::gate::Gate;
 use crate::server::listener;
 #[cfg(feature = "jwt")]
 use crate::state::jwks::JwksRefresher;
@@ -91,10 +92,10 @@ impl Process {
         let (starting, started) = mpsc::channel(1);
         let workers = start_workers(
             listeners,
-            |number, listener, connection_permits| Worker {
+            |number, listener, gate| Worker {
                 number,
                 listener,
-                connection_permits,
+                gate,
                 starting: starting.clone(),
                 config: config_receiver.clone(),
                 drain: drain_receiver.clone(),
@@ -165,16 +166,16 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
     Ok(Some(bound))
 }
 
-/// Starts one thread per listener. The workers share `server.max-connections` permits.
+/// Starts one thread per listener. The workers share `server.max-connections`.
 fn start_workers(
     listeners: Vec<TcpListener>,
-    worker: impl Fn(usize, TcpListener, Arc<Semaphore>) -> Worker,
+    worker: impl Fn(usize, TcpListener, Gate) -> Worker,
     config: &Config,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
     let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
-    let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+    let gate = Gate::new(max_connections, listeners.len());
     let threads = listeners.into_iter().enumerate().map(|(number, listener)| {
-        let worker = worker(number, listener, Arc::clone(&permits));
+        let worker = worker(number, listener, gate.clone());
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
     });
     threads.collect()

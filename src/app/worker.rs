@@ -8,14 +8,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::gateway::{Gateway, WorkerState};
 use crate::server::accept;
-use crate::server::client_io::ClientTimeouts;
-use crate::server::connection::ConnectionLimits;
-use crate::server::drain::Connections;
+use crate::server::activity::ClientTimeouts;
+use crate::server::connection::{ConnectionLimits, ExemptClients};
+use crate::server::gate::{ClientLimits, Gate};
 use crate::server::protocol::HeadLimits;
 use crate::state::stores::{SharedStores, Stores};
 use crate::telemetry::access_log::AccessLog;
@@ -35,8 +35,8 @@ pub struct Worker {
     pub config: watch::Receiver<Arc<Config>>,
     /// Time within which the worker drains, once it is set.
     pub drain: watch::Receiver<Option<Duration>>,
-    /// Permits for client connections, shared by all workers.
-    pub connection_permits: Arc<Semaphore>,
+    /// Admission of client connections, shared by all workers.
+    pub gate: Gate,
     /// Dropped when the worker is about to accept connections.
     pub starting: mpsc::Sender<Infallible>,
     /// Stores of limiters, shared by all workers.
@@ -78,8 +78,8 @@ impl Worker {
         spawn_local(maintain(Rc::clone(&state)));
         let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
         let stop = drain_requested(self.drain, reloads);
-        let connections = Arc::new(Connections::default());
-        let closed = accept::run(listener, gateway, limits, self.connection_permits, connections, stop).await;
+        let connections = self.gate.connections(self.number);
+        let closed = accept::run(listener, gateway, limits, self.gate, connections, stop).await;
         state.release().await;
         if let Some(log) = log {
             log.flush();
@@ -125,6 +125,7 @@ async fn maintain(state: Rc<WorkerState>) {
 
 fn connection_limits(config: &Config) -> ConnectionLimits {
     let server = &config.server;
+    let trusted_proxies = config.forwarding.trusted_proxies.clone();
     ConnectionLimits {
         head: HeadLimits { max_bytes: server.max_header_bytes, max_fields: server.max_headers },
         http2: server.http2,
@@ -134,5 +135,8 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
             idle: server.idle_timeout,
             write: server.write_timeout,
         },
+        half_close: server.half_close,
+        client: ClientLimits { connections: server.max_connections_per_client, streams: server.max_streams_per_client },
+        exempt: ExemptClients(Rc::new(move |ip| trusted_proxies.trusts(ip))),
     }
 }

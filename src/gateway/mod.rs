@@ -26,7 +26,6 @@ use std::task::{Context, Poll, ready};
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
 
@@ -37,7 +36,7 @@ use respond::render;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
 
-use crate::http::body::Body;
+use crate::http::body::{Body, Incoming};
 use crate::http::failure::Failure;
 use crate::http::fields::requested_upgrade;
 use crate::http::handler::{ConnectionInfo, Handler};

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::task::Context;
 
 /// Count of the unfinished parts of a connection's requests: request bodies still to be read, responses still to be
 /// written.
@@ -11,6 +12,10 @@ pub trait BusyCount: Debug + Send + Sync {
 
     /// Removes one part; the connection is idle at zero.
     fn release(&self);
+
+    /// True if the client has closed its sending side. Otherwise the current task, which waits for a request body, is
+    /// woken when the client does so.
+    fn poll_client_end(&self, cx: &Context<'_>) -> bool;
 }
 
 /// One unfinished part of a request. Dropping it finishes the part.
@@ -23,6 +28,14 @@ impl BusyGuard {
     pub fn new(connection: Arc<dyn BusyCount>) -> Self {
         connection.acquire();
         Self(connection)
+    }
+}
+
+impl BusyGuard {
+    /// Calls [`BusyCount::poll_client_end`] of the connection.
+    #[must_use]
+    pub fn poll_client_end(&self, cx: &Context<'_>) -> bool {
+        self.0.poll_client_end(cx)
     }
 }
 

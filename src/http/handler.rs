@@ -4,18 +4,19 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body as HttpBody;
-use hyper::body::Incoming;
 use tower::BoxError;
 
+use crate::http::body::Incoming;
 use crate::http::busy::BusyCount;
 use crate::http::upgrade::TunnelHost;
 
 /// Service that handles requests.
 pub trait Handler: 'static {
     /// Body of its responses.
-    type Body: HttpBody<Error: Into<BoxError>> + Unpin + 'static;
+    type Body: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + 'static;
     /// Future of a response.
     type Future: Future<Output = Response<Self::Body>>;
 

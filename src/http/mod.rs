@@ -11,5 +11,7 @@ pub mod executor;
 pub mod failure;
 pub mod fields;
 pub mod handler;
+pub mod interim;
+pub mod read_ahead;
 pub mod service;
 pub mod upgrade;

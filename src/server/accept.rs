@@ -1,6 +1,6 @@
 //! Accept loop of one worker, from its first connection to the end of its last.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::http::handler::Handler;
 use crate::server::connection::{ConnectionLimits, serve};
 use crate::server::drain::{Connections, DrainStage};
+use crate::server::gate::{Gate, Refused};
 use crate::server::listener;
 
 /// Pause after `accept` failed because the process is out of file descriptors or memory. An immediate retry would fail
@@ -29,23 +30,28 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// Accepts and serves connections until `stop` resolves to the drain timeout; then drains for at most that long.
-/// `gate` holds one permit for each connection that all workers together may have open.
+/// `gate` admits the connections of all workers.
 ///
 /// Returns the number of connections that were still open at the end.
 pub async fn run<H: Handler>(
     listener: TcpListener,
     handler: Rc<H>,
     limits: Rc<RefCell<ConnectionLimits>>,
-    gate: Arc<Semaphore>,
+    gate: Gate,
     connections: Arc<Connections>,
     stop: impl Future<Output = Duration>,
 ) -> usize {
-    let start = |stream: TcpStream, peer: SocketAddr, permit| {
-        let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
+    let refused = RefCell::new(Refused::default());
+    let start = |stream: TcpStream, peer: SocketAddr, place| {
         let limits = limits.borrow().clone();
-        tokio::task::spawn_local(serve(stream, peer, limits, connections, Arc::new(permit), handler));
+        let Some(permit) = gate.admit(place, peer.ip(), limits.of_client(peer.ip())) else {
+            return refused.borrow_mut().add(peer.ip());
+        };
+        let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
+        tokio::task::spawn_local(serve(stream, peer, limits, connections, permit, handler));
     };
-    let accepting = accept_all(&listener, &gate, &start);
+    let waiting = Cell::new(None);
+    let accepting = accept_all(&listener, &gate, &waiting, &start);
     let deadline = {
         let mut accepting = std::pin::pin!(accepting);
         let timeout = tokio::select! {
@@ -60,23 +66,41 @@ pub async fn run<H: Handler>(
         }
         deadline
     };
+    if let Some((stream, peer)) = waiting.take()
+        && let Some(place) = gate.try_place()
+    {
+        start(stream, peer, place);
+    }
     accept_queued(listener, &gate, &start);
     connections.enter(DrainStage::Closing);
     let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
     connections.count()
 }
 
+/// Connection that was accepted and waits for a place.
+type Waiting = Cell<Option<(TcpStream, SocketAddr)>>;
+
 async fn accept_all(
     listener: &TcpListener,
-    gate: &Arc<Semaphore>,
+    gate: &Gate,
+    waiting: &Waiting,
     start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
 ) {
     let mut logged = None;
     loop {
-        // At the limit, new connections stay in the kernel's accept queue.
-        let Ok(permit) = Arc::clone(gate).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, peer)) => start(stream, peer, permit),
+            Ok((stream, peer)) => {
+                if let Some(place) = gate.try_place() {
+                    start(stream, peer, place);
+                    continue;
+                }
+                // At the limit, further connections stay in the kernel's accept queue.
+                waiting.set(Some((stream, peer)));
+                let Some(place) = gate.place().await else { return };
+                if let Some((stream, peer)) = waiting.take() {
+                    start(stream, peer, place);
+                }
+            }
             Err(error) if is_connection_error(&error) => {}
             Err(error) => {
                 if logged.is_none_or(|at: Instant| at.elapsed() >= LOG_EVERY) {
@@ -91,19 +115,15 @@ async fn accept_all(
 
 /// Serves the connections already in the accept queue. `accept` is called on the socket itself, because tokio may not
 /// know of the latest connections yet.
-fn accept_queued(
-    listener: TcpListener,
-    gate: &Arc<Semaphore>,
-    start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
-) {
+fn accept_queued(listener: TcpListener, gate: &Gate, start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit)) {
     let Ok(listener) = listener.into_std() else { return };
-    while let Ok(permit) = Arc::clone(gate).try_acquire_owned()
+    while let Some(place) = gate.try_place()
         && let Ok((stream, peer)) = listener.accept()
     {
         if stream.set_nonblocking(true).is_ok()
             && let Ok(stream) = TcpStream::from_std(stream)
         {
-            start(stream, peer, permit);
+            start(stream, peer, place);
         }
     }
 }

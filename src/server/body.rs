@@ -1,25 +1,26 @@
-//! Response bodies as the server sends them.
+//! Response bodies as the server sends them over HTTP/1.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::http::busy::BusyGuard;
-use crate::server::write_stalls::ResponseStall;
+use crate::server::activity::Activity;
 
-/// Response body that keeps its connection busy until it ends, and records when the client stops reading it.
+/// Response body that keeps its connection busy until it ends, and stops while the client does not read. hyper alone
+/// would ask for more of the body while the socket accepts no bytes.
 #[derive(Debug)]
 pub(super) struct ServedBody<B> {
     body: B,
-    /// HTTP/2 only.
-    stall: Option<ResponseStall>,
+    socket: Arc<Activity>,
     _busy: Option<BusyGuard>,
 }
 
 impl<B> ServedBody<B> {
-    pub(super) fn new(body: B, stall: Option<ResponseStall>, busy: Option<BusyGuard>) -> Self {
-        Self { body, stall, _busy: busy }
+    pub(super) fn new(body: B, socket: Arc<Activity>, busy: Option<BusyGuard>) -> Self {
+        Self { body, socket, _busy: busy }
     }
 }
 
@@ -28,15 +29,11 @@ impl<B: HttpBody + Unpin> HttpBody for ServedBody<B> {
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let Some(stall) = &self.stall else { return Pin::new(&mut self.body).poll_frame(cx) };
-        stall.frame_requested();
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(_)) = &frame
-            && let Some(stall) = &self.stall
-        {
-            stall.frame_queued();
+        // The socket wakes the task when all bytes have been written.
+        if self.socket.is_write_blocked() {
+            return Poll::Pending;
         }
-        Poll::Ready(frame)
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::http::busy::BusyCount;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::upgrade::TunnelHost;
-use crate::server::client_io::{Activity, ClientIo, ClientTimeouts};
+use crate::server::activity::{Activity, ClientTimeouts};
+use crate::server::client_io::ClientIo;
 use crate::server::drain::{Connections, DrainStage, OpenConnection};
-use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1, serve_http2};
+use crate::server::gate::{ClientLimits, ConnectionPermit};
+use crate::server::http2::serve_http2;
+use crate::server::protocol::{HeadLimits, ServedConnection, serve_http1};
 use crate::server::sniff::Protocol;
 use crate::server::stream::ClientStream;
 use crate::server::tunnel::ClientTunnelHost;
-use crate::server::write_stalls::WriteStalls;
 
 /// Time in which a connection from the accept queue of a closing gateway must send the first byte of its request.
 const CLOSING_GRACE: Duration = Duration::from_millis(500);
@@ -39,6 +40,29 @@ pub struct ConnectionLimits {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Timeouts for the client.
     pub timeouts: ClientTimeouts,
+    /// Enables responses to clients that have closed their sending side.
+    pub half_close: bool,
+    /// Limits of each client.
+    pub client: ClientLimits,
+    /// Clients without such limits: the trusted proxies.
+    pub exempt: ExemptClients,
+}
+
+/// Set of client addresses.
+#[derive(Clone)]
+pub struct ExemptClients(pub Rc<dyn Fn(IpAddr) -> bool>);
+
+impl std::fmt::Debug for ExemptClients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ExemptClients")
+    }
+}
+
+impl ConnectionLimits {
+    /// Returns the limits of the client at `ip`; `None` for a trusted proxy.
+    pub(super) fn of_client(&self, ip: IpAddr) -> Option<ClientLimits> {
+        (!(self.exempt.0)(ip)).then_some(self.client)
+    }
 }
 
 /// Serves one accepted connection to its end.
@@ -50,7 +74,7 @@ pub async fn serve<H: Handler>(
     peer: SocketAddr,
     limits: ConnectionLimits,
     connections: Arc<Connections>,
-    permit: Arc<OwnedSemaphorePermit>,
+    permit: Arc<ConnectionPermit>,
     handler: Rc<H>,
 ) {
     let open = connections.open();
@@ -88,14 +112,15 @@ pub async fn serve<H: Handler>(
         let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
             info: ConnectionInfo { peer, local, tls, http1, busy, tunnel_host },
+            activity: Arc::clone(&activity),
+            permit: Arc::clone(&permit),
             connections: Arc::clone(&connections),
-            write_stalls: (!http1).then(WriteStalls::default),
         });
-        let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts);
+        let io = ClientIo::new(stream, received, Arc::clone(&activity), limits.timeouts, limits.half_close);
         // Boxed separately, so that a parked connection is as small as its socket.
         if !http1 {
             let timeout = limits.timeouts.write;
-            return Box::pin(serve_http2(io, &limits.head, timeout, served, Rc::clone(&handler), &open)).await;
+            return Box::pin(serve_http2(io, limits.head, timeout, served, Rc::clone(&handler), &open)).await;
         }
         let parked = Box::pin(serve_http1(io, &limits.head, &activity, served, Rc::clone(&handler), &open)).await;
         let Some(parked) = parked else { return };
@@ -113,13 +138,15 @@ async fn wait_for_client<T>(
     let mut grace = None;
     let mut bytes = pin!(tokio::time::timeout(timeout, bytes));
     let mut watched = false;
-    poll_fn(|cx| {
+    open.set_idle(true);
+    let received = poll_fn(|cx| {
         if !std::mem::replace(&mut watched, true) {
             open.watch(cx);
         }
         match bytes.as_mut().poll(cx) {
             Poll::Ready(Ok(received)) => Poll::Ready(received),
             Poll::Ready(Err(_)) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending if open.is_evicted() => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             Poll::Pending if open.stage() == DrainStage::Closing => {
                 let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_GRACE)));
                 grace.as_mut().poll(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()))
@@ -127,5 +154,7 @@ async fn wait_for_client<T>(
             Poll::Pending => Poll::Pending,
         }
     })
-    .await
+    .await;
+    open.set_idle(false);
+    received
 }

@@ -1,11 +1,14 @@
 //! Draining of client connections: each one is notified twice, then the worker waits until all are closed.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// Open connections and tunnels of one worker.
 ///
@@ -33,10 +36,18 @@ pub enum DrainStage {
 
 #[derive(Debug, Default)]
 struct Slots {
-    wakers: Vec<Option<Waker>>,
+    all: Vec<Slot>,
     free: Vec<usize>,
+    /// Idle connections, the one that has been idle for the longest time first.
+    idle: BTreeSet<(Instant, usize)>,
     open: usize,
     all_closed: Option<Waker>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    waker: Option<Waker>,
+    is_evicted: bool,
 }
 
 /// One open connection or tunnel, counted until dropped.
@@ -44,6 +55,8 @@ struct Slots {
 pub struct OpenConnection {
     connections: Arc<Connections>,
     slot: usize,
+    /// Time since which the connection is registered as idle.
+    idle_since: Cell<Option<Instant>>,
 }
 
 impl Connections {
@@ -53,17 +66,36 @@ impl Connections {
         let mut slots = self.slots.lock();
         slots.open += 1;
         let slot = slots.free.pop().unwrap_or_else(|| {
-            slots.wakers.push(None);
-            slots.wakers.len() - 1
+            slots.all.push(Slot::default());
+            slots.all.len() - 1
         });
-        OpenConnection { connections: Arc::clone(self), slot }
+        OpenConnection { connections: Arc::clone(self), slot, idle_since: Cell::new(None) }
     }
 
     /// Enters `stage` and wakes every connection.
     pub fn enter(&self, stage: DrainStage) {
         self.stage.store(stage as u8, Relaxed);
-        for waker in self.slots.lock().wakers.iter().flatten() {
+        for waker in self.slots.lock().all.iter().filter_map(|slot| slot.waker.as_ref()) {
             waker.wake_by_ref();
+        }
+    }
+
+    /// Returns the time since which the longest idle connection is idle.
+    #[must_use]
+    pub fn idle_since(&self) -> Option<Instant> {
+        self.slots.lock().idle.first().map(|(since, _)| *since)
+    }
+
+    /// Closes the connection that has been idle for the longest time.
+    pub fn evict(&self) {
+        let mut slots = self.slots.lock();
+        if let Some((_, slot)) = slots.idle.pop_first()
+            && let Some(slot) = slots.all.get_mut(slot)
+        {
+            slot.is_evicted = true;
+            if let Some(waker) = &slot.waker {
+                waker.wake_by_ref();
+            }
         }
     }
 
@@ -100,9 +132,32 @@ impl Connections {
 impl OpenConnection {
     /// Registers the current task to be woken at every new stage. A task keeps its waker, so one call is enough.
     pub fn watch(&self, cx: &Context<'_>) {
-        if let Some(waker) = self.connections.slots.lock().wakers.get_mut(self.slot) {
-            *waker = Some(cx.waker().clone());
+        if let Some(slot) = self.connections.slots.lock().all.get_mut(self.slot) {
+            slot.waker = Some(cx.waker().clone());
         }
+    }
+
+    /// Registers whether the connection is idle. An idle connection is closed when the gateway is full.
+    pub fn set_idle(&self, is_idle: bool) {
+        if is_idle == self.idle_since.get().is_some() {
+            return;
+        }
+        let mut slots = self.connections.slots.lock();
+        if let Some(since) = self.idle_since.take() {
+            slots.idle.remove(&(since, self.slot));
+        }
+        if is_idle {
+            let now = Instant::now();
+            slots.idle.insert((now, self.slot));
+            self.idle_since.set(Some(now));
+        }
+    }
+
+    /// True if the connection is to be closed because the gateway is full. Checks idle connections only.
+    #[must_use]
+    pub fn is_evicted(&self) -> bool {
+        self.idle_since.get().is_some()
+            && self.connections.slots.lock().all.get(self.slot).is_some_and(|slot| slot.is_evicted)
     }
 
     /// Returns the current stage.
@@ -114,9 +169,10 @@ impl OpenConnection {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
+        self.set_idle(false);
         let mut slots = self.connections.slots.lock();
-        if let Some(waker) = slots.wakers.get_mut(self.slot) {
-            *waker = None;
+        if let Some(slot) = slots.all.get_mut(self.slot) {
+            *slot = Slot::default();
         }
         slots.free.push(self.slot);
         slots.open -= 1;
@@ -162,6 +218,26 @@ mod tests {
         let connections = Arc::new(Connections::default());
         drop(connections.open());
         let _again = connections.open();
-        assert_eq!(connections.slots.lock().wakers.len(), 1);
+        assert_eq!(connections.slots.lock().all.len(), 1);
+    }
+
+    #[test]
+    fn the_longest_idle_connection_is_evicted_first() {
+        let connections = Arc::new(Connections::default());
+        let [busy, first, second] = [(); 3].map(|()| connections.open());
+        connections.evict();
+        first.set_idle(true);
+        second.set_idle(true);
+        busy.set_idle(true);
+        busy.set_idle(false);
+        connections.evict();
+        let evicted = || [&busy, &first, &second].map(OpenConnection::is_evicted);
+        assert_eq!(evicted(), [false, true, false]);
+        drop(first);
+        connections.evict();
+        assert_eq!([&busy, &second].map(OpenConnection::is_evicted), [false, true]);
+        drop(second);
+        assert!(!connections.open().is_evicted(), "a reused slot");
+        assert_eq!(connections.idle_since(), None);
     }
 }

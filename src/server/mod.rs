@@ -4,13 +4,16 @@
 //! only.
 
 pub mod accept;
+pub mod activity;
 mod body;
 pub mod client_io;
+pub mod clients;
 pub mod connection;
 pub mod drain;
+pub mod gate;
+mod http2;
 pub mod listener;
 pub mod protocol;
 pub mod sniff;
 pub mod stream;
 mod tunnel;
-pub mod write_stalls;

@@ -3,11 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use crate::http::upgrade::TunnelHost;
-use crate::server::client_io::Activity;
+use crate::server::activity::Activity;
 use crate::server::drain::{Connections, OpenConnection};
+use crate::server::gate::ConnectionPermit;
 
 /// Client connection that can become a tunnel.
 #[derive(Debug)]
@@ -15,13 +14,13 @@ pub(super) struct ClientTunnelHost {
     pub(super) activity: Arc<Activity>,
     pub(super) connections: Arc<Connections>,
     /// Share of `server.max-connections`.
-    pub(super) permit: Arc<OwnedSemaphorePermit>,
+    pub(super) permit: Arc<ConnectionPermit>,
 }
 
 /// Open tunnel: counted among the connections, with its share of `server.max-connections`.
 struct OpenTunnel {
     _open: OpenConnection,
-    _permit: Arc<OwnedSemaphorePermit>,
+    _permit: Arc<ConnectionPermit>,
 }
 
 impl TunnelHost for ClientTunnelHost {

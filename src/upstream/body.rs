@@ -41,7 +41,10 @@ pub(super) fn response_body(
     // A later poll registers its task.
     let first = match Pin::new(&mut incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => None,
-        Poll::Ready(Some(Ok(frame))) => Some(frame),
+        Poll::Ready(Some(Ok(frame))) => {
+            lease.expect_body();
+            Some(frame)
+        }
         Poll::Ready(Some(Err(error))) => return Err((BodyError::Upstream(error), lease)),
         Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
             return Err((BodyError::UpstreamReset, lease));
@@ -108,6 +111,7 @@ impl HttpBody for UpstreamBody {
                     this.finish();
                 } else if let Some(lease) = &mut this.lease {
                     lease.deadline().clear();
+                    lease.expect_body();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }

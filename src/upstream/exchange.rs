@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
@@ -40,11 +40,12 @@ pub(super) async fn exchange(
 ) -> Result<Response<Incoming>, ExchangeError> {
     let Connection { sender, deadline, .. } = connection;
     match sender {
-        Sender::Http1(sender, head_limit) => {
-            head_limit.expect_head();
+        Sender::Http1(connection) => {
+            let (sender, head_limit) = connection.start();
             let response = response_head(sender.try_send_request(request), deadline, timeout, upload).await;
-            if response.is_ok() {
-                head_limit.head_received();
+            match &response {
+                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => head_limit.lift(),
+                _ => head_limit.expect_body(),
             }
             response
         }

@@ -34,6 +34,11 @@ impl ConnectionLease {
         self.pool.origin()
     }
 
+    /// Applies the limit of bytes until the next part of the body.
+    pub fn expect_body(&self) {
+        self.connection.expect_body();
+    }
+
     /// True for a stream of an HTTP/2 connection.
     #[must_use]
     pub fn is_http2(&self) -> bool {

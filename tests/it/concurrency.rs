@@ -25,6 +25,11 @@ pub fn yaml(redis: Option<&Redis>, uri: &str, arguments: &str) -> String {
     )
 }
 
+/// Sets that a client which closes its sending side has disconnected.
+fn without_half_close(yaml: &str) -> String {
+    format!("server: {{address: 127.0.0.1, workers: 1, half-close: false}}\n{yaml}")
+}
+
 /// Upstream that answers `/hold` with the first bytes of a body and ends it on command. It answers other paths
 /// immediately.
 pub struct Holding {
@@ -151,7 +156,8 @@ fn a_client_that_disconnects_during_the_body_frees_its_slot_immediately() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     for redis in [None, Some(&redis)] {
         // No lease expires within this test.
-        let gateway = Gateway::start(&yaml(redis, &upstream.upstream.uri(), "limit: 1, lease: 1h"));
+        let gateway =
+            Gateway::start(&without_half_close(&yaml(redis, &upstream.upstream.uri(), "limit: 1, lease: 1h")));
         let client = hold(&gateway);
         assert_eq!(quick(&gateway).status, 429);
         drop(client);
@@ -173,7 +179,7 @@ fn a_client_that_disconnects_before_the_response_frees_its_slot_immediately() {
             seen(request);
         }
     });
-    let gateway = Gateway::start(&yaml(Some(&redis), &upstream.uri(), "limit: 1, lease: 1h"));
+    let gateway = Gateway::start(&without_half_close(&yaml(Some(&redis), &upstream.uri(), "limit: 1, lease: 1h")));
     let mut client = gateway.connect();
     client.send("GET /never HTTP/1.1\r\nHost: a\r\nX-Key: k\r\n\r\n");
     eventually("it is with the upstream", || upstream.targets() == ["/never"]);

@@ -13,7 +13,7 @@ use crate::support::upstream::{Upstream, read_request};
 /// `/a`, counted by `X-Key`, with additional `top` keys.
 fn yaml(redis: &Redis, uri: &str, top: &str, arguments: &str) -> String {
     format!(
-        "server: {{address: 127.0.0.1, workers: 2}}\nredis: {{url: '{}'{top}\nroutes: [{{id: a, uri: '{uri}', \
+        "server: {{address: 127.0.0.1, workers: 2, half-close: false}}\nredis: {{url: '{}'{top}\nroutes: [{{id: a, uri: '{uri}', \
          predicates: [Path=/a], filters: [{{name: RequestCounter, args: {{key-resolver: 'header:x-key'{arguments}}}}}]}}]",
         redis.url()
     )

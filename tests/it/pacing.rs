@@ -27,7 +27,7 @@ impl Paced {
         // The timeout is long enough for two busy cores: the fallback must not decide in this test.
         let redis = redis.map_or(String::new(), |redis| format!("redis: {{url: '{}', timeout: 5s}}\n", redis.url()));
         let gateway = Gateway::start(&format!(
-            "{redis}routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: \
+            "server: {{address: 127.0.0.1, workers: 1, half-close: false}}\n{redis}routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: \
              {{algorithm: leaky-bucket, key-resolver: 'header:x-key', {arguments}}}}}]}}]",
             upstream.uri()
         ));

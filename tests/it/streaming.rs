@@ -1,44 +1,18 @@
 //! Bodies are streamed, at the pace of the slower side.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
-use crate::support::upstream::{Upstream, read_request, response};
+use crate::support::upstream::{Upstream, read_request, response, write_until_stalled};
 
 /// More bytes than all buffers on the way hold.
 const LARGE: usize = 200 * 1024 * 1024;
 /// Memory growth allowed for one stalled peer, in bytes.
 const BOUND: usize = 24 * 1024 * 1024;
-
-/// Resident memory of a process, in bytes.
-fn resident(pid: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
-}
-
-/// Writes zeros until no byte is accepted for half a second, or all are written; returns the number written.
-fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
-    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-    let piece = vec![0; 64 * 1024];
-    let mut written = 0;
-    while written < length {
-        match stream.write(&piece[..piece.len().min(length - written)]) {
-            Ok(more) => written += more,
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                break;
-            }
-        }
-    }
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    written
-}
 
 /// Writes `count` zeros.
 fn write_zeros(stream: &mut TcpStream, length: usize) {
@@ -117,12 +91,12 @@ fn a_client_that_does_not_read_slows_the_upstream_in_bounded_memory() {
         write_zeros(stream, LARGE - written);
     });
     let gateway = Gateway::to(&upstream.uri());
-    let before = resident(gateway.pid());
+    let before = gateway.resident();
     let mut client = gateway.connect();
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     let written = stalling.recv_timeout(PATIENCE).unwrap();
     assert!(written < LARGE, "the gateway accepted {written} bytes that are never read");
-    let grown = resident(gateway.pid()).saturating_sub(before);
+    let grown = gateway.resident().saturating_sub(before);
     assert!(grown < BOUND, "{grown} bytes of memory");
     client.until(b"\r\n\r\n");
     let mut left = LARGE;
@@ -131,7 +105,7 @@ fn a_client_that_does_not_read_slows_the_upstream_in_bounded_memory() {
         assert!(piece > 0, "{left} bytes are missing");
         left -= piece;
     }
-    let grown = resident(gateway.pid()).saturating_sub(before);
+    let grown = gateway.resident().saturating_sub(before);
     assert!(grown < BOUND, "{grown} bytes of memory");
 }
 
@@ -151,13 +125,13 @@ fn an_upstream_that_does_not_read_slows_the_client_in_bounded_memory() {
         stream.write_all(&response(200, &[], read.to_string().as_bytes())).unwrap();
     });
     let gateway = Gateway::to(&upstream.uri());
-    let before = resident(gateway.pid());
+    let before = gateway.resident();
     let mut client = gateway.connect();
     client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
     let mut stream = client.stream().try_clone().unwrap();
     let written = write_until_stalled(&mut stream, LARGE);
     assert!(written < LARGE, "the gateway accepted {written} bytes that are never read");
-    let grown = resident(gateway.pid()).saturating_sub(before);
+    let grown = gateway.resident().saturating_sub(before);
     assert!(grown < BOUND, "{grown} bytes of memory");
     go.send(()).unwrap();
     write_zeros(&mut stream, LARGE - written);

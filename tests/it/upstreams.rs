@@ -265,7 +265,11 @@ fn a_client_that_disconnects_cancels_its_upstream_request() {
             let _ = left.send("while waiting");
         }
     });
-    let gateway = Gateway::to(&upstream.uri());
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, half-close: false}}\n\
+         routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
+        upstream.uri()
+    ));
     let mut waiting = gateway.connect();
     waiting.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     crate::support::eventually("the upstream has the request", || upstream.requests().len() == 1);

@@ -5,5 +5,6 @@
 //! | `plot-limiters` | draws the pictures in `docs/limiters/` |
 //! | `redis-load` | compares ways of calling Redis: throughput, latency, processor time |
 //! | `redis-scripts` | measures processor time and memory of each script |
+//! | `redis-worst-case` | measures the longest call of each script |
 
 pub mod plots;

@@ -124,6 +124,7 @@ fn routes(
         base_path: raw.base_path.as_ref(),
         predicate: &raw.predicate,
         api_version: raw.api_version.as_ref(),
+        trusts_proxies: raw.trusted_proxies.is_some(),
         fails_on_errors: raw.fail_on_route_definition_error.unwrap_or(true),
         upstreams,
         nodes,

@@ -1,8 +1,6 @@
 //! Host patterns: Spring's `AntPathMatcher` with `.` as the separator.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::net::Ipv6Addr;
 
 use crate::decision::Decision;
 use crate::pattern_error::PatternError;
@@ -14,7 +12,7 @@ use crate::segment::{
 
 const SEPARATOR: char = PatternKind::Host.separator();
 
-/// A pattern for the value of `Host` in [normal form](normalize_host). It matches label by label and includes the port, as
+/// A pattern for the value of `Host` in [normal form](crate::normalize_host). It matches label by label and includes the port, as
 /// in Spring; case and a final dot make no difference.
 ///
 /// `?` is one character and `*` any number of them within a label. `**` is any number of labels. `{name}` and
@@ -118,51 +116,6 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Returns the normal form of `host[:port]`: lower case, without a final dot, an IPv6 address as RFC 5952 writes it. The
-/// port is unchanged. Borrowed if the text is in normal form already.
-///
-/// Two texts that name the same host and port have the same normal form, except that a port may be absent or the default
-/// one.
-#[must_use]
-pub fn normalize_host(host: &str) -> Cow<'_, str> {
-    let name = without_port(host);
-    let port = host.get(name.len()..).unwrap_or_default();
-    if let Some(literal) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let canonical = literal.parse::<Ipv6Addr>().map(|address| format!("[{address}]{port}"));
-        return match canonical {
-            Ok(canonical) if canonical != host => Cow::Owned(canonical),
-            Ok(_) | Err(_) => Cow::Borrowed(host),
-        };
-    }
-    if !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(host);
-    }
-    let mut normal = name.trim_end_matches('.').to_ascii_lowercase();
-    normal.push_str(port);
-    Cow::Owned(normal)
-}
-
-/// Returns `host[:port]` without its port if that is empty or the default of `http` or `https`.
-pub(super) fn without_default_port(host: &str) -> &str {
-    let name = without_port(host);
-    let port = host.get(name.len()..).unwrap_or_default();
-    let is_default = port == ":" || matches!(port.get(1..).and_then(|port| port.parse::<u32>().ok()), Some(80 | 443));
-    if is_default { name } else { host }
-}
-
-/// Returns the host of `host[:port]`; an IPv6 address keeps its brackets.
-pub(super) fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_inside_brackets(name) => name,
-        _ => host,
-    }
-}
-
-/// Returns true if `name` ends inside the brackets of an IPv6 address.
-fn is_inside_brackets(name: &str) -> bool {
-    name.starts_with('[') && !name.ends_with(']')
-}
-
 /// Returns the suffixes of `host` in whole labels, shortest first. Outer dots and a port are removed.
 ///
 /// If a pattern matches `host` and has a [`HostPattern::literal_suffix`], that suffix is among them.
@@ -186,7 +139,7 @@ fn label_matches(label: &SegmentPattern, text: &str, is_last: bool) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::{HostPattern, normalize_host, suffixes, without_default_port, without_port};
+    use super::{HostPattern, suffixes};
     use crate::PatternError;
 
     fn matches(pattern: &str, host: &str) -> bool {
@@ -247,53 +200,6 @@ mod tests {
             .capture("www.eu.acme.a-x.org:8080", &mut variables);
         let pairs: Vec<_> = variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(pairs, [("tenant", "acme"), ("kind", "a"), ("port", "8080")]);
-    }
-
-    #[test]
-    fn texts_of_one_host_have_one_normal_form() {
-        for (host, expected) in [
-            ("a.org", "a.org"),
-            ("A.Org", "a.org"),
-            ("a.org.", "a.org"),
-            ("a.org..", "a.org"),
-            ("A.org.:8080", "a.org:8080"),
-            ("a.org:80", "a.org:80"),
-            ("[::1]:80", "[::1]:80"),
-            ("[0:0::1]", "[::1]"),
-            ("[2001:DB8::A]:8443", "[2001:db8::a]:8443"),
-            ("[v1.x]", "[v1.x]"),
-            (".", ""),
-            ("", ""),
-        ] {
-            assert_eq!(normalize_host(host), expected, "{host}");
-            assert_eq!(normalize_host(expected), expected, "idempotent");
-        }
-        for (host, expected) in [
-            ("a.org:80", "a.org"),
-            ("a.org:0443", "a.org"),
-            ("a.org:", "a.org"),
-            ("a.org:8080", "a.org:8080"),
-            ("[::1]:443", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("a.org", "a.org"),
-        ] {
-            assert_eq!(without_default_port(host), expected, "{host}");
-        }
-    }
-
-    #[test]
-    fn the_port_is_removed_from_names_and_addresses() {
-        for (host, expected) in [
-            ("a.org:80", "a.org"),
-            ("a.org", "a.org"),
-            ("a.org:", "a.org"),
-            ("a.org:x", "a.org:x"),
-            ("[::1]:80", "[::1]"),
-            ("[::1]", "[::1]"),
-            ("", ""),
-        ] {
-            assert_eq!(without_port(host), expected, "{host}");
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod decision;
 mod host;
+mod host_form;
 mod normalize;
 mod path;
 mod pattern_error;
@@ -15,7 +16,8 @@ mod segment;
 mod table;
 
 pub use self::decision::{Decision, Undecided};
-pub use self::host::{HostPattern, normalize_host};
+pub use self::host::HostPattern;
+pub use self::host_form::normalize_host;
 pub use self::normalize::{PathError, PathRules, Separator, normalize, normalize_by};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;

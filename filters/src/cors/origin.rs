@@ -2,7 +2,8 @@
 
 use regex::Regex;
 
-/// A pattern for origins. `*` matches any text. A list of ports may end the pattern: `https://*.example.com:[443,8443]`;
+/// A pattern for origins. `*` matches letters, digits and `.-_`, so that it stays within the host; a `*` in place of the
+/// whole host also matches its port, and IPv6 addresses. A list of ports may end the pattern: `https://*.example.com:[443,8443]`;
 /// `[*]` matches any port or none.
 #[derive(Clone, Debug)]
 pub(super) enum OriginPattern {
@@ -22,8 +23,11 @@ impl OriginPattern {
             Some((name, ports)) => (name, format!(":({})", ports.replace(',', "|"))),
             None => (text, String::new()),
         };
-        let pieces: Vec<_> = name.split('*').map(regex::escape).collect();
-        Regex::new(&format!("^{}{ports}$", pieces.join(".*"))).ok().map(Self::Matching)
+        let expression = match name.strip_suffix("://*") {
+            Some(scheme) if ports.is_empty() => format!("{}://{WHOLE_HOST}", expression(scheme)),
+            Some(_) | None => expression(name),
+        };
+        Regex::new(&format!("^{expression}{ports}$")).ok().map(Self::Matching)
     }
 
     pub(super) fn matches(&self, origin: &str) -> bool {
@@ -32,6 +36,17 @@ impl OriginPattern {
             Self::Matching(regex) => regex.is_match(origin),
         }
     }
+}
+
+/// Characters of a registered name, an IPv4 address, a scheme or a port.
+const HOST_CHARACTERS: &str = "[A-Za-z0-9._-]*";
+/// A host, perhaps with its port.
+const WHOLE_HOST: &str = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?";
+
+/// Returns the regular expression of a pattern with `*`.
+fn expression(pattern: &str) -> String {
+    let pieces: Vec<_> = pattern.split('*').map(regex::escape).collect();
+    pieces.join(HOST_CHARACTERS)
 }
 
 /// Splits off a list of ports `:[…]`; returns the text before it and the ports.
@@ -89,6 +104,16 @@ mod tests {
             ("https://*.example.com", "https://a.example.com:8443", false),
             ("https://*.example.com", "https://a.exampleXcom", false),
             ("https://*.example.com", "https://a.example.com.evil.org", false),
+            ("https://*.example.com", "https://evil.org/.example.com", false),
+            ("https://*.example.com", "https://evil.org?.example.com", false),
+            ("https://*.example.com", "https://evil.org#.example.com", false),
+            ("https://*.example.com", "https://evil.org:443.example.com", false),
+            ("https://*.example.com", "https://user@evil.org\\.example.com", false),
+            ("https://*.example.com", "https://a b.example.com", false),
+            ("https://*", "https://a.org:8443", true),
+            ("https://*", "https://[::1]:8443", true),
+            ("https://*", "https://a.org/x", false),
+            ("http*://a.org", "https://a.org", true),
             ("https://*.example.com:[8080,8081]", "https://a.example.com:8081", true),
             ("https://*.example.com:[8080,8081]", "https://a.example.com:80811", false),
             ("https://*.example.com:[8080,8081]", "https://a.example.com", false),

@@ -24,7 +24,7 @@
 //!
 //! ## Targets
 //! `SetRequestUri` and `RequestHeaderToRequestUri` set a [`TargetUri`], which replaces the route's target. They belong
-//! after all other filters ([`Edit::runs_last`]). If the result is not a valid target, the route's target is used.
+//! after all other filters ([`Edit::runs_last`]). A variable in the query of `SetRequestUri` is one encoded value. If the result is not a valid target, the route's target is used.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -6,6 +6,7 @@ use super::path::has_dot_segments;
 use super::template::Template;
 use super::{EditError, header};
 use crate::context::TargetUri;
+use crate::percent;
 
 /// The source of a request's new target.
 #[derive(Clone, Debug)]
@@ -38,7 +39,14 @@ impl TargetEdit {
             Self::Header(name) => request.headers().get(name).and_then(|value| parse_target(value.as_bytes())),
             Self::Template(template) => {
                 let mut text = Vec::new();
-                template.expand(request.extensions(), &mut text).ok().and_then(|()| parse_target(&text))
+                let expanded = template.expand_with(request.extensions(), &mut text, |value, text| {
+                    // In a query a variable is one value: `&` and `=` in it are encoded.
+                    match text.contains(&b'?') {
+                        true => percent::encode_strictly(percent::decode(value.as_bytes(), false), text),
+                        false => text.extend_from_slice(value.as_bytes()),
+                    }
+                });
+                expanded.ok().and_then(|()| parse_target(&text))
             }
         };
         match target {
@@ -64,6 +72,25 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+    use crate::context::RequestContext;
+
+    #[test]
+    fn variables_add_no_parameters_to_a_query() {
+        let template = TargetEdit::template("http://a/{v}?first={v}&admin=0");
+        for (value, expected) in [
+            ("x", "http://a/x?first=x&admin=0"),
+            ("x&admin=1", "http://a/x&admin=1?first=x%26admin%3D1&admin=0"),
+            ("x%26admin%3D1", "http://a/x%26admin%3D1?first=x%26admin%3D1&admin=0"),
+            ("x+%2B%20", "http://a/x+%2B%20?first=x%2B%2B%20&admin=0"),
+        ] {
+            let variables = vec![("v".into(), value.to_owned())];
+            let mut request = Request::new(());
+            request.extensions_mut().insert(RequestContext { variables, ..RequestContext::default() });
+            template.apply(&mut request);
+            let target = request.extensions().get::<TargetUri>().map(|target| target.0.to_string());
+            assert_eq!(target.as_deref(), Some(expected), "{value}");
+        }
+    }
 
     #[test]
     fn a_target_is_an_absolute_http_or_https_uri() {

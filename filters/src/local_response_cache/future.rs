@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use super::body::{PendingResponse, StoringBody};
 use super::cache::{Resource, StoredResponse};
 use super::cache_control::set_lifetime;
+use super::extensions::ReuseUntil;
 use super::key::{self, Key};
-use super::{CacheOutcome, ReuseUntil, Shared, policy};
+use super::{CacheOutcome, Shared, policy};
 use crate::context::{FromOtherRoute, LocalReply};
 use crate::cors::PolicyHeadersAdded;
 

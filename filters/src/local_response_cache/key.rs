@@ -4,7 +4,7 @@ use http::Request;
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, IF_RANGE, RANGE};
 use sha2::{Digest, Sha256};
 
-use super::ReceivedTarget;
+use super::extensions::ReceivedTarget;
 
 /// The key of a cache entry.
 pub(super) type Key = [u8; 32];

@@ -49,6 +49,7 @@
 mod body;
 mod cache;
 mod cache_control;
+mod extensions;
 mod future;
 mod key;
 mod policy;
@@ -58,38 +59,22 @@ mod tests;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderName, Method, Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
 pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
+pub use self::extensions::{ReceivedTarget, ReuseUntil};
 pub use self::future::ResponseFuture;
 pub use self::stats::{CacheOutcome, CacheStats};
 
 use self::future::OnResponse;
 use self::policy::CacheUse;
-
-/// Response extension: the response must not be reused after this time, such as the end of the request's token. Filters
-/// insert it between the cache and the upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReuseUntil(pub SystemTime);
-
-/// Request extension: path, query and host as the client sent them. Insert it in front of filters that edit requests
-/// before the cache: filters behind the cache may still read the original values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceivedTarget {
-    /// Path and query.
-    pub target: Option<PathAndQuery>,
-    /// `Host`.
-    pub host: Option<HeaderValue>,
-}
 
 /// The lifetime of cached responses, and the effect of `no-cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,25 +103,6 @@ struct Shared {
     cache: Arc<ResponseCache>,
     /// Request fields that always distinguish responses.
     vary: Box<[HeaderName]>,
-}
-
-// === impl ReuseUntil ===
-
-impl ReuseUntil {
-    /// Limits the reuse of `response`; the earliest time counts.
-    pub fn limit<R>(self, response: &mut Response<R>) {
-        let earlier = response.extensions().get::<Self>().map_or(self.0, |known| known.0.min(self.0));
-        response.extensions_mut().insert(Self(earlier));
-    }
-}
-
-// === impl ReceivedTarget ===
-
-impl ReceivedTarget {
-    /// Keeps what `request` has now.
-    pub fn of<B>(request: &Request<B>) -> Self {
-        Self { target: request.uri().path_and_query().cloned(), host: request.headers().get(HOST).cloned() }
-    }
 }
 
 // === impl Settings ===

@@ -139,11 +139,15 @@ fn inspect<R: Body>(response: &mut Response<R>, settings: &Settings, request_inf
     Decision::Collect
 }
 
-/// Returns true for `application/json`, with or without parameters.
+/// Returns true for `application/json` and for types with the suffix `+json` (RFC 6839 §3.1), with or without parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let essence = |value: &HeaderValue| {
         let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-        essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+        let essence = essence.trim_ascii();
+        let suffix = essence.len().checked_sub(5).and_then(|start| essence.get(start..));
+        let has_type = essence.iter().position(|byte| *byte == b'/').is_some_and(|slash| slash > 0);
+        essence.eq_ignore_ascii_case(b"application/json")
+            || (has_type && suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(b"+json")))
     };
     headers.get(CONTENT_TYPE).is_some_and(essence)
 }

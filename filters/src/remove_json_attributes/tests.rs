@@ -54,8 +54,16 @@ async fn headers_describe_the_new_body() {
 }
 
 #[tokio::test]
+async fn types_with_the_suffix_json_are_edited() {
+    for content_type in ["application/problem+json", "application/hal+JSON; charset=utf-8", "image/x+json"] {
+        let (_, body) = send(response(&[("content-type", content_type)], r#"{"a": 1, "b": 2}"#), Method::GET).await;
+        assert_eq!(body, r#"{"b":2}"#, "{content_type}");
+    }
+}
+
+#[tokio::test]
 async fn other_content_types_are_unchanged() {
-    for content_type in ["text/html", "application/problem+json", "application/jsonx", ""] {
+    for content_type in ["text/html", "application/jsonx", "application/x-json", "+json", ""] {
         let (head, body) = send(response(&[("content-type", content_type)], "{\"a\": 1"), Method::GET).await;
         assert_eq!((head.status.as_u16(), body.as_str()), (200, "{\"a\": 1"), "{content_type}");
     }

@@ -1,7 +1,7 @@
 //! Cost of a request in tokens.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, Request};
+use http::{HeaderMap, HeaderName, Method, Request};
 
 use tollgate_limiter::rule::MAX_SAFE_INTEGER as MAX_TOKENS;
 
@@ -31,7 +31,7 @@ pub enum CostSource {
         /// Bytes per token.
         unit: u64,
     },
-    /// The response's body: a token for each `unit` of bytes begun. Settled at its end.
+    /// The response's body: a token for each `unit` of bytes begun. Settled at its end. HEAD costs [`Cost::tokens`].
     ResponseBody {
         /// Bytes per token.
         unit: u64,
@@ -87,6 +87,8 @@ impl Cost {
                 let length = announced_length(request.headers());
                 (length.map(|bytes| bytes.div_ceil(*unit)), length.is_none())
             }
+            // The response to HEAD has no body; the request costs what it reserves.
+            CostSource::ResponseBody { .. } if request.method() == Method::HEAD => (None, false),
             CostSource::ResponseHeader(_) | CostSource::ResponseBody { .. } => (None, true),
         };
         Reserved { tokens: known.unwrap_or(self.tokens).min(self.max), settles }
@@ -164,6 +166,14 @@ mod tests {
         }
         let twice = Request::builder().header("x-cost", "1").header("x-cost", "9").body(()).unwrap();
         assert_eq!([by_header.reserve(&twice).tokens, by_header.reserve(&Request::new(())).tokens], [3, 3]);
+    }
+
+    #[test]
+    fn a_request_for_the_head_alone_costs_the_reservation() {
+        let by_response = cost(CostSource::ResponseBody { unit: 1024 }, MAX_TOKENS);
+        let request = |method: Method| Request::builder().method(method).body(()).unwrap();
+        assert_eq!(by_response.reserve(&request(Method::HEAD)), Reserved { tokens: 3, settles: false });
+        assert_eq!(by_response.reserve(&request(Method::GET)), Reserved { tokens: 3, settles: true });
     }
 
     #[test]

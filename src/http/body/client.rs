@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use crate::http::body::BodyError;
+use crate::http::body::{BodyError, Incoming};
 use crate::http::busy::BusyGuard;
 use crate::http::deadline::Deadline;
 
 /// Bytes of an unread body that are read and discarded, so that the connection can be reused or the client reads the
 /// response before the socket closes. Past this limit the connection is closed.
 const DRAIN_BYTES: u64 = 256 * 1024;
+/// Time for the rest of a body that was received before the client closed its sending side.
+const END_GRACE: Duration = Duration::from_millis(100);
 /// Time limit for discarding an unread body.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
@@ -41,6 +42,7 @@ pub(super) struct ClientBody {
     stall: Deadline,
     timeout: Duration,
     drains: bool,
+    has_ended: bool,
     upload: Rc<UploadProgress>,
     busy: Option<BusyGuard>,
 }
@@ -52,6 +54,7 @@ impl ClientBody {
             stall: Deadline::default(),
             timeout,
             drains,
+            has_ended: false,
             upload: Rc::default(),
             busy: Some(busy),
         }
@@ -79,19 +82,23 @@ impl ClientBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 self.finish();
-                Poll::Ready(Some(Err(BodyError::Client(error))))
+                Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
                 self.finish();
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                if !self.stall.is_set() {
-                    self.stall.set(Instant::now() + self.timeout);
+                let has_ended = self.busy.as_ref().is_some_and(|connection| connection.poll_client_end(cx));
+                if has_ended && !self.has_ended {
+                    self.has_ended = true;
+                    self.stall.set(Instant::now() + END_GRACE);
+                } else if !self.stall.is_set() {
+                    self.stall.set(Instant::now() + if has_ended { END_GRACE } else { self.timeout });
                 }
                 ready!(self.stall.poll_expired(cx));
                 self.finish();
-                Poll::Ready(Some(Err(BodyError::ClientStalled)))
+                Poll::Ready(Some(Err(if has_ended { BodyError::ClientEnded } else { BodyError::ClientStalled })))
             }
         }
     }

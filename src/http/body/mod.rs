@@ -1,6 +1,7 @@
 //! Body type of requests and responses: streamed, never collected.
 
 mod client;
+mod incoming;
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use thiserror::Error;
 use tollgate_filters::concurrency_limiter::Leased;
 use tollgate_filters::local_response_cache::StoringBody;
@@ -23,6 +23,7 @@ use tower::BoxError;
 
 use self::client::ClientBody;
 pub use self::client::UploadProgress;
+pub use self::incoming::{Incoming, StreamBody};
 use crate::http::busy::{BusyCount, BusyGuard};
 
 /// Body of a request or response.
@@ -56,6 +57,12 @@ pub enum BodyError {
     /// The client disconnected, or broke HTTP's framing.
     #[error("the request body ended early")]
     Client(#[source] hyper::Error),
+    /// The client reset the stream or disconnected, or broke HTTP/2's framing.
+    #[error("the request body ended early")]
+    ClientStream(#[source] h2::Error),
+    /// The client closed its sending side in the middle of the body.
+    #[error("the request body ended early")]
+    ClientEnded,
     /// The client sent nothing for `server.body-timeout`.
     #[error("the client did not send its body in time")]
     ClientStalled,

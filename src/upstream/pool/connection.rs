@@ -2,6 +2,7 @@
 
 use hyper::client::conn::{http1, http2};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
 
 use crate::http::body::Body;
 use crate::http::deadline::Deadline;
@@ -25,9 +26,45 @@ pub struct Connection {
 #[derive(Debug)]
 pub enum Sender {
     /// HTTP/1.1: one request after the other.
-    Http1(http1::SendRequest<Body>, HeadLimit),
+    Http1(Http1Sender),
     /// One stream of an HTTP/2 connection that other requests share.
     Http2(http2::SendRequest<Body>, OpenStream),
+}
+
+/// Sender of an HTTP/1.1 connection. If it is dropped during an exchange, the connection closes at once. Otherwise an
+/// upstream that reads nothing could hold the connection, and with it the request body of a client.
+#[derive(Debug)]
+pub struct Http1Sender {
+    pub(super) sender: http1::SendRequest<Body>,
+    pub(super) head_limit: HeadLimit,
+    task: JoinHandle<()>,
+    is_exchanging: bool,
+}
+
+impl Http1Sender {
+    pub(super) fn new(sender: http1::SendRequest<Body>, head_limit: HeadLimit, task: JoinHandle<()>) -> Self {
+        Self { sender, head_limit, task, is_exchanging: false }
+    }
+
+    /// Starts an exchange. Returns what sends its request, and the limit of its response head.
+    pub fn start(&mut self) -> (&mut http1::SendRequest<Body>, &HeadLimit) {
+        self.is_exchanging = true;
+        self.head_limit.expect_head();
+        (&mut self.sender, &self.head_limit)
+    }
+
+    /// Ends an exchange: the response was read to its end. The rest of the request may still be sent.
+    pub(super) fn finish(&mut self) {
+        self.is_exchanging = false;
+    }
+}
+
+impl Drop for Http1Sender {
+    fn drop(&mut self) {
+        if self.is_exchanging {
+            self.task.abort();
+        }
+    }
 }
 
 impl Connection {
@@ -38,8 +75,15 @@ impl Connection {
     /// True if it can take a request now.
     pub(super) fn is_ready(&self) -> bool {
         match &self.sender {
-            Sender::Http1(sender, _) => sender.is_ready(),
+            Sender::Http1(connection) => connection.sender.is_ready(),
             Sender::Http2(sender, _) => sender.is_ready(),
+        }
+    }
+
+    /// Applies the limit of bytes until the next part of a response body.
+    pub fn expect_body(&self) {
+        if let Sender::Http1(http1) = &self.sender {
+            http1.head_limit.expect_body();
         }
     }
 
@@ -51,7 +95,7 @@ impl Connection {
 
     pub(super) fn is_closed(&self) -> bool {
         match &self.sender {
-            Sender::Http1(sender, _) => sender.is_closed(),
+            Sender::Http1(connection) => connection.sender.is_closed(),
             Sender::Http2(sender, _) => sender.is_closed(),
         }
     }

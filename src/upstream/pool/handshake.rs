@@ -15,10 +15,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::Body;
 use crate::http::executor::LocalExecutor;
+use crate::http::read_ahead;
 use crate::upstream::chain::error_chain;
 use crate::upstream::origin::Origin;
+use crate::upstream::pool::connection::Http1Sender;
 use crate::upstream::pool::error::ConnectError;
-use crate::upstream::pool::head_limit::{HeadLimit, limit_heads};
+use crate::upstream::pool::head_limit::limit_heads;
 use crate::upstream::pool::http2::Streams;
 use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::settings::PoolSettings;
@@ -39,7 +41,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connection after its handshakes.
 pub(super) enum NewConnection {
-    Http1(http1::SendRequest<Body>, HeadLimit, Option<OwnedSemaphorePermit>),
+    Http1(Http1Sender, Option<OwnedSemaphorePermit>),
     Http2(http2::SendRequest<Body>, Rc<Streams>),
 }
 
@@ -89,16 +91,17 @@ where
     let (mut sender, connection) = http1::Builder::new()
         .max_header_size(settings.max_head_bytes)
         .max_headers(settings.max_head_fields)
+        .max_buf_size(settings.max_head_bytes.max(read_ahead::MAX))
         .handshake(TokioIo::new(stream))
         .await
         .map_err(ConnectError::Handshake)?;
-    tokio::task::spawn_local(async move {
+    let task = tokio::task::spawn_local(async move {
         // Requests on the connection get its errors. Unexpected bytes on an idle connection close it.
         let _ = connection.with_upgrades().await;
     });
     // The sender becomes ready when the task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;
-    Ok(NewConnection::Http1(sender, head_limit, permit))
+    Ok(NewConnection::Http1(Http1Sender::new(sender, head_limit, task), permit))
 }
 
 async fn http2<S>(

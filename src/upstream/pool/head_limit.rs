@@ -1,7 +1,8 @@
-//! Limit of the bytes that precede the end of a response head.
+//! Limits of the reads from an HTTP/1.1 upstream: of the bytes that arrive without progress of the response, and of each
+//! read.
 //!
-//! hyper skips any number of interim responses (1xx). Without a limit, an upstream that sends nothing else would keep a
-//! worker busy.
+//! hyper skips any number of interim responses (1xx) before a response head, and of zeros before a chunk size. Without a
+//! limit, an upstream that sends nothing else would keep a worker busy.
 
 use std::io;
 use std::pin::Pin;
@@ -11,63 +12,82 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use thiserror::Error;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
+use crate::http::read_ahead::ReadSize;
 use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
 
 /// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
 /// body never counts against it.
 const INTERIM_BYTES: usize = 1024 * 1024;
 
-/// Number of bytes that may arrive before the expected response head.
+/// Maximum bytes between two parts of a response body. It is more than hyper reads ahead.
+const BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// Number of bytes that may arrive before the expected response head, or before the next part of the body.
 #[derive(Clone, Debug)]
 pub struct HeadLimit {
-    left: BytesLeft,
+    reads: Reads,
     max: usize,
+}
+
+/// Limits of the reads of one connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads {
+    left: BytesLeft,
+    size: ReadSize,
 }
 
 /// Number of bytes that may still arrive; `usize::MAX` without a limit.
 type BytesLeft = Arc<AtomicUsize>;
 
 #[derive(Debug, Error)]
-#[error("too many interim responses")]
-struct TooManyInterimResponses;
+#[error("too many interim responses, or too much framing")]
+struct NoProgress;
 
 impl HeadLimit {
     /// Applies the limit: a response head is expected.
     pub fn expect_head(&self) {
-        self.left.store(self.max, Relaxed);
+        self.reads.size.reconsider();
+        self.reads.left.store(self.max, Relaxed);
     }
 
-    /// Removes the limit: the head has arrived, and the body has no limit here.
-    pub fn head_received(&self) {
-        self.left.store(usize::MAX, Relaxed);
+    /// Applies the limit of a body: the head, or a part of the body, has arrived.
+    pub fn expect_body(&self) {
+        self.reads.left.store(BODY_BYTES, Relaxed);
+    }
+
+    /// Removes the limit: a tunnel follows.
+    pub fn lift(&self) {
+        self.reads.left.store(usize::MAX, Relaxed);
     }
 }
 
 /// Wraps a stream of responses, which fails when the [`HeadLimit`] is exceeded. Each head may have `max_head_bytes` at most.
-pub(super) fn limit_heads<S>(inner: S, max_head_bytes: usize) -> (HookedIo<S, BytesLeft>, HeadLimit) {
-    let left = Arc::new(AtomicUsize::new(usize::MAX));
+pub(super) fn limit_heads<S>(inner: S, max_head_bytes: usize) -> (HookedIo<S, Reads>, HeadLimit) {
+    let reads = Reads { left: Arc::new(AtomicUsize::new(usize::MAX)), size: ReadSize::default() };
     let max = max_head_bytes.saturating_add(INTERIM_BYTES);
-    (HookedIo::new(inner, Arc::clone(&left)), HeadLimit { left, max })
+    (HookedIo::new(inner, reads.clone()), HeadLimit { reads, max })
 }
 
-impl ReadHook for BytesLeft {
+impl ReadHook for Reads {
     fn poll_read<S: AsyncRead>(
         &mut self,
         inner: Pin<&mut S>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let left = self.load(Relaxed);
+        let left = self.left.load(Relaxed);
         if left == 0 {
-            return Poll::Ready(Err(io::Error::other(TooManyInterimResponses)));
+            return Poll::Ready(Err(io::Error::other(NoProgress)));
         }
         let before = buf.filled().len();
-        let read = inner.poll_read(cx, buf);
-        // Bodies are not counted.
+        let read = Pin::new(&mut inner.take(self.size.limit() as u64)).poll_read(cx, buf);
+        let length = buf.filled().len() - before;
+        self.size.read(length);
+        // Tunnels are not counted.
         if left != usize::MAX {
-            self.store(left.saturating_sub(buf.filled().len() - before), Relaxed);
+            self.left.store(left.saturating_sub(length), Relaxed);
         }
         read
     }

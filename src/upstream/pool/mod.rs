@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-pub use self::connection::{Connection, Sender};
+pub use self::connection::{Connection, Http1Sender, Sender};
 pub use self::error::ConnectError;
 use self::handshake::{BestVersion, NewConnection, handshake};
 use self::http2::Http2Connections;
@@ -198,9 +198,9 @@ impl Pool {
         let established = handshake(stream, &self.origin, tls, version, &settings, permit).await?;
         let now_secs = self.now_secs.get();
         Ok(match established {
-            NewConnection::Http1(sender, head_limit, permit) => {
+            NewConnection::Http1(sender, permit) => {
                 self.is_http1.set(version == BestVersion::Http2 || self.is_http1.get());
-                Connection { permit, ..Connection::new(Sender::Http1(sender, head_limit), now_secs) }
+                Connection { permit, ..Connection::new(Sender::Http1(sender), now_secs) }
             }
             NewConnection::Http2(sender, streams) => self.http2.add(sender, streams, now_secs, settings.max_idle > 0),
         })
@@ -221,8 +221,8 @@ impl Pool {
     async fn take_released(&self) -> Option<Connection> {
         loop {
             let IdleConnection { mut connection, .. } = self.idle.borrow_mut().pop_back()?;
-            if let Sender::Http1(sender, _) = &mut connection.sender
-                && let Ok(Ok(())) = tokio::time::timeout(READY_TIMEOUT, sender.ready()).await
+            if let Sender::Http1(http1) = &mut connection.sender
+                && let Ok(Ok(())) = tokio::time::timeout(READY_TIMEOUT, http1.sender.ready()).await
             {
                 return Some(connection);
             }
@@ -262,10 +262,9 @@ impl Pool {
     }
 
     /// Takes back a connection after its response has been read to the end.
-    pub(super) fn release(&self, connection: Connection) {
-        if matches!(connection.sender, Sender::Http2(..)) {
-            return;
-        }
+    pub(super) fn release(&self, mut connection: Connection) {
+        let Sender::Http1(http1) = &mut connection.sender else { return };
+        http1.finish();
         let settings = self.settings.borrow();
         let now_secs = self.now_secs.get();
         let mut idle = self.idle.borrow_mut();

@@ -1,8 +1,10 @@
 //! HTTP/2 with prior knowledge: translation to HTTP/1.1 upstreams, malformed requests and malicious frames.
 
 mod abuse;
+mod client;
+mod conformance;
 mod malformed;
-mod raw;
+pub(crate) mod raw;
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -3,18 +3,20 @@
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 
-pub(super) const HEADERS: u8 = 1;
-pub(super) const RST_STREAM: u8 = 3;
-pub(super) const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-pub(super) const END_STREAM: u8 = 1;
-pub(super) const END_HEADERS: u8 = 4;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
 
 /// HTTP/2 as bytes (RFC 9113 §4.1), its fields without compression (RFC 7541 §6.2.2).
-pub(super) struct Raw(pub(super) Connection);
+pub(crate) struct Raw(pub(crate) Connection);
 
 impl Raw {
-    pub(super) fn open(gateway: &Gateway) -> Self {
+    pub(crate) fn open(gateway: &Gateway) -> Self {
         let mut client = gateway.connect();
         client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         let mut raw = Self(client);
@@ -22,31 +24,38 @@ impl Raw {
         raw
     }
 
-    pub(super) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    pub(crate) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
         let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
         let _ = self.0.try_send([&head, payload].concat());
     }
 
-    pub(super) fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) {
+    pub(crate) fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) {
         self.frame(HEADERS, flags | END_HEADERS, stream, &block(fields));
     }
 
-    /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.
-    pub(super) fn outcome(&mut self) -> (u8, u8) {
+    /// Returns the type and the payload of the next frame that is one of `kinds`; GOAWAY without payload if the
+    /// connection closes before.
+    pub(crate) fn until(&mut self, kinds: &[u8]) -> (u8, Vec<u8>) {
         loop {
             let head = self.0.take(9);
-            let [a, b, c, kind, ..] = head[..] else { return (GOAWAY, 0) };
+            let [a, b, c, kind, ..] = head[..] else { return (GOAWAY, Vec::new()) };
             let payload = self.0.take(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c));
-            if [HEADERS, RST_STREAM, GOAWAY].contains(&kind) {
-                return (kind, payload.first().copied().unwrap_or(0));
+            if kinds.contains(&kind) {
+                return (kind, payload);
             }
         }
+    }
+
+    /// Returns the first frame that ends the request: a response head with its first byte, RST_STREAM or GOAWAY.
+    pub(crate) fn outcome(&mut self) -> (u8, u8) {
+        let (kind, payload) = self.until(&[HEADERS, RST_STREAM, GOAWAY]);
+        (kind, payload.first().copied().unwrap_or(0))
     }
 }
 
 /// Returns `fields` as a header block.
-pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);
@@ -60,8 +69,8 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-pub(super) const ORDINARY: [(&str, &str); 4] =
+pub(crate) const ORDINARY: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/x")];
 
 /// `:status: 200` in HPACK's static table.
-pub(super) const OK: u8 = 0x88;
+pub(crate) const OK: u8 = 0x88;

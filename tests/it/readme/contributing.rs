@@ -15,6 +15,11 @@ fn every_path_in_contributing_exists() {
     }
 }
 
+/// Returns a line of a diff that the file must have.
+fn unchanged_or_removed(line: &str) -> Option<&str> {
+    line.strip_prefix([' ', '-']).filter(|_| !line.starts_with("--- "))
+}
+
 #[test]
 fn the_context_of_every_diff_stands_in_its_file() {
     let mut lines = 0;
@@ -25,7 +30,7 @@ fn the_context_of_every_diff_stands_in_its_file() {
                 // A new file has no context.
                 current = std::fs::read_to_string(root().join(path)).ok().map(|text| (path.to_owned(), text));
                 assert!(current.is_some() || diff.contains("--- /dev/null"), "{PAGE}: no file {path}");
-            } else if let (Some(context), Some((path, text))) = (line.strip_prefix(' '), &current) {
+            } else if let (Some(context), Some((path, text))) = (unchanged_or_removed(line), &current) {
                 assert!(text.lines().any(|line| line == context), "{PAGE}: {path} has no line `{context}`");
                 lines += 1;
             }

@@ -146,6 +146,13 @@ impl Gateway {
         self.child.id()
     }
 
+    /// Resident memory, in bytes.
+    pub fn resident(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+    }
+
     /// Sends a signal to the gateway: `TERM`, `HUP`, `KILL` …
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);

@@ -1,9 +1,10 @@
 //! Upstreams: one that behaves correctly, and scripts for faults.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::PATIENCE;
 
@@ -156,6 +157,24 @@ pub fn read_request(stream: &mut TcpStream) -> Option<Request> {
         while !reader.line()?.is_empty() {}
     }
     Some(request)
+}
+
+/// Writes zeros until no byte is accepted for half a second, or all are written; returns the number written.
+pub fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let piece = vec![0; 64 * 1024];
+    let mut written = 0;
+    while written < length {
+        match stream.write(&piece[..piece.len().min(length - written)]) {
+            Ok(more) => written += more,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                break;
+            }
+        }
+    }
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    written
 }
 
 /// Reads no more bytes than requested, so that bytes after a request stay in the socket.

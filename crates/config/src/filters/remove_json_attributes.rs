@@ -15,7 +15,7 @@ const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "RemoveJsonAttributesResponseBody",
-    doc: "Removes attributes from `application/json` responses; if the body cannot be parsed, the response is 500.",
+    doc: "Removes attributes from responses of the type `application/json` or `…+json`; if the body cannot be parsed, the response is 500.",
     args: Arguments::Listed(&[
         Argument::new("fieldList", "Names of the attributes.").of(ArgumentType::List),
         Argument::new(

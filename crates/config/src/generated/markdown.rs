@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::filters::{Argument, ArgumentDoc, Entry, filters as entries};
+use crate::filters::{Argument, ArgumentDoc, ArgumentType, Arguments, Entry, filters as entries};
 use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
 
@@ -72,6 +72,42 @@ pub(super) fn filter_page(name: &str) -> String {
         }
     }
     out
+}
+
+/// The first page of a filter: its generated part, and an example with values of the arguments' types.
+pub(super) fn new_filter_page(entry: &Entry) -> String {
+    let name = entry.name;
+    let values: Vec<&str> = match entry.args {
+        Arguments::Listed(list) => list.iter().map(sample).collect(),
+        Arguments::Typed(_) | Arguments::LongForm(_) => Vec::new(),
+    };
+    let shortcut = if values.is_empty() { name.to_owned() } else { format!("{name}={}", values.join(",")) };
+    format!(
+        "# {name}\n\n<!-- generated: filter {name} -->\n{}<!-- /generated -->\n\n## Example\n\n```yaml\nroutes:\n  - id: \
+         orders\n    uri: http://127.0.0.1:9000\n    predicates: [Path=/orders/**]\n    filters:\n      - {shortcut}\n```\n",
+        filter_page(name)
+    )
+}
+
+/// A value of the argument's type.
+fn sample(argument: &Argument) -> &'static str {
+    match argument.kind {
+        ArgumentType::Text | ArgumentType::List => "value",
+        ArgumentType::Flag => "true",
+        ArgumentType::Number => "1",
+        ArgumentType::Size => "64KB",
+        ArgumentType::Duration => "5s",
+        ArgumentType::Status => "200",
+        ArgumentType::HeaderName => "X-Name",
+    }
+}
+
+#[test]
+fn a_new_page_of_a_filter_has_its_arguments_and_an_example() {
+    let entry = entries().find(|entry| entry.name == "SetStatus").unwrap();
+    let page = new_filter_page(entry);
+    assert!(page.starts_with("# SetStatus\n\n<!-- generated: filter SetStatus -->\n"), "{page}");
+    assert!(page.contains("| `status` |") && page.contains("      - SetStatus=200\n```\n"), "{page}");
 }
 
 /// The table of predicates by name.

@@ -30,9 +30,13 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
+fn is_regenerating() -> bool {
+    std::env::var_os(REGENERATE).is_some()
+}
+
 /// Fails if the file at `path` is not `made`, or writes it.
 fn is_current(path: &str, made: &str) {
-    if std::env::var_os(REGENERATE).is_some() {
+    if is_regenerating() {
         std::fs::write(root().join(path), made).unwrap();
     }
     let kept = file(path);

@@ -1,14 +1,11 @@
 //! Checks of predicates whose arguments need more than a row of the table.
 
-use std::num::NonZeroUsize;
-
-use crate::de::{canonical, same_name};
+use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, closest};
-use crate::predicates::entry::{Checked, PredicateInput};
-use crate::predicates::{networks, patterns};
+use crate::predicates::entry::{Checked, PredicateInput, take_named};
+use crate::predicates::patterns;
 use crate::spec::PredicateSpec;
 use crate::spec::argument::Argument;
-use crate::spec::definition::Arg;
 use tollgate_routing::Predicate;
 
 impl PredicateInput<'_> {
@@ -36,13 +33,6 @@ impl PredicateInput<'_> {
             }
         }
     }
-}
-
-/// Removes the argument `name` from the list.
-fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
-    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
-    let at = spec.args.iter().position(is_it)?;
-    Some(spec.args.remove(at))
 }
 
 pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
@@ -77,32 +67,6 @@ pub(super) fn path(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) ->
         false => format!("{base}/{pattern}"),
     };
     Some(Predicate::path(&patterns.iter().map(below).collect::<Vec<_>>(), flag))
-}
-
-pub(super) fn x_forwarded_remote_addr(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) -> Checked {
-    let mut spec = input.spec.clone();
-    let index = match take_named(&mut spec, "maxTrustedIndex") {
-        None => NonZeroUsize::MIN,
-        Some(arg) => {
-            if diagnostics.is_spring {
-                diagnostics
-                    .warn(
-                        arg.span.key(),
-                        "Spring reads `maxTrustedIndex` as a source, which never matches; here it applies",
-                    )
-                    .help("in Spring it can only be set in Java");
-            }
-            let Ok(index) = arg.value.trim().parse() else {
-                diagnostics
-                    .error(arg.span, format!("`maxTrustedIndex` must be a number from 1, found `{}`", arg.value));
-                return None;
-            };
-            index
-        }
-    };
-    networks::warn(&spec, diagnostics);
-    let sources = PredicateInput { spec: &spec, ..*input }.list(diagnostics)?;
-    Some(Predicate::x_forwarded_remote_addr(&sources, index))
 }
 
 pub(super) fn weight(spec: &PredicateSpec, diagnostics: &mut Diagnostics) -> Option<Predicate> {

@@ -17,6 +17,8 @@ pub(crate) struct PredicateContext<'s> {
     pub(super) switches: &'s Switches,
     /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
+    /// True if there are `trusted-proxies`.
+    pub(super) trusts_proxies: bool,
     /// `predicate.host.include-port`.
     pub(super) host_port: HostPort,
     /// `api-version`.
@@ -29,6 +31,7 @@ impl<'s> PredicateContext<'s> {
         base_path: Option<&Spanned<String>>,
         predicate: &RawPredicateSettings,
         api_version: Option<&Spanned<RawApiVersion>>,
+        trusts_proxies: bool,
         switches: &'s Switches,
         diagnostics: &mut Diagnostics,
     ) -> Self {
@@ -36,6 +39,7 @@ impl<'s> PredicateContext<'s> {
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
             switches,
+            trusts_proxies,
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 _ if diagnostics.is_spring => HostPort::Included,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::predicates::checks::{methods, path, weight, x_forwarded_remote_addr};
+use crate::predicates::checks::{methods, path, weight};
 use crate::predicates::entry::{Entry, ShortcutType};
 use crate::predicates::{networks, patterns};
 use crate::spec::argument::{Argument, ArgumentType};
@@ -134,7 +134,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             .of(ArgumentType::Number),
         ],
         shortcut: ShortcutType::GatherList,
-        check: x_forwarded_remote_addr,
+        check: networks::x_forwarded_remote_addr,
     },
     Entry {
         name: "Weight",

@@ -1,5 +1,6 @@
 //! Rows of the table of predicates, and the input of their checks.
 
+use crate::de::same_name;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::context::PredicateContext;
 use crate::spec::PredicateSpec;
@@ -63,4 +64,11 @@ impl<'c> PredicateInput<'c> {
         }
         Some((required, found.map(|arg| arg.map(|arg| arg.value.as_str()))))
     }
+}
+
+/// Removes the argument `name` from the list.
+pub(super) fn take_named(spec: &mut PredicateSpec, name: &str) -> Option<Arg> {
+    let is_it = |arg: &Arg| arg.name.as_deref().is_some_and(|given| same_name(given, name));
+    let at = spec.args.iter().position(is_it)?;
+    Some(spec.args.remove(at))
 }

@@ -131,7 +131,7 @@ fn check_lock(
     if let Some(limit) = limiter.limits().find(unsupported) {
         diagnostics
             .error(at, format!("`{}` is not supported by `atomicity: lock`", limit.rule.algorithm().as_str()))
-            .help("`atomicity: lock` supports `fixed-window` and `sliding-window-counter`");
+            .help("`atomicity: lock` supports `fixed-window`, `sliding-window-log` and `sliding-window-counter`");
     }
     if context.has_cluster && limiter.store != Some(StoreKind::Memory) {
         diagnostics

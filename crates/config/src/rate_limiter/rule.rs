@@ -18,9 +18,6 @@ use crate::yaml::Span;
 /// Arguments of every rule, for any algorithm.
 pub(super) const COMMON: [&str; 4] = ["algorithm", "requested-tokens", "cost", "max-cost"];
 
-/// Entries per key, at some 60 bytes each, above which a log in Redis is worth a warning.
-const LONG_LOG: u64 = 100_000;
-
 /// A rule, or the reason why there is none; the outer `None` if the reason is reported.
 type Read<T> = Option<Result<T, RuleError>>;
 
@@ -214,12 +211,6 @@ impl Reader<'_> {
 
     fn log(&self, diagnostics: &mut Diagnostics) -> Read<SlidingWindowLog> {
         let (limit, window) = self.window(diagnostics)?;
-        if limit > LONG_LOG {
-            let at = self.args.limit.span().unwrap_or(self.at);
-            diagnostics
-                .warn(at, format!("a log stores every request of a window: up to {limit} entries per key"))
-                .help("`sliding-window-counter` estimates the same from two numbers");
-        }
         Some(SlidingWindowLog::new(limit, window))
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct RouteSections<'r> {
     pub(crate) base_path: Option<&'r Spanned<String>>,
     pub(crate) predicate: &'r RawPredicateSettings,
     pub(crate) api_version: Option<&'r Spanned<RawApiVersion>>,
+    /// True if there are `trusted-proxies`.
+    pub(crate) trusts_proxies: bool,
     /// `fail-on-route-definition-error`.
     pub(crate) fails_on_errors: bool,
     pub(crate) upstreams: &'r Named,
@@ -38,8 +40,14 @@ pub(crate) fn check(
 ) -> Vec<Route> {
     let &RouteSections { nodes, switches, upstreams, .. } = sections;
     let defaults = filter_list(sections.default_filters, nodes, filters, switches, diagnostics);
-    let predicates =
-        PredicateContext::check(sections.base_path, sections.predicate, sections.api_version, switches, diagnostics);
+    let predicates = PredicateContext::check(
+        sections.base_path,
+        sections.predicate,
+        sections.api_version,
+        sections.trusts_proxies,
+        switches,
+        diagnostics,
+    );
     let context =
         RouteContext { nodes, switches, upstreams, filters, predicates: &predicates, default_filters: &defaults };
     let mut routes = read_all(sections, &context, diagnostics);

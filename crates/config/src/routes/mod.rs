@@ -6,7 +6,6 @@ pub(crate) mod forward;
 pub(crate) mod list;
 pub(crate) mod metadata;
 pub(crate) mod model;
-mod notes;
 pub(crate) mod raw;
 pub(crate) mod response_cache;
 pub(crate) mod route;

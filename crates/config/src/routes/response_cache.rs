@@ -6,6 +6,7 @@ use crate::diagnostics::Diagnostics;
 use crate::filters::local_response_cache::cache_for_all;
 use crate::filters::model::Filter;
 use crate::filters::raw::RawLocalResponseCache;
+use crate::routes::list::ListedFilter;
 use crate::routes::model::{Cors, Definition, Route};
 use crate::spring::switches::{ComponentKind, Switches};
 use crate::yaml::Span;
@@ -29,6 +30,27 @@ pub(crate) fn keep_last<T>(
         spare -= usize::from(goes);
         !goes
     });
+}
+
+/// Reports a cache in front of limits, which do not count its responses.
+pub(super) fn note_uncounted_hits(filters: &[ListedFilter], id: &str, diagnostics: &mut Diagnostics) {
+    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
+    let Some(cache) = behind.next() else { return };
+    let remedy = match diagnostics.is_spring {
+        true => "as in Spring; in Tollgate's own form, they count if the cache is listed after it",
+        false => "list the cache after it to count them",
+    };
+    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
+        diagnostics
+            .note(
+                cache.spec.span,
+                format!(
+                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
+                    counter.spec.name
+                ),
+            )
+            .help(remedy);
+    }
 }
 
 /// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of

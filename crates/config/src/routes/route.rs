@@ -17,9 +17,8 @@ use crate::routes::forward::changes_path;
 use crate::routes::list::{ListedFilter, PREDICATE, filter_list};
 use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, Route, Target};
-use crate::routes::notes::{note_several_limiters, note_uncounted_hits};
 use crate::routes::raw::RawRoute;
-use crate::routes::response_cache::keep_last;
+use crate::routes::response_cache::{keep_last, note_uncounted_hits};
 use crate::sections::upstreams::{Named, balance};
 use crate::spec::definition::Spec;
 use crate::spring::switches::Switches;
@@ -248,6 +247,19 @@ fn interleave(defaults: &[ListedFilter], own: Vec<ListedFilter>, is_spring: bool
         position => position,
     });
     merged
+}
+
+fn note_several_limiters(filters: &[ListedFilter], id: &str, at: Span, diagnostics: &mut Diagnostics) {
+    let limiters = filters.iter().filter(|listed| matches!(listed.filter, Filter::RequestRateLimiter(_))).count();
+    if limiters > 1 && diagnostics.is_spring {
+        diagnostics.note(
+            at,
+            format!(
+                "route `{id}` has {limiters} limiters, each with its own bucket; in Spring the settings of the last one \
+                 apply to all"
+            ),
+        );
+    }
 }
 
 /// Reports edits of the route that have no effect or an unexpected one.

@@ -1,11 +1,17 @@
-//! Exact sliding window: a log of consumed tokens.
+//! Exact sliding window: a log of admitted requests with their costs.
 //!
-//! Tokens consumed at `t` count while `now < t + window`. The first write after that drops them, so a longer window
+//! Tokens consumed at `t` count while `now < t + window`. Writes after that drop them, so a longer window
 //! finds only the tokens not yet dropped under the shorter one. If the clock is set back, tokens with a time in the
 //! future count as consumed now; they block a key for at most one window.
+//!
+//! An entry holds the requests of one grain, with the time of the last one. A grain is a microsecond, or with a limit above
+//! [`EXACT_LIMIT`](SlidingWindowLog::EXACT_LIMIT) that fraction of the window. So a log has a bounded length, whatever
+//! requests cost. Each write drops a bounded number of entries.
 
 use std::collections::VecDeque;
 
+#[cfg(feature = "redis")]
+pub(crate) use self::stored::StoredEntry;
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::SlidingWindowLog;
 
@@ -22,8 +28,12 @@ pub struct Log {
 pub struct Entry {
     now_us: u64,
     window_us: u64,
+    grain_us: u64,
     kind: Kind,
 }
+
+/// Most expired entries that one write drops.
+const MOST_DROPPED: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -41,9 +51,10 @@ struct Runs {
     list: VecDeque<Run>,
 }
 
-/// Tokens consumed within one microsecond.
+/// Tokens consumed within one grain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
+    /// Time of the last request.
     at_us: u64,
     sum: u64,
 }
@@ -73,7 +84,7 @@ impl Algorithm for SlidingWindowLog {
         (RuleVerdict::denied(left, retry_after_us, over_in_us, now), change)
     }
 
-    /// Returns only tokens with exactly that time in the log.
+    /// Returns only tokens of the entry with that time.
     fn settle(&self, state: Option<&Log>, now: Moment, more: i64, counted_at_us: u64) -> Option<Entry> {
         let runs = state.and_then(|log| log.runs.as_deref());
         let is_ahead = runs.is_some_and(|runs| runs.newest_us() > now.now_us);
@@ -86,7 +97,7 @@ impl Algorithm for SlidingWindowLog {
             return Some(self.entry(now, Kind::Take(0)));
         }
         let counts = counted_at_us.saturating_add(self.window_us()) > now.now_us;
-        let taken = if counts { runs?.taken_at(counted_at_us) } else { 0 };
+        let taken = if counts { runs?.taken_at(counted_at_us, self.grain_us()) } else { 0 };
         let count = more.unsigned_abs().min(taken);
         (count > 0).then(|| self.entry(now, Kind::GiveBack { taken_at_us: counted_at_us, count }))
     }
@@ -97,12 +108,12 @@ impl Algorithm for SlidingWindowLog {
         match change.kind {
             Kind::Take(count) => {
                 runs.drop_before(change.now_us, change.window_us);
-                runs.set_back(change.now_us);
-                runs.take(change.now_us, count);
+                runs.set_back(change.now_us, change.grain_us);
+                runs.take(change.now_us, count, change.grain_us);
                 log.expires_at_us = change.now_us.saturating_add(change.window_us);
             }
             Kind::GiveBack { taken_at_us, count } => {
-                runs.give_back(taken_at_us, count);
+                runs.give_back(taken_at_us, count, change.grain_us);
                 if runs.list.is_empty() {
                     log.expires_at_us = change.now_us.max(1);
                 }
@@ -114,7 +125,7 @@ impl Algorithm for SlidingWindowLog {
 
 impl SlidingWindowLog {
     fn entry(&self, now: Moment, kind: Kind) -> Entry {
-        Entry { now_us: now.now_us, window_us: self.window_us(), kind }
+        Entry { now_us: now.now_us, window_us: self.window_us(), grain_us: self.grain_us(), kind }
     }
 }
 
@@ -145,38 +156,42 @@ impl Runs {
         self.list.get(self.list.partition_point(|run| run.sum < sum)).map_or(0, |run| run.at_us)
     }
 
-    /// Returns the tokens consumed at `at_us`.
-    fn taken_at(&self, at_us: u64) -> u64 {
-        match self.list.binary_search_by_key(&at_us, |run| run.at_us) {
-            Ok(index) => self.list[index].sum - self.sum_before(index),
-            Err(_) => 0,
-        }
+    /// Returns the index of the entry with the tokens consumed at `at_us`. Later requests of the same grain move it.
+    fn index_of(&self, at_us: u64, grain_us: u64) -> Option<usize> {
+        let index = self.list.partition_point(|run| run.at_us < at_us);
+        self.list.get(index).filter(|run| run.at_us / grain_us == at_us / grain_us).map(|_| index)
+    }
+
+    /// Returns the tokens of the entry with those consumed at `at_us`.
+    fn taken_at(&self, at_us: u64, grain_us: u64) -> u64 {
+        self.index_of(at_us, grain_us).map_or(0, |index| self.list[index].sum - self.sum_before(index))
     }
 
     fn drop_before(&mut self, now_us: u64, window_us: u64) {
-        while let Some(over) = self.list.pop_front_if(|run| run.at_us.saturating_add(window_us) <= now_us) {
+        for _ in 0..MOST_DROPPED {
+            let Some(over) = self.list.pop_front_if(|run| run.at_us.saturating_add(window_us) <= now_us) else { break };
             self.dropped = over.sum;
         }
     }
 
     /// Moves tokens with a time after `now_us` to `now_us`.
-    fn set_back(&mut self, now_us: u64) {
+    fn set_back(&mut self, now_us: u64, grain_us: u64) {
         let sum = self.sum();
         while self.list.pop_back_if(|run| run.at_us > now_us).is_some() {}
-        self.take(now_us, sum - self.sum());
+        self.take(now_us, sum - self.sum(), grain_us);
     }
 
-    fn take(&mut self, now_us: u64, count: u64) {
+    fn take(&mut self, now_us: u64, count: u64, grain_us: u64) {
         let sum = self.sum() + count;
         match self.list.back_mut() {
             _ if count == 0 => {}
-            Some(newest) if newest.at_us == now_us => newest.sum = sum,
+            Some(newest) if newest.at_us / grain_us == now_us / grain_us => *newest = Run { at_us: now_us, sum },
             _ => self.list.push_back(Run { at_us: now_us, sum }),
         }
     }
 
-    fn give_back(&mut self, at_us: u64, count: u64) {
-        let Ok(index) = self.list.binary_search_by_key(&at_us, |run| run.at_us) else { return };
+    fn give_back(&mut self, at_us: u64, count: u64, grain_us: u64) {
+        let Some(index) = self.index_of(at_us, grain_us) else { return };
         self.list.range_mut(index..).for_each(|run| run.sum -= count);
         if self.list[index].sum == self.sum_before(index) {
             self.list.remove(index);
@@ -197,5 +212,7 @@ impl State for Log {
     }
 }
 
+#[cfg(feature = "redis")]
+mod stored;
 #[cfg(test)]
 mod tests;

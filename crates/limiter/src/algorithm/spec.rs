@@ -24,6 +24,8 @@ pub struct AlgorithmSpec {
     pub keeps_strings: bool,
     /// True if a correction needs the time at which the cost was counted.
     pub settles_by_time: bool,
+    /// True if a correction may rewrite the entries of all later requests.
+    pub settles_slowly: bool,
     /// True if several equal requests can be decided by one call.
     pub coalesces: bool,
     /// True if a gateway can lease requests and decide them without a call.
@@ -45,6 +47,7 @@ const DEFAULT: AlgorithmSpec = AlgorithmSpec {
     packable: true,
     keeps_strings: true,
     settles_by_time: true,
+    settles_slowly: false,
     coalesces: true,
     leasable: false,
     lockable: false,
@@ -88,11 +91,13 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
     AlgorithmSpec {
         algorithm: Algorithm::SlidingWindowLog,
         script: include_str!("../../lua/sliding_window_log.lua"),
-        key_words: &["log"],
+        key_words: &["entries"],
         in_list: Algorithm::SlidingWindowLog,
         // A sorted set.
         packable: false,
         keeps_strings: false,
+        settles_slowly: true,
+        lockable: true,
         ..DEFAULT
     },
     AlgorithmSpec {

@@ -9,8 +9,10 @@ use super::{RuleError, micros};
 /// A token admitted at `t` counts until `t + window`, to the microsecond. Example: 10 per minute admits 10 at 11:59:59
 /// and the next ten at 12:00:59. A fixed window would admit them at 12:00:00.
 ///
-/// The cost is a log of the tokens admitted within the last window. In memory it takes 16 bytes per microsecond with
-/// an admitted request, in Redis 20 to 100 bytes per token.
+/// The cost is a log of the requests admitted within the last window, each with its cost: 16 bytes per request in memory,
+/// 20 to 120 bytes in Redis. A log has at most [`EXACT_LIMIT`](Self::EXACT_LIMIT) entries and one. With a larger limit,
+/// requests of one grain, which is that fraction of the window, share an entry and count from the last of them. So a token
+/// may count up to one grain (0.1 % of the window) longer than `window`, and never shorter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindowLog {
     limit: u64,
@@ -18,8 +20,11 @@ pub struct SlidingWindowLog {
 }
 
 impl SlidingWindowLog {
-    /// Largest limit. A log of that length takes 100 MB in Redis; a `sliding-window-counter` has no such bound.
-    pub const MAX_LIMIT: u64 = 1_000_000;
+    /// Largest limit. It fits a window's traffic in bytes.
+    pub const MAX_LIMIT: u64 = 1_000_000_000_000;
+
+    /// Largest limit under which each microsecond has an entry of its own.
+    pub const EXACT_LIMIT: u64 = 1_000;
 
     /// Creates a rule of at most `limit` in any stretch of `window`. A limit of 0 denies every request.
     ///
@@ -42,6 +47,14 @@ impl SlidingWindowLog {
     #[must_use]
     pub fn window(&self) -> Duration {
         Duration::from_micros(self.window_us)
+    }
+
+    /// Returns the time within which requests share an entry: 1 µs unless the limit exceeds
+    /// [`EXACT_LIMIT`](Self::EXACT_LIMIT).
+    #[inline]
+    #[must_use]
+    pub fn grain_us(&self) -> u64 {
+        if self.limit > Self::EXACT_LIMIT { self.window_us.div_ceil(Self::EXACT_LIMIT) } else { 1 }
     }
 
     #[inline]

@@ -28,10 +28,10 @@
 //! |---|---|---|
 //! | `token-bucket` | `TIME MGET SETEX` | `request_rate_limiter.*` |
 //! | `gcra`, `fixed-window`, `sliding-window-counter`, `leaky-bucket` | `TIME GET SET` | `gcra.*`, `window.*`, `counter.*`, `leaky.*` |
-//! | `sliding-window-log` | `TIME ZADD ZCOUNT ZREVRANGE ZREMRANGEBYSCORE ZREMRANGEBYRANK PEXPIRE` | `log.*` |
+//! | `sliding-window-log` | `TIME ZADD ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE ZRANK ZREVRANGE ZREMRANGEBYRANK PEXPIRE` | `entries.*` |
 //! | `quota` | `TIME GET SET DEL` | `quota.*` |
-//! | several rules on one limiter | `TIME GET SET`, and those of logs and quotas | `rules.*`, `log.*`, `quota.*` |
-//! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYSCORE PEXPIRE` | `concurrency_limiter.*` |
+//! | several rules on one limiter | `TIME GET SET`, and those of logs and quotas | `rules.*`, `entries.*`, `quota.*` |
+//! | [`RedisLeases`](crate::concurrency::redis::RedisLeases) | `TIME ZADD ZCOUNT ZSCORE ZRANGEBYSCORE ZREVRANGE ZREM ZREMRANGEBYRANK PEXPIRE` | `concurrency_limiter.*` |
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter};
+use tollgate_limiter::rule::{Align, FixedWindow, Rule, SlidingWindowCounter, SlidingWindowLog};
 use tollgate_limiter::store::redis::{LockSettings, LockedStore, RedisClient, RedisSettings, Retry};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
@@ -48,6 +48,10 @@ fn hourly(limit: u64) -> Rule {
 /// A window since 1970, so that a test does not meet its end.
 fn counted(limit: u64) -> Rule {
     Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, Duration::from_secs(100 * 365 * 86_400)).unwrap())
+}
+
+fn logged(limit: u64) -> Rule {
+    Rule::SlidingWindowLog(SlidingWindowLog::new(limit, Duration::from_secs(100 * 365 * 86_400)).unwrap())
 }
 
 async fn decided(store: &impl Store, checks: &[Check<'_>]) -> Verdict {
@@ -134,19 +138,21 @@ async fn a_lock_of_a_dead_holder_expires() {
 /// After each read of the store another client writes without the lock; no write may overwrite that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shares_keys_with_gateways_that_use_scripts() {
-    for rule in [hourly(200), counted(200)] {
-        both_kinds_of_gateway_admit_200(rule).await;
+    for rule in [hourly(200), counted(200), logged(200), logged(1_001)] {
+        both_kinds_of_gateway_admit_the_limit(rule).await;
     }
 }
 
-async fn both_kinds_of_gateway_admit_200(rule: Rule) {
+async fn both_kinds_of_gateway_admit_the_limit(rule: Rule) {
+    // The last of them is too wide for the number of requests: it takes several tokens each.
+    let (limit, cost) = (rule.capacity(), rule.capacity().div_ceil(200));
     let server = RedisServer::start();
     let with_scripts = store(&server.connected_client().await, OnStoreFailure::Deny);
     let under_lock = locked(&server);
-    let ask_often = |store: std::sync::Arc<dyn Store>, rule: Rule| async move {
+    let ask_often = move |store: std::sync::Arc<dyn Store>, rule: Rule| async move {
         let mut admitted = 0;
         for _ in 0..300 {
-            let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost: 1 };
+            let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
             let verdict = match store.decide(&[check]) {
                 Decision::Ready(verdict) => verdict,
                 Decision::Pending(verdict) => verdict.await,
@@ -158,7 +164,7 @@ async fn both_kinds_of_gateway_admit_200(rule: Rule) {
     };
     let one = tokio::spawn(ask_often(std::sync::Arc::new(with_scripts), rule.clone()));
     let other = tokio::spawn(ask_often(std::sync::Arc::new(under_lock), rule));
-    assert_eq!(one.await.unwrap() + other.await.unwrap(), 200);
+    assert_eq!(one.await.unwrap() + other.await.unwrap(), limit / cost);
 }
 
 #[tokio::test]
@@ -197,6 +203,34 @@ async fn unsupported_rules_are_left_to_the_fallback() {
     eventually("redis decides again", async || ask(&store, "k", &hourly(5)).await.source == Source::Redis).await;
 }
 
+#[tokio::test]
+async fn a_log_under_a_lock_is_the_sorted_set_of_the_script() {
+    let server = without_scripts();
+    let store = locked(&server);
+    let redis = &mut server.connection();
+    let rule = Rule::SlidingWindowLog(SlidingWindowLog::new(5, Duration::from_millis(200)).unwrap());
+    let key = BucketKey { scope: "r", id: b"k" };
+    let ask = async |cost| decided(&store, &[Check { key, rule: &rule, cost }]).await;
+    let first = ask(2).await;
+    let second = ask(3).await;
+    assert!(second.counted_at_us > first.counted_at_us);
+    let Outcome::Denied { retry_after } = ask(1).await.outcome else { panic!("the limit is used up") };
+    assert!(retry_after <= Duration::from_millis(200), "{retry_after:?}");
+    let entries = |redis: &mut redis::Connection| -> Vec<(String, u64)> {
+        redis::cmd("ZRANGE").arg("entries.{r.k}").arg(0).arg(-1).arg("WITHSCORES").query(redis).unwrap()
+    };
+    let expected = [("0:2".to_owned(), first.counted_at_us), ("2:3".to_owned(), second.counted_at_us)];
+    assert_eq!(entries(redis), expected);
+    let ttl_ms: u64 = redis::cmd("PTTL").arg("entries.{r.k}").query(redis).unwrap();
+    assert!((200..=1_200).contains(&ttl_ms), "{ttl_ms}");
+    eventually("all entries expire", async || ask(0).await.remaining == Some(5)).await;
+    let third = ask(4).await;
+    assert_eq!(entries(redis), [("5:4".to_owned(), third.counted_at_us)], "a write drops them");
+    redis::cmd("ZADD").arg("entries.{r.k}").arg(7).arg("soup").exec(redis).unwrap();
+    let fourth = ask(1).await;
+    assert_eq!((fourth.remaining, entries(redis).len()), (Some(4), 1), "an invalid log counts as missing");
+}
+
 /// Costs, and the corrections of the taken costs.
 fn steps() -> impl Strategy<Value = Vec<(u64, i64)>> {
     prop::collection::vec((0u64..5, prop_oneof![3 => Just(0), 1 => -3i64..4]), 1..25)
@@ -212,13 +246,15 @@ fn memory_and_redis_agree_on_every_trace() {
     let store = locked_within(&server, Duration::from_secs(20), one_at_a_time);
     drop(entered);
     let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
-    let trace = |(limits, counters, steps): (Vec<u64>, bool, Vec<(u64, i64)>)| {
+    let trace = |(limits, kind, steps): (Vec<u64>, usize, Vec<(u64, i64)>)| {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
         let (memory, clock) = memory();
         clock.set(1);
         for (n, (cost, more)) in steps.into_iter().enumerate() {
             let limit = limits[n % limits.len()];
-            let rule = if counters { counted(limit) } else { hourly(limit) };
+            let rule = [hourly, counted, logged][kind](limit);
+            // The memory store's clock stands still, so its log holds all requests in one entry.
+            let more = if kind == 2 { more.max(-(cost as i64)) } else { more };
             let check = Check { key: BucketKey { scope: "r", id: b"k" }, rule: &rule, cost };
             let Decision::Ready(expected) = memory.decide(&[check]) else { panic!("the memory store decides at once") };
             let verdict = runtime.block_on(decided(&store, &[check]));
@@ -241,5 +277,5 @@ fn memory_and_redis_agree_on_every_trace() {
         }
         Ok(())
     };
-    TestRunner::new(config).run(&(prop::collection::vec(1u64..30, 1..3), any::<bool>(), steps()), trace).unwrap();
+    TestRunner::new(config).run(&(prop::collection::vec(1u64..30, 1..3), 0usize..3, steps()), trace).unwrap();
 }

@@ -31,13 +31,17 @@ const PERMISSIONS: [(&str, &str, &str); 12] = [
     ("gcra", "time get set", "gcra.*"),
     ("fixed-window", "time get set", "window.*"),
     ("sliding-window-counter", "time get set", "counter.*"),
-    ("sliding-window-log", "time zadd zcount zrevrange zremrangebyscore zremrangebyrank pexpire", "log.*"),
+    (
+        "sliding-window-log",
+        "time zadd zcard zcount zrange zrangebyscore zrank zrevrange zremrangebyrank pexpire",
+        "entries.*",
+    ),
     ("leaky-bucket", "time get set", "leaky.*"),
     ("quota", "time get set del", "quota.*"),
     ("limits", "time get set", "rules.*"),
     (
         "ConcurrencyLimiter",
-        "time zadd zcount zscore zrangebyscore zrevrange zrem zremrangebyscore pexpire",
+        "time zadd zcount zscore zrangebyscore zrevrange zrem zremrangebyrank pexpire",
         "concurrency_limiter.*",
     ),
     ("RequestCounter", "get set hget hincrby expire ttl", "request_counter.*"),
@@ -162,6 +166,8 @@ async fn slots_need_exactly_these_permissions() {
         let Acquisition::Pending(acquired) = leases.acquire(key("r")) else { panic!("redis is called") };
         acquired.await
     };
+    // An ended lease, for the next call to remove.
+    server.query::<i64>(&["ZADD", "concurrency_limiter.{r.k}.leases", "1", "ended"]).unwrap();
     let held = acquire().await;
     assert!(held.lease.is_some() && acquire().await.lease.is_none());
     let renewed = || server.query::<f64>(&["ZSCORE", "concurrency_limiter.{r.k}.leases", &member(&server)]).unwrap();

@@ -99,8 +99,8 @@ impl Shared<'_> {
             spring(self.redis, &self.id, [&rate, &burst, &(now / SECOND).to_string(), &cost_text]).0
         } else {
             let (allowed, _, wait, _) = eval(self.redis, &self.id, [&rate, &burst, &seconds(now), &cost_text]).unwrap();
-            if allowed == 0 && wait > 0 {
-                self.check_wait(now, wait as u64, cost);
+            if allowed == 0 && cost <= self.burst {
+                self.check_wait(now, u64::try_from(wait).unwrap(), cost);
             }
             allowed
         };

@@ -5,7 +5,8 @@ use std::fmt;
 use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
 use crate::decision::Decision;
-use crate::host::{HostPattern, without_default_port, without_port};
+use crate::host::HostPattern;
+use crate::host_form::{without_default_port, without_port};
 use crate::request::{RequestView, Variables};
 
 #[derive(Clone, Debug)]

@@ -40,6 +40,12 @@ pub(crate) struct RawServer {
     max_body_size: Option<Size>,
     /// Concurrent connections, divided evenly among the workers. Default 20000.
     max_connections: Option<NonZeroUsize>,
+    /// Concurrent connections of one client: an IPv4 address, or the /64 network of an IPv6 address. Trusted proxies have no such bound. Default: a quarter of `max-connections`.
+    max_connections_per_client: Option<NonZeroUsize>,
+    /// HTTP/2 requests in progress of one client, over all its connections. Default: as `max-connections-per-client`.
+    max_streams_per_client: Option<NonZeroUsize>,
+    /// Enables responses to clients that close their sending side after a request. If false, such a client counts as disconnected. Default true.
+    half_close: Option<bool>,
     /// Spring Boot's `graceful` or `immediate` shutdown.
     #[schemars(skip)]
     shutdown: Option<RawShutdown>,
@@ -113,6 +119,12 @@ pub struct Server {
     pub max_body_bytes: Option<u64>,
     /// Upper bound of concurrent connections.
     pub max_connections: usize,
+    /// Upper bound of concurrent connections of one client.
+    pub max_connections_per_client: usize,
+    /// Upper bound of HTTP/2 requests in progress of one client.
+    pub max_streams_per_client: usize,
+    /// Enables responses to clients that close their sending side after a request.
+    pub half_close: bool,
     /// Timeout for the head of a request.
     pub header_timeout: Duration,
     /// Time after which an idle connection is closed.
@@ -158,6 +170,9 @@ pub(crate) fn check(
         }
         count.value
     });
+    let max_connections = raw.max_connections.map_or(20_000, NonZeroUsize::get);
+    let max_connections_per_client =
+        raw.max_connections_per_client.map_or((max_connections / 4).max(1), NonZeroUsize::get);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Server {
         address: raw.address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0),
@@ -168,7 +183,10 @@ pub(crate) fn check(
         max_header_bytes: usize::try_from(max_header_bytes).unwrap_or(usize::MAX),
         max_headers,
         max_body_bytes: raw.max_body_size.map(|size| size.0),
-        max_connections: raw.max_connections.map_or(20_000, NonZeroUsize::get),
+        max_connections,
+        max_connections_per_client,
+        max_streams_per_client: raw.max_streams_per_client.map_or(max_connections_per_client, NonZeroUsize::get),
+        half_close: raw.half_close.unwrap_or(true),
         header_timeout: positive(raw.header_timeout, 30, diagnostics),
         idle_timeout: positive(raw.idle_timeout.or(raw.netty.idle_timeout), 75, diagnostics),
         body_timeout: positive(raw.body_timeout, 30, diagnostics),

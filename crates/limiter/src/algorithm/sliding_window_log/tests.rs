@@ -132,3 +132,33 @@ fn memory_follows_the_counted_tokens() {
     assert!(log.heap_bytes() < 64 + 256 * 16, "{} bytes for 100 runs", log.heap_bytes());
     assert_eq!(log.expires_at_us(), 9_999 * 10_000 + SECOND);
 }
+
+#[test]
+fn requests_of_a_grain_share_an_entry_that_counts_from_the_last() {
+    let (rule, mut state) = (rule(8_192, 1_000), None);
+    assert_eq!(rule.grain_us(), SECOND);
+    decide(&rule, &mut state, 10 * SECOND, 4_000);
+    decide(&rule, &mut state, 10 * SECOND + 700_000, 4_000);
+    decide(&rule, &mut state, 11 * SECOND, 192);
+    assert_eq!(decide(&rule, &mut state, 12 * SECOND, 1).outcome, denied(998 * SECOND + 700_000));
+    settle(&rule, &mut state, 12 * SECOND, -3_000, 10 * SECOND);
+    assert_eq!(decide(&rule, &mut state, 12 * SECOND, 0).remaining, 3_000, "found by the time of its request");
+    settle(&rule, &mut state, 12 * SECOND, -3_000, 9 * SECOND + 999_999);
+    assert_eq!(decide(&rule, &mut state, 12 * SECOND, 0).remaining, 3_000, "of another grain");
+}
+
+#[test]
+fn a_write_drops_a_bounded_number_of_entries() {
+    let (rule, mut state) = (rule(1_000, 60), None);
+    for n in 0..1_000 {
+        decide(&rule, &mut state, n, 1);
+    }
+    let length = |state: &Option<Log>| state.as_ref().unwrap().runs.as_ref().unwrap().list.len();
+    decide(&rule, &mut state, 100 * SECOND, 1);
+    assert_eq!(length(&state), 1_000 - 64 + 1);
+    assert_eq!(decide(&rule, &mut state, 100 * SECOND, 0).remaining, 999);
+    for n in 1..16 {
+        decide(&rule, &mut state, 100 * SECOND + n, 1);
+    }
+    assert_eq!(length(&state), 16);
+}

@@ -7,7 +7,7 @@ use tollgate_limiter::rule::{Rule, SlidingWindowLog};
 use super::definition::Model;
 use super::rng::Rng;
 
-/// Tokens with their times.
+/// Tokens with their times, one entry for each grain.
 #[derive(Clone, Default)]
 struct Withdrawal {
     log: Vec<(u64, u64)>,
@@ -16,7 +16,7 @@ struct Withdrawal {
 }
 
 pub(crate) fn rule(rng: &mut Rng) -> Rule {
-    let limit = rng.pick(&[0, 1, 2, 3, 5, 10, 50]);
+    let limit = rng.pick(&[0, 1, 2, 3, 5, 10, 50, 10_000]);
     let window = rng.pick(&[1, 1_000, 500_000, 1_000_000, 2_000_000, 60_000_000, 86_400_000_000]);
     Rule::SlidingWindowLog(SlidingWindowLog::new(limit, Duration::from_micros(window)).unwrap())
 }
@@ -29,6 +29,13 @@ pub(crate) fn bound(rule: &Rule, time: u64) -> u128 {
 
 pub(crate) fn key() -> Box<dyn Model> {
     Box::new(Withdrawal::default())
+}
+
+/// Returns the number of the grain at `at`: requests of one share an entry.
+fn grain(rule: &Rule, at: u64) -> u64 {
+    let Rule::SlidingWindowLog(rule) = rule else { panic!("{rule:?}") };
+    let window = rule.window().as_micros() as u64;
+    at / if rule.limit() > 1_000 { window.div_ceil(1_000) } else { 1 }
 }
 
 fn numbers(rule: &Rule) -> (u64, u64) {
@@ -46,14 +53,23 @@ impl Withdrawal {
         self.log.retain(|(at, _)| now < at + window);
         self.written = (now, window);
     }
+
+    /// Adds an entry, or adds to that of the same grain, which then counts from now.
+    fn push(&mut self, rule: &Rule, now: u64, cost: u64) {
+        match self.log.last_mut() {
+            Some(last) if grain(rule, last.0) == grain(rule, now) => *last = (now, last.1 + cost),
+            _ => self.log.push((now, cost)),
+        }
+    }
 }
 
 impl Model for Withdrawal {
     /// After a clock change, tokens with a time in the future count as consumed now.
     fn seen(&mut self, rule: &Rule, now: u64) {
         if self.log.iter().any(|(at, _)| *at > now) {
-            self.log.iter_mut().for_each(|(at, _)| *at = now.min(*at));
+            let ahead: u64 = self.log.extract_if(.., |(at, _)| *at > now).map(|(_, cost)| cost).sum();
             self.write(numbers(rule).1, now);
+            self.push(rule, now, ahead);
         }
     }
 
@@ -65,17 +81,18 @@ impl Model for Withdrawal {
     fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
         if cost > 0 {
             self.write(numbers(rule).1, now);
-            self.log.push((now, cost));
+            self.push(rule, now, cost);
         }
     }
 
-    /// Returns tokens consumed in exactly that microsecond.
+    /// Returns tokens consumed in that grain.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         if more > 0 {
             return self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
         }
         let mut amount = if now < taken_at + numbers(rule).1 { more.unsigned_abs() } else { 0 };
-        for (_, cost) in self.log.iter_mut().filter(|(at, _)| *at == taken_at) {
+        let of_grain = |at: u64| at >= taken_at && grain(rule, at) == grain(rule, taken_at);
+        for (_, cost) in self.log.iter_mut().filter(|(at, _)| of_grain(*at)) {
             let gives = amount.min(*cost);
             (amount, *cost) = (amount - gives, *cost - gives);
         }

@@ -22,6 +22,8 @@ pub(crate) struct ScriptCall {
     pub(crate) bytes: usize,
     /// Names of the keys.
     pub(crate) keys: ArgList,
+    /// True if the call may take a batch's worth of time in Redis, so it is sent alone.
+    pub(crate) is_long: bool,
 }
 
 impl ScriptCall {
@@ -32,7 +34,7 @@ impl ScriptCall {
         for arg in args.iter() {
             cmd.arg(arg);
         }
-        Self { script, cmd, counts, bytes, keys: args.into_keys() }
+        Self { script, cmd, counts, bytes, keys: args.into_keys(), is_long: false }
     }
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
     args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
     args.rule(check.rule, cost.as_bytes());
     args.counted_at(check.rule, counted_at_us);
-    ScriptCall::new(Script::single(algorithm), args)
+    ScriptCall { is_long: algorithm.spec().settles_slowly, ..ScriptCall::new(Script::single(algorithm), args) }
 }
 
 /// Cost as a number that scripts can count with: a client may have sent any.

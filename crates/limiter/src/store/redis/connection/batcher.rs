@@ -79,7 +79,13 @@ impl BatchSender {
             while let Some(first) = calls.first() {
                 let script = Arc::clone(&first.call.script);
                 let counts = first.call.counts;
-                let alike = |one: &mut QueuedCall| Arc::ptr_eq(&one.call.script, &script) && one.call.counts == counts;
+                if first.call.is_long {
+                    self.send(script.clone(), vec![calls.remove(0)]).await;
+                    continue;
+                }
+                let alike = |one: &mut QueuedCall| {
+                    Arc::ptr_eq(&one.call.script, &script) && one.call.counts == counts && !one.call.is_long
+                };
                 self.send(script.clone(), calls.extract_if(.., alike).collect()).await;
             }
         }

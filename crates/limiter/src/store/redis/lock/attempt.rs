@@ -32,8 +32,8 @@ pub(super) enum AttemptOutcome {
     InvalidReply,
 }
 
-/// A decided rule, and the write that applies the decision.
-type Decided = (RuleVerdict, Option<Cmd>);
+/// A decided rule, and the commands that apply the decision.
+type Decided = (RuleVerdict, Vec<Cmd>);
 
 /// Makes one attempt as `owner`.
 ///
@@ -97,12 +97,12 @@ fn write(transaction: &Transaction, decided: Vec<Decided>) -> (Vec<RuleVerdict>,
     let mut answers = Vec::with_capacity(decided.len());
     for ((mut answer, write), rule) in decided.into_iter().zip(&transaction.rules) {
         let applies = admitted || answer.outcome != Outcome::Allowed;
-        match (applies, write, rule.operation) {
-            (true, Some(write), _) => {
-                pipe.add_command(write);
-            }
-            (false, _, Operation::Decide { cost }) => answer.remaining += cost,
-            _ => {}
+        if applies {
+            write.into_iter().for_each(|command| {
+                pipe.add_command(command);
+            });
+        } else if let Operation::Decide { cost } = rule.operation {
+            answer.remaining += cost;
         }
         answers.push(answer);
     }

@@ -15,6 +15,7 @@
 //! [`RedisSettings::timeout`]: super::RedisSettings::timeout
 
 mod attempt;
+mod log;
 mod pool;
 mod retry;
 mod settings;

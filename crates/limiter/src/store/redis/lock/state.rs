@@ -10,15 +10,15 @@ use crate::verdict::RuleVerdict;
 
 /// Algorithm with a state that plain commands can read and write. The state is that of its script, so gateways with and
 /// without scripts may share keys.
-trait PlainState: Algorithm {
+pub(super) trait PlainState: Algorithm {
     /// Command that reads the state under `key`.
     fn read(&self, key: &[u8]) -> Cmd;
 
     /// Decodes the reply; an invalid state counts as missing.
     fn parse(&self, reply: &Value) -> Option<Self::State>;
 
-    /// Command that applies `change` to the state under `key`.
-    fn write(&self, key: &[u8], before: Option<Self::State>, change: Self::Change, now_us: u64) -> Cmd;
+    /// Commands that apply `change` to the state under `key`.
+    fn write(&self, key: &[u8], before: Option<Self::State>, change: Self::Change, now_us: u64) -> Vec<Cmd>;
 }
 
 impl PlainState for FixedWindow {
@@ -30,9 +30,9 @@ impl PlainState for FixedWindow {
         numbers(reply).map(|[used, ends_at_us]| Window { ends_at_us, used })
     }
 
-    fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Cmd {
+    fn write(&self, key: &[u8], before: Option<Window>, change: Window, now_us: u64) -> Vec<Cmd> {
         let Window { used, ends_at_us } = Self::apply(before, change);
-        set(key, &[used, ends_at_us], ends_at_us, now_us)
+        vec![set(key, &[used, ends_at_us], ends_at_us, now_us)]
     }
 }
 
@@ -45,9 +45,9 @@ impl PlainState for SlidingWindowCounter {
         numbers(reply).map(Counters::from_stored)
     }
 
-    fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Cmd {
+    fn write(&self, key: &[u8], before: Option<Counters>, change: Counters, now_us: u64) -> Vec<Cmd> {
         let counters = Self::apply(before, change);
-        set(key, &counters.to_stored(), counters.expires_at_us(), now_us)
+        vec![set(key, &counters.to_stored(), counters.expires_at_us(), now_us)]
     }
 }
 
@@ -88,6 +88,7 @@ macro_rules! with_plain_state {
         match $rule {
             Rule::FixedWindow($inner) => Some($body),
             Rule::SlidingWindowCounter($inner) => Some($body),
+            Rule::SlidingWindowLog($inner) => Some($body),
             _ => None,
         }
     };
@@ -98,14 +99,14 @@ pub(super) fn read(rule: &Rule, key: &[u8]) -> Option<Cmd> {
     with_plain_state!(rule, rule => rule.read(key))
 }
 
-/// Decides by the stored state. The command is the write, if there is one.
+/// Decides by the stored state. The commands are the write; there is none if the state stays as it is.
 pub(super) fn decide(
     rule: &Rule,
     key: &[u8],
     stored: &Value,
     now: Moment,
     operation: Operation,
-) -> Option<(RuleVerdict, Option<Cmd>)> {
+) -> Option<(RuleVerdict, Vec<Cmd>)> {
     with_plain_state!(rule, rule => decide_by(rule, key, stored, now, operation))
 }
 
@@ -115,7 +116,7 @@ fn decide_by<A: PlainState>(
     stored: &Value,
     now: Moment,
     operation: Operation,
-) -> (RuleVerdict, Option<Cmd>) {
+) -> (RuleVerdict, Vec<Cmd>) {
     let state = rule.parse(stored);
     let (answer, change) = match operation {
         Operation::Decide { cost } => rule.decide(state.as_ref(), now, cost),
@@ -123,7 +124,7 @@ fn decide_by<A: PlainState>(
             (RuleVerdict::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
         }
     };
-    (answer, change.map(|change| rule.write(key, state, change, now.now_us)))
+    (answer, change.map(|change| rule.write(key, state, change, now.now_us)).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,0 +1,101 @@
+//! Normal form of hosts, and hosts without their port.
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+
+/// Returns the normal form of `host[:port]`: lower case, without a final dot, an IPv6 address as RFC 5952 writes it. The
+/// port is unchanged. Borrowed if the text is in normal form already.
+///
+/// Two texts that name the same host and port have the same normal form, except that a port may be absent or the default
+/// one.
+#[must_use]
+pub fn normalize_host(host: &str) -> Cow<'_, str> {
+    let name = without_port(host);
+    let port = host.get(name.len()..).unwrap_or_default();
+    if let Some(literal) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let canonical = literal.parse::<Ipv6Addr>().map(|address| format!("[{address}]{port}"));
+        return match canonical {
+            Ok(canonical) if canonical != host => Cow::Owned(canonical),
+            Ok(_) | Err(_) => Cow::Borrowed(host),
+        };
+    }
+    if !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(host);
+    }
+    let mut normal = name.trim_end_matches('.').to_ascii_lowercase();
+    normal.push_str(port);
+    Cow::Owned(normal)
+}
+
+/// Returns `host[:port]` without its port if that is empty or the default of `http` or `https`.
+pub(crate) fn without_default_port(host: &str) -> &str {
+    let name = without_port(host);
+    let port = host.get(name.len()..).unwrap_or_default();
+    let is_default = port == ":" || matches!(port.get(1..).and_then(|port| port.parse::<u32>().ok()), Some(80 | 443));
+    if is_default { name } else { host }
+}
+
+/// Returns the host of `host[:port]`; an IPv6 address keeps its brackets.
+pub(crate) fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_inside_brackets(name) => name,
+        _ => host,
+    }
+}
+
+/// Returns true if `name` ends inside the brackets of an IPv6 address.
+fn is_inside_brackets(name: &str) -> bool {
+    name.starts_with('[') && !name.ends_with(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{normalize_host, without_default_port, without_port};
+
+    #[test]
+    fn texts_of_one_host_have_one_normal_form() {
+        for (host, expected) in [
+            ("a.org", "a.org"),
+            ("A.Org", "a.org"),
+            ("a.org.", "a.org"),
+            ("a.org..", "a.org"),
+            ("A.org.:8080", "a.org:8080"),
+            ("a.org:80", "a.org:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("[0:0::1]", "[::1]"),
+            ("[2001:DB8::A]:8443", "[2001:db8::a]:8443"),
+            ("[v1.x]", "[v1.x]"),
+            (".", ""),
+            ("", ""),
+        ] {
+            assert_eq!(normalize_host(host), expected, "{host}");
+            assert_eq!(normalize_host(expected), expected, "idempotent");
+        }
+        for (host, expected) in [
+            ("a.org:80", "a.org"),
+            ("a.org:0443", "a.org"),
+            ("a.org:", "a.org"),
+            ("a.org:8080", "a.org:8080"),
+            ("[::1]:443", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("a.org", "a.org"),
+        ] {
+            assert_eq!(without_default_port(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_removed_from_names_and_addresses() {
+        for (host, expected) in [
+            ("a.org:80", "a.org"),
+            ("a.org", "a.org"),
+            ("a.org:", "a.org"),
+            ("a.org:x", "a.org:x"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(host), expected, "{host}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! State of a client connection, and the timeouts that follow from it.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::http::busy::BusyCount;
+
+/// Timeouts for a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientTimeouts {
+    /// For a whole request head, from its first byte, or from the start of the connection for the first request.
+    pub header: Duration,
+    /// Between the end of a response and the first byte of the next request.
+    pub idle: Duration,
+    /// Without reading a single byte of a response.
+    pub write: Duration,
+}
+
+/// State of a connection, written by its requests and read by its socket: it decides which timeout applies to a silent
+/// client.
+///
+/// The fields are relaxed atomics because hyper requires an upgradable socket to be `Send`. A single thread uses them.
+#[derive(Debug)]
+pub struct Activity {
+    epoch: Instant,
+    phase: AtomicU8,
+    in_flight: AtomicU32,
+    /// 1 after the client closed its sending side.
+    has_ended: AtomicU8,
+    /// Task that waits for a request body.
+    body_reader: Mutex<Option<Waker>>,
+    since_us: AtomicU64,
+    is_tunnel: AtomicU8,
+    /// 1 from the moment that the socket accepts no more bytes until all bytes have been written.
+    write_blocked: AtomicU8,
+    /// Task of the connection, once it asked to be woken when the connection becomes idle.
+    task: OnceLock<Waker>,
+    /// HTTP/1: bytes between two requests belong to the next head. HTTP/2 has other frames to send.
+    http1: bool,
+}
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const HEAD_TIMED: u8 = 2;
+const BUSY: u8 = 3;
+const PARKED: u8 = 4;
+
+/// Idle time after which a connection releases its buffers. It is long enough that the next request of a busy client
+/// finds them in place.
+const PARK_AFTER: Duration = Duration::from_millis(100);
+
+impl Activity {
+    /// Creates the state of an accepted connection, which waits for its first request head.
+    #[must_use]
+    pub fn new(now: Instant, http1: bool) -> Arc<Self> {
+        Arc::new(Self {
+            epoch: now,
+            phase: AtomicU8::new(HEAD_TIMED),
+            in_flight: AtomicU32::new(0),
+            has_ended: AtomicU8::new(0),
+            body_reader: Mutex::new(None),
+            since_us: AtomicU64::new(0),
+            is_tunnel: AtomicU8::new(0),
+            write_blocked: AtomicU8::new(0),
+            task: OnceLock::new(),
+            http1,
+        })
+    }
+
+    /// Removes all read timeouts: both sides of a tunnel may be silent.
+    pub fn set_tunnel(&self) {
+        self.is_tunnel.store(1, Relaxed);
+    }
+
+    /// True while the client does not take the bytes that were sent to it. No more of the response should be read then.
+    #[must_use]
+    pub fn is_write_blocked(&self) -> bool {
+        self.write_blocked.load(Relaxed) != 0
+    }
+
+    pub(super) fn set_write_blocked(&self, is_blocked: bool) {
+        self.write_blocked.store(u8::from(is_blocked), Relaxed);
+    }
+
+    /// True for HTTP/1.
+    pub(super) fn is_http1(&self) -> bool {
+        self.http1
+    }
+
+    /// Wakes the current task, which is the connection's, whenever the connection becomes idle.
+    pub(super) fn watch(&self, cx: &Context<'_>) {
+        self.task.get_or_init(|| cx.waker().clone());
+    }
+
+    /// Parks an idle connection. Returns false if it was not idle.
+    pub(super) fn park(&self) -> bool {
+        self.phase.compare_exchange(IDLE, PARKED, Relaxed, Relaxed).is_ok()
+    }
+
+    /// True if the connection has been idle for long enough to release its buffers.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.phase.load(Relaxed) == PARKED
+    }
+
+    fn mark(&self, phase: u8, since: Instant) {
+        let us = since.saturating_duration_since(self.epoch).as_micros();
+        self.since_us.store(u64::try_from(us).unwrap_or(u64::MAX), Relaxed);
+        self.phase.store(phase, Relaxed);
+    }
+
+    pub(super) fn received(&self) {
+        if self.http1 && matches!(self.phase.load(Relaxed), IDLE | PARKED) {
+            self.phase.store(HEAD, Relaxed);
+        }
+    }
+
+    /// Notes that the client has closed its sending side. Returns true if requests of it are in progress.
+    pub(super) fn client_ended(&self) -> bool {
+        self.has_ended.store(1, Relaxed);
+        if let Some(reader) = self.body_reader.lock().take() {
+            reader.wake();
+        }
+        self.phase.load(Relaxed) == BUSY && self.is_tunnel.load(Relaxed) == 0
+    }
+
+    /// Returns the time at which a client that sends nothing more runs into a timeout.
+    pub(super) fn read_deadline(&self, timeouts: &ClientTimeouts) -> Option<Instant> {
+        if self.is_tunnel.load(Relaxed) != 0 {
+            return None;
+        }
+        let since = |this: &Self| this.epoch + Duration::from_micros(this.since_us.load(Relaxed));
+        match self.phase.load(Relaxed) {
+            IDLE => Some(since(self) + timeouts.idle.min(PARK_AFTER)),
+            PARKED => Some(since(self) + timeouts.idle),
+            HEAD => {
+                self.mark(HEAD_TIMED, Instant::now());
+                Some(since(self) + timeouts.header)
+            }
+            HEAD_TIMED => Some(since(self) + timeouts.header),
+            _ => None,
+        }
+    }
+}
+
+/// While a request body is unread or a response unwritten, no read timeout applies and bytes from the client are not
+/// the next request.
+impl BusyCount for Activity {
+    fn acquire(&self) {
+        self.in_flight.store(self.in_flight.load(Relaxed) + 1, Relaxed);
+        self.phase.store(BUSY, Relaxed);
+    }
+
+    fn poll_client_end(&self, cx: &Context<'_>) -> bool {
+        if self.has_ended.load(Relaxed) != 0 {
+            return true;
+        }
+        *self.body_reader.lock() = Some(cx.waker().clone());
+        false
+    }
+
+    fn release(&self) {
+        let left = self.in_flight.load(Relaxed).saturating_sub(1);
+        self.in_flight.store(left, Relaxed);
+        if left == 0 {
+            self.mark(IDLE, Instant::now());
+            if let Some(task) = self.task.get() {
+                task.wake_by_ref();
+            }
+        }
+    }
+}

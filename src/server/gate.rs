@@ -1,0 +1,126 @@
+//! Admission of client connections: a limit for all together, and one for each client.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use crate::server::clients::{ClientConnection, ClientStreamGuard, Clients};
+use crate::server::drain::Connections;
+
+/// Interval in which a full gateway looks for an idle connection to close.
+const EVICT_EVERY: Duration = Duration::from_millis(50);
+/// Minimum interval between two log lines about refused connections.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// Admission of client connections, shared by all workers.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    permits: Arc<Semaphore>,
+    clients: Arc<Clients>,
+    workers: Arc<[Arc<Connections>]>,
+}
+
+/// Limits of each client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Maximum number of connections.
+    pub connections: usize,
+    /// Maximum number of HTTP/2 requests in progress, over all connections.
+    pub streams: usize,
+}
+
+/// Place of one connection, given back when dropped.
+#[derive(Debug)]
+pub struct ConnectionPermit {
+    _place: OwnedSemaphorePermit,
+    /// `None` for a trusted proxy, which has no limit of its own.
+    client: Option<ClientConnection>,
+    limits: ClientLimits,
+}
+
+/// Connections refused because their client has too many.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    count: u64,
+    logged: Option<Instant>,
+}
+
+impl Gate {
+    /// Creates a gate for `max` connections, on `workers`.
+    #[must_use]
+    pub fn new(max: usize, workers: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Self { permits, clients: Arc::default(), workers: (0..workers).map(|_| Arc::default()).collect() }
+    }
+
+    /// Returns the connections of a worker, numbered from 0.
+    #[must_use]
+    pub fn connections(&self, worker: usize) -> Arc<Connections> {
+        self.workers.get(worker).map(Arc::clone).unwrap_or_default()
+    }
+
+    /// Returns a place if one is free.
+    pub(super) fn try_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).try_acquire_owned().ok()
+    }
+
+    /// Waits for a place. Closes the connection that has been idle for the longest time, until a place is free.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        loop {
+            if let Some(place) = self.try_place() {
+                return Some(place);
+            }
+            let longest = self.workers.iter().filter(|worker| worker.idle_since().is_some());
+            if let Some(worker) = longest.min_by_key(|worker| worker.idle_since()) {
+                worker.evict();
+            }
+            if let Ok(place) = timeout(EVICT_EVERY, Arc::clone(&self.permits).acquire_owned()).await {
+                return place.ok();
+            }
+        }
+    }
+
+    /// Admits a connection to its place, unless its client has too many. `limits` is `None` for trusted proxies.
+    pub(super) fn admit(
+        &self,
+        place: OwnedSemaphorePermit,
+        ip: IpAddr,
+        limits: Option<ClientLimits>,
+    ) -> Option<Arc<ConnectionPermit>> {
+        let client = match limits {
+            Some(limits) => Some(self.clients.connect(ip, limits.connections)?),
+            None => None,
+        };
+        let limits = limits.unwrap_or(ClientLimits { connections: usize::MAX, streams: usize::MAX });
+        Some(Arc::new(ConnectionPermit { _place: place, client, limits }))
+    }
+}
+
+impl ConnectionPermit {
+    /// Counts an HTTP/2 stream. Fails if the client has too many.
+    pub(super) fn stream(&self) -> Result<Option<ClientStreamGuard>, TooManyStreams> {
+        match &self.client {
+            Some(client) => client.stream(self.limits.streams).map(Some).ok_or(TooManyStreams),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The client has too many streams in progress.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooManyStreams;
+
+impl Refused {
+    /// Counts a refused connection. Logs the first one, and then the sum of each interval.
+    pub(super) fn add(&mut self, client: IpAddr) {
+        self.count += 1;
+        if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            let count = std::mem::take(&mut self.count);
+            tracing::warn!(%client, count, "client connections refused: `server.max-connections-per-client` reached");
+            self.logged = Some(Instant::now());
+        }
+    }
+}

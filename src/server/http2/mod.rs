@@ -1,0 +1,176 @@
+//! HTTP/2 on a client connection, on the `h2` crate. hyper's server neither sends interim responses nor bounds the bytes
+//! of a response that a client does not read.
+
+mod outstanding;
+mod preface;
+mod stream;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use h2::server::{Connection, Handshake, SendResponse};
+use h2::{Reason, RecvStream};
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
+use http::{Method, Request};
+
+use self::outstanding::{Part, Responses};
+use self::preface::CheckedPreface;
+use self::stream::{Exchange, head_too_large};
+use crate::http::body::{Incoming, StreamBody};
+use crate::http::busy::BusyGuard;
+use crate::http::handler::Handler;
+use crate::http::interim::InterimResponses;
+use crate::server::client_io::ClientIo;
+use crate::server::drain::{DrainStage, OpenConnection};
+use crate::server::protocol::{HeadLimits, ServedConnection, drive};
+
+/// Maximum number of open streams on a client's connection. RFC 9113 §6.5.2 advises at least 100.
+const STREAMS: u32 = 128;
+/// Flow-control window of a stream: bytes that a client may send before the upstream reads them.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// Flow-control window of all streams of a connection together.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// Streams that `h2` may reset on one connection for errors of the client before it closes the connection.
+const LOCAL_RESETS: usize = 1024;
+/// Size up to which a head above the limit gets a response with status 431. `h2` closes the connection for heads of more
+/// than four times this size.
+const DECODED_HEAD: usize = 256 * 1024;
+
+/// Time limit for writing the last frame of a connection that is closed because the gateway is full.
+const LAST_WRITE: Duration = Duration::from_millis(100);
+
+/// Serves HTTP/2 until the connection ends. Streams that the client does not read for `write_timeout` are reset.
+pub(super) async fn serve_http2<H: Handler>(
+    io: ClientIo,
+    limits: HeadLimits,
+    write_timeout: Duration,
+    served: Rc<ServedConnection>,
+    handler: Rc<H>,
+    open: &OpenConnection,
+) {
+    let peer = served.info.peer;
+    let activity = Arc::clone(&served.activity);
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(limits.max_bytes.max(DECODED_HEAD)).unwrap_or(u32::MAX))
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_local_error_reset_streams(Some(LOCAL_RESETS));
+    let responses = Rc::<Responses>::default();
+    let server = Http2Server {
+        state: State::Handshake(builder.handshake(CheckedPreface::new(io))),
+        shuts_down: false,
+        limits,
+        responses: Rc::clone(&responses),
+        served,
+        handler,
+    };
+    let mut server = pin!(server);
+    let evicted = || {
+        open.set_idle(activity.is_parked());
+        open.is_evicted()
+    };
+    tokio::select! {
+        // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
+        ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(%peer, %error, "client connection failed"),
+            None => {
+                server.as_mut().close();
+                let _ = tokio::time::timeout(LAST_WRITE, server).await;
+            }
+        },
+        () = responses.check_all(write_timeout) => {}
+    }
+}
+
+/// Server of one connection. It completes when the connection has ended.
+struct Http2Server<H> {
+    state: State,
+    shuts_down: bool,
+    limits: HeadLimits,
+    responses: Rc<Responses>,
+    served: Rc<ServedConnection>,
+    handler: Rc<H>,
+}
+
+#[allow(clippy::large_enum_variant)] // the connection's future is boxed
+enum State {
+    Handshake(Handshake<CheckedPreface, Part>),
+    Serving(Connection<CheckedPreface, Part>),
+}
+
+impl<H: Handler> Http2Server<H> {
+    fn shut_down(mut self: Pin<&mut Self>) {
+        self.shuts_down = true;
+        if let State::Serving(connection) = &mut self.state {
+            connection.graceful_shutdown();
+        }
+    }
+
+    /// Closes an idle connection.
+    fn close(mut self: Pin<&mut Self>) {
+        if let State::Serving(connection) = &mut self.state {
+            connection.abrupt_shutdown(Reason::NO_ERROR);
+        }
+    }
+
+    /// Handles one request. Until its response has been written, the connection is busy.
+    fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<Part>) {
+        if exceeds(request.method(), request.uri().path(), request.headers(), self.limits) {
+            let _ = respond.send_response(head_too_large(), true);
+            return;
+        }
+        let Ok(place) = self.served.permit.stream() else {
+            // The client may send the request again (RFC 9113 §8.7).
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return;
+        };
+        let (head, stream) = request.into_parts();
+        let interim = head.headers.contains_key(EXPECT).then(InterimResponses::default);
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let body = StreamBody::new(stream, length, interim.clone());
+        let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
+        let is_head = head.method == Method::HEAD;
+        let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
+        let exchange =
+            Exchange { respond, watched: self.responses.watch(), interim, is_head, _busy: busy, _place: place };
+        tokio::task::spawn_local(exchange.run(self.handler.handle(request, &self.served.info)));
+    }
+}
+
+impl<H: Handler> Future for Http2Server<H> {
+    type Output = Result<(), h2::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let this = &mut *self;
+        loop {
+            match &mut this.state {
+                State::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx))?;
+                    if this.shuts_down {
+                        connection.graceful_shutdown();
+                    }
+                    this.state = State::Serving(connection);
+                }
+                State::Serving(connection) => match ready!(connection.poll_accept(cx)).transpose()? {
+                    Some((request, respond)) => this.start(request, respond),
+                    None => return Poll::Ready(Ok(())),
+                },
+            }
+        }
+    }
+}
+
+/// True if a head exceeds the limits. Its size is counted as in RFC 9113 §6.5.2.
+fn exceeds(method: &Method, path: &str, headers: &HeaderMap, limits: HeadLimits) -> bool {
+    const OVERHEAD: usize = 32;
+    let first = method.as_str().len() + path.len() + 2 * OVERHEAD;
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + OVERHEAD);
+    headers.len() > limits.max_fields || first + fields.sum::<usize>() > limits.max_bytes
+}

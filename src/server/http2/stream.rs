@@ -1,0 +1,228 @@
+//! One request on a stream of an HTTP/2 connection.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Response, StatusCode};
+use http_body::Body as HttpBody;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+
+use crate::http::busy::BusyGuard;
+use crate::http::interim::InterimResponses;
+use crate::server::clients::ClientStreamGuard;
+use crate::server::http2::outstanding::{Outstanding, Part, Watched};
+
+/// Fields that HTTP/2 forbids (RFC 9113 §8.2.2).
+static FORBIDDEN: [HeaderName; 6] = [
+    CONNECTION,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    TE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Request whose response is to be sent.
+pub(super) struct Exchange {
+    pub(super) respond: SendResponse<Part>,
+    pub(super) watched: Watched,
+    /// Interim responses, if the request may have any.
+    pub(super) interim: Option<InterimResponses>,
+    pub(super) is_head: bool,
+    /// Keeps the connection busy until the response has been written.
+    pub(super) _busy: BusyGuard,
+    /// Counts the stream among those of its client.
+    pub(super) _place: Option<ClientStreamGuard>,
+}
+
+/// The stream ended early: the client reset it, or the connection is closed.
+struct StreamEnded;
+
+impl From<h2::Error> for StreamEnded {
+    fn from(_: h2::Error) -> Self {
+        Self
+    }
+}
+
+impl Exchange {
+    /// Sends the response to its end. Drops it when the client resets the stream.
+    pub(super) async fn run<B>(self, response: impl Future<Output = Response<B>>)
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
+        let _ = self.send(response).await;
+    }
+
+    async fn send<B>(mut self, response: impl Future<Output = Response<B>>) -> Result<(), StreamEnded>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
+        let (mut head, mut body) = self.response(response).await?.into_parts();
+        if let Some(interim) = &self.interim {
+            interim.close();
+        }
+        prepare_head(&mut head.headers, &body);
+        let is_empty = self.is_head || body.is_end_stream();
+        let mut stream = self.respond.send_response(Response::from_parts(head, ()), is_empty)?;
+        if is_empty {
+            return Ok(());
+        }
+        let sent = poll_fn(|cx| poll_body(cx, &mut body, &mut stream, &self.watched)).await;
+        // The upstream's connection and the record of the request end here, not when the client has read everything.
+        drop(body);
+        sent?;
+        poll_fn(|cx| poll_written(cx, &mut stream, &self.watched)).await
+    }
+
+    /// Waits for the response head, and sends interim responses before it.
+    async fn response<B>(&mut self, response: impl Future<Output = Response<B>>) -> Result<Response<B>, StreamEnded> {
+        let mut response = pin!(response);
+        poll_fn(|cx| {
+            let response = response.as_mut().poll(cx);
+            if let Some(interim) = &self.interim {
+                for response in interim.take(cx) {
+                    self.respond.send_informational(response)?;
+                }
+            }
+            if let Poll::Ready(response) = response {
+                return Poll::Ready(Ok(response));
+            }
+            ready!(self.respond.poll_reset(cx))?;
+            Poll::Ready(Err(StreamEnded))
+        })
+        .await
+    }
+}
+
+/// Passes the body to the connection: the next part when the client has taken the one before.
+fn poll_body<B: HttpBody<Data = Bytes> + Unpin>(
+    cx: &mut Context<'_>,
+    body: &mut B,
+    stream: &mut SendStream<Part>,
+    outstanding: &Rc<Outstanding>,
+) -> Poll<Result<(), StreamEnded>> {
+    loop {
+        poll_open(cx, stream, outstanding)?;
+        if outstanding.bytes() > 0 {
+            outstanding.watch(cx);
+            return Poll::Pending;
+        }
+        match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    let is_last = body.is_end_stream();
+                    if !data.is_empty() || is_last {
+                        stream.send_data(Part::new(data, outstanding), is_last)?;
+                    }
+                    if is_last {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        stream.send_trailers(trailers)?;
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+            },
+            Some(Err(_)) => {
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return Poll::Ready(Err(StreamEnded));
+            }
+            None => {
+                stream.send_data(Part::end(), true)?;
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+/// Waits until the client has read the response.
+fn poll_written(
+    cx: &mut Context<'_>,
+    stream: &mut SendStream<Part>,
+    outstanding: &Outstanding,
+) -> Poll<Result<(), StreamEnded>> {
+    if outstanding.bytes() == 0 {
+        return Poll::Ready(Ok(()));
+    }
+    poll_open(cx, stream, outstanding)?;
+    outstanding.watch(cx);
+    Poll::Pending
+}
+
+/// Fails if the client has reset the stream. Resets it if the client does not read.
+fn poll_open(
+    cx: &mut Context<'_>,
+    stream: &mut SendStream<Part>,
+    outstanding: &Outstanding,
+) -> Result<(), StreamEnded> {
+    if outstanding.is_stalled() {
+        tracing::debug!("stream reset: response not read in time");
+        stream.send_reset(Reason::CANCEL);
+        return Err(StreamEnded);
+    }
+    match stream.poll_reset(cx) {
+        Poll::Ready(_) => Err(StreamEnded),
+        Poll::Pending => Ok(()),
+    }
+}
+
+fn prepare_head(headers: &mut HeaderMap, body: &impl HttpBody) {
+    for name in &FORBIDDEN {
+        headers.remove(name);
+    }
+    if !headers.contains_key(DATE)
+        && let Some(date) = date()
+    {
+        headers.insert(DATE, date);
+    }
+    if !body.is_end_stream()
+        && !headers.contains_key(CONTENT_LENGTH)
+        && let Some(length) = body.size_hint().exact()
+    {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+thread_local! {
+    /// Date of the latest response, and its second.
+    static LATEST_DATE: Cell<Option<(i64, HeaderValue)>> = const { Cell::new(None) };
+}
+
+/// Returns the current date as a field value (RFC 9110 §5.6.7).
+fn date() -> Option<HeaderValue> {
+    let second = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs().try_into().ok()?;
+    let latest = LATEST_DATE.take().filter(|(at, _)| *at == second);
+    let value = match latest {
+        Some((_, value)) => value,
+        None => {
+            let now = Timestamp::from_second(second).ok()?;
+            let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
+            HeaderValue::try_from(text).ok()?
+        }
+    };
+    LATEST_DATE.set(Some((second, value.clone())));
+    Some(value)
+}
+
+/// Returns the response to a request head above the limits.
+pub(super) fn head_too_large() -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    if let Some(date) = date() {
+        response.headers_mut().insert(DATE, date);
+    }
+    response
+}

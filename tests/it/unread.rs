@@ -1,0 +1,109 @@
+//! Memory held for responses that clients do not read, measured as the growth of the gateway's resident memory.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+
+use crate::http2::raw::{END_STREAM, ORDINARY, Raw, SETTINGS, WINDOW_UPDATE};
+use crate::support::PATIENCE;
+use crate::support::client::Connection;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request, write_until_stalled};
+
+const MIB: usize = 1024 * 1024;
+
+/// Starts an upstream whose responses have `length` bytes. The channel gets one message for each response of which the
+/// gateway accepts no further byte, or all.
+fn upstream(length: usize) -> (Upstream, Receiver<()>) {
+    let (stalled, stalling) = channel();
+    let upstream = Upstream::scripted(move |stream, seen| {
+        // Otherwise the kernel takes up to 4 MiB of each response.
+        socket2::SockRef::from(&*stream).set_send_buffer_size(64 * 1024).unwrap();
+        while let Some(request) = read_request(stream) {
+            if request.target() == "/warm" {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                continue;
+            }
+            seen(request);
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            let written = write_until_stalled(stream, length);
+            stalled.send(()).unwrap();
+            let rest = (length - written) as u64;
+            let _ = std::io::copy(&mut std::io::repeat(0).take(rest), stream);
+        }
+    });
+    (upstream, stalling)
+}
+
+/// Starts a gateway that has served requests over both versions.
+fn warm(upstream: &Upstream) -> Gateway {
+    let gateway = Gateway::to(&upstream.uri());
+    for _ in 0..10 {
+        assert_eq!(gateway.get("/warm").status, 200);
+    }
+    let mut client = Raw::open(&gateway);
+    let fields = [ORDINARY[0], ORDINARY[1], ORDINARY[2], (":path", "/warm")];
+    client.headers(1, END_STREAM, &fields);
+    client.outcome();
+    gateway
+}
+
+/// Opens an HTTP/2 connection with the largest windows, and sends `count` requests on it.
+fn stream_requests(gateway: &Gateway, count: u32) -> Raw {
+    let mut client = Raw::open(gateway);
+    client.frame(SETTINGS, 0, 0, &[&4_u16.to_be_bytes()[..], &0x7fff_ffff_u32.to_be_bytes()].concat());
+    client.frame(WINDOW_UPDATE, 0, 0, &(0x7fff_ffff_u32 - 65_535).to_be_bytes());
+    for stream in 0..count {
+        client.headers(2 * stream + 1, END_STREAM, &ORDINARY);
+    }
+    client
+}
+
+#[track_caller]
+fn assert_grown(gateway: &Gateway, before: usize, bound: usize) {
+    let grown = gateway.resident().saturating_sub(before);
+    println!("{} KiB of at most {}", grown / 1024, bound / 1024);
+    assert!(grown <= bound, "{grown} bytes of memory, {bound} allowed");
+}
+
+#[test]
+fn a_hundred_unread_responses_take_twelve_mib() {
+    let (upstream, stalling) = upstream(4 * MIB);
+    let gateway = warm(&upstream);
+    let before = gateway.resident();
+    let mut clients: Vec<Connection> = (0..100).map(|_| gateway.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for _ in &clients {
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_grown(&gateway, before, 12 * MIB);
+    for client in &mut clients[..3] {
+        assert_eq!(client.response().unwrap().body.len(), 4 * MIB);
+    }
+}
+
+#[test]
+fn a_hundred_unread_streams_of_one_connection_take_eight_mib() {
+    let (upstream, stalling) = upstream(MIB);
+    let gateway = warm(&upstream);
+    let before = gateway.resident();
+    let _client = stream_requests(&gateway, 100);
+    for _ in 0..100 {
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_grown(&gateway, before, 8 * MIB);
+}
+
+#[test]
+fn eight_connections_of_a_hundred_unread_streams_take_forty_mib() {
+    let (upstream, stalling) = upstream(MIB);
+    let gateway = warm(&upstream);
+    let before = gateway.resident();
+    let clients: Vec<Raw> = (0..8).map(|_| stream_requests(&gateway, 100)).collect();
+    for _ in 0..100 * clients.len() {
+        stalling.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_grown(&gateway, before, 40 * MIB);
+}
