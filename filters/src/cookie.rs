@@ -49,7 +49,9 @@ mod tests {
 
     fn headers(lines: &[&'static str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        lines.iter().for_each(|line| drop(headers.append(COOKIE, HeaderValue::from_static(line))));
+        for line in lines {
+            headers.append(COOKIE, HeaderValue::from_static(line));
+        }
         headers
     }
 

@@ -103,7 +103,7 @@ struct Identity {
 /// Step of a request on its way through the filters behind a cache.
 enum Step {
     Edit(EditLayer),
-    Limiter(IdentityCheck),
+    Limiter(Box<IdentityCheck>),
     /// A resolver, and true if it must find a key id.
     Key(KeyResolver, bool),
 }
@@ -140,7 +140,7 @@ impl Step {
     fn of(filter: &Filter) -> Option<Self> {
         match filter {
             Filter::Edit(edit) if edit.is_request_side() => Some(Self::Edit(EditLayer::new([edit.clone()]))),
-            Filter::RequestRateLimiter(limiter) => Some(Self::Limiter(identity_check(limiter))),
+            Filter::RequestRateLimiter(limiter) => Some(Self::Limiter(Box::new(identity_check(limiter)))),
             Filter::ConcurrencyLimiter(limiter) => {
                 Some(Self::Key(limiter.settings.key_resolver.clone(), limiter.settings.deny_empty_key))
             }
