@@ -45,6 +45,49 @@ fn two_gateways_admit_exactly_burst_and_rate() {
     }
 }
 
+/// Reimplementation of Spring Cloud Gateway's script: whole seconds, both keys are written even on a denial.
+const SPRING: &str = "
+local rate, capacity, requested = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local now = tonumber(ARGV[3]) or tonumber(redis.call('TIME')[1])
+local before = tonumber(redis.call('GET', KEYS[1])) or capacity
+local at = tonumber(redis.call('GET', KEYS[2])) or 0
+local level = math.min(capacity, before + math.max(0, now - at) * rate)
+local allowed = level >= requested
+if allowed then level = level - requested end
+local ttl = math.floor(2 * capacity / rate)
+if ttl > 0 then
+  redis.call('SETEX', KEYS[1], ttl, level)
+  redis.call('SETEX', KEYS[2], ttl, now)
+end
+return {allowed and 1 or 0, level}
+";
+
+#[test]
+fn spring_and_the_gateway_on_one_bucket_admit_burst_rate_and_the_refill_of_a_second() {
+    const RATE: f64 = 50.0;
+    const BURST: f64 = 100.0;
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "replenish-rate: 50, burst-capacity: 100"));
+    let [tokens, timestamp] = ["tokens", "timestamp"].map(|word| format!("request_rate_limiter.{{a.k}}.{word}"));
+    let call = ["EVAL", SPRING, "2", &tokens, &timestamp, "50", "100", "", "1"];
+    let start = Instant::now();
+    let (ours, replies) = std::thread::scope(|scope| {
+        let spring = scope.spawn(|| redis.cli(&[&["--raw", "-r", "1500", "-i", "0.002"][..], &call].concat()));
+        let (mut client, mut ours) = (gateway.connect(), 0);
+        while !spring.is_finished() {
+            ours += u32::from(client.request("GET", "/a", &[("x-key", "k")], b"").status == 200);
+        }
+        (ours, spring.join().unwrap())
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let springs = replies.split_ascii_whitespace().step_by(2).filter(|allowed| *allowed == "1").count() as f64;
+    let most = BURST + RATE * seconds + RATE;
+    println!("{ours} by the gateway and {springs} by Spring in {seconds:.3} s; at most {most:.1} may be");
+    assert!(ours > 0 && springs > 0.0, "both take part: {ours} and {springs}");
+    assert!(f64::from(ours) + springs <= most, "{ours} and {springs} of {most}");
+    assert!(f64::from(ours) + springs >= BURST + RATE * (seconds - 2.0), "{ours} and {springs} in {seconds} s");
+}
+
 #[test]
 fn buckets_are_named_and_written_as_spring_writes_them() {
     let redis = Redis::start();

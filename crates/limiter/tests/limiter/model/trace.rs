@@ -169,8 +169,7 @@ impl<'e> Trace<'e> {
         for slot in &mut self.slots {
             slot.keys[id] = (slot.kind.key)();
             let check = Check { key: BucketKey { scope: &slot.scope, id: IDS[id] }, rule: &slot.rule, cost: 0 };
-            self.stores.memory.forget(check.key, check.rule);
-            self.stores.redis.forget(check).await.map_err(|error| error.to_string())?;
+            self.stores.forget(check).await?;
         }
         Ok(())
     }
