@@ -14,16 +14,16 @@ use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use crate::support::{RedisServer, ask, eventually, memory, rule, store};
 
 /// Redis key of `ask`'s bucket `k`.
-const KEY: &str = "window.{r.k}";
+pub(crate) const KEY: &str = "window.{r.k}";
 
-fn without_scripts() -> RedisServer {
+pub(crate) fn without_scripts() -> RedisServer {
     let renamed = ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "SCRIPT", "FUNCTION", "FCALL", "FCALL_RO"];
     let args: Vec<&str> = renamed.iter().flat_map(|command| ["--rename-command", command, ""]).collect();
     RedisServer::start_with(&args)
 }
 
 /// Retries every 2 ms until the timeout.
-fn retrying() -> LockSettings {
+pub(crate) fn retrying() -> LockSettings {
     let retry = Retry::Fixed { delay: Duration::from_millis(2), tries: NonZeroU32::MAX };
     LockSettings { retry, ..LockSettings::default() }
 }
@@ -41,7 +41,7 @@ fn window(limit: u64, window: Duration) -> Rule {
     Rule::FixedWindow(FixedWindow::new(limit, window, Align::First).unwrap())
 }
 
-fn hourly(limit: u64) -> Rule {
+pub(crate) fn hourly(limit: u64) -> Rule {
     window(limit, Duration::from_secs(3_600))
 }
 

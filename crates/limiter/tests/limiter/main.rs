@@ -18,6 +18,7 @@ mod leaky;
 mod leases;
 mod lists;
 mod lock;
+mod lock_contention;
 mod log_entries;
 mod metering;
 mod metering_script;

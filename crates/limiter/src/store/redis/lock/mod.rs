@@ -10,7 +10,8 @@
 //! the rules of a list in one string, which this store does not read.
 //!
 //! [`RedisSettings::timeout`] bounds everything, pauses included: with the defaults of [`Retry`], a timeout of 100 ms
-//! leaves time for a single attempt. Past the deadline or the last attempt, the store's [`OnStoreFailure`] decides.
+//! leaves time for a single attempt. A request that gets no lock in that time is refused. If Redis fails, the store's
+//! [`OnStoreFailure`] decides.
 //!
 //! [`RedisSettings::timeout`]: super::RedisSettings::timeout
 
@@ -119,12 +120,12 @@ impl Store for LockedStore {
             self.shared.count(&LockError::Store(StoreError::BreakerOpen));
             return Decision::Ready(fallback.decide());
         }
-        let (shared, on_store_failure) = (Arc::clone(&self.shared), self.on_store_failure);
+        let shared = Arc::clone(&self.shared);
         Decision::Pending(Box::pin(async move {
             let answers = match shared.run(&transaction).await {
                 Ok(answers) => answers,
-                // Redis decides for other requests: counting in memory as well would admit more than the limit.
-                Err(LockError::Exhausted) if on_store_failure == OnStoreFailure::Local => {
+                // Redis decides for other requests: any fallback would admit more than the limit.
+                Err(LockError::Exhausted) => {
                     return Verdict::uncounted(Outcome::StoreUnavailable { retry_after: RETRY_AFTER });
                 }
                 Err(_) => return fallback.decide(),

@@ -34,6 +34,8 @@ pub(super) struct Shared {
     /// Prefix of this store's lock owners.
     owner: String,
     attempts: AtomicU64,
+    /// Attempts to which Redis has replied.
+    replies: AtomicU64,
     stats: Arc<LockStats>,
 }
 
@@ -63,6 +65,7 @@ impl Shared {
             breaker: Breaker::default(),
             owner: random_id(),
             attempts: AtomicU64::new(0),
+            replies: AtomicU64::new(0),
             stats: Arc::default(),
         })
     }
@@ -87,7 +90,18 @@ impl Shared {
 
     /// Runs `transaction` within the client's timeout, and counts its outcome.
     pub(super) async fn run(&self, transaction: &Transaction) -> Result<Vec<RuleVerdict>, LockError> {
-        let result = self.run_attempts(transaction, self.client.deadline()).await;
+        let started = Instant::now();
+        let replies = self.replies.load(Ordering::Relaxed);
+        let result = match self.run_attempts(transaction, self.client.deadline()).await {
+            // Redis replies to others meanwhile: the time was spent on waiting for the lock or for a connection.
+            Err(LockError::Store(StoreError::Timeout)) if self.replies.load(Ordering::Relaxed) != replies => {
+                Err(LockError::Exhausted)
+            }
+            result => result,
+        };
+        let is_decision = transaction.rules.iter().all(|rule| rule.operation.is_decision());
+        let operation = if is_decision { Operation::Decide } else { Operation::Settle };
+        self.client.context().stats.latencies(operation).observe(started.elapsed());
         match &result {
             // Redis replies: contention is not its fault.
             Ok(_) | Err(LockError::Exhausted) => self.breaker.record_success(),
@@ -134,7 +148,11 @@ impl Shared {
         self.stats.tries.fetch_add(1, Ordering::Relaxed);
         let owner = format!("{}-{number}", self.owner);
         let mut pooled = self.connection(deadline).await?;
-        match timeout_at(deadline, attempt(&mut pooled.connection, transaction, &owner)).await {
+        let result = timeout_at(deadline, attempt(&mut pooled.connection, transaction, &owner)).await;
+        if matches!(result, Ok(Ok(_))) {
+            self.replies.fetch_add(1, Ordering::Relaxed);
+        }
+        match result {
             Ok(Ok(AttemptOutcome::Decided(answers))) => Ok(Some(answers)),
             Ok(Ok(AttemptOutcome::Contended)) => {
                 self.stats.contended.fetch_add(1, Ordering::Relaxed);

@@ -85,6 +85,12 @@ pub(super) enum Operation {
     Settle { more: i64, counted_at_us: u64 },
 }
 
+impl Operation {
+    pub(super) fn is_decision(self) -> bool {
+        matches!(self, Self::Decide { .. })
+    }
+}
+
 /// Evaluates `$body` with the rule's numbers, or `None` if the algorithm needs scripts.
 macro_rules! with_plain_state {
     ($rule:expr, $inner:ident => $body:expr) => {

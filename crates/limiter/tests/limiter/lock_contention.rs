@@ -1,0 +1,56 @@
+//! Contention for a lock on a healthy server.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_limiter::store::OnStoreFailure;
+use tollgate_limiter::store::redis::{
+    Breakers, LockSettings, LockedStore, Operation, RedisClient, RedisSettings, RedisStats,
+};
+use tollgate_limiter::verdict::{Outcome, Source, Verdict};
+
+use crate::lock::{KEY, hourly, retrying, without_scripts};
+use crate::support::{ask, eventually, memory};
+
+/// With a lock held by others and a budget that ends during attempts, on a healthy server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contention_is_a_refusal_and_never_a_fallback() {
+    let server = without_scripts();
+    for on_store_failure in [OnStoreFailure::Local, OnStoreFailure::Allow, OnStoreFailure::Deny] {
+        redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+        let settings = RedisSettings { timeout: Duration::from_millis(60), ..RedisSettings::new(server.url()) };
+        let stats = Arc::<RedisStats>::default();
+        let client = RedisClient::start_counting(&settings, &Breakers::default(), Arc::clone(&stats)).unwrap();
+        let lock = LockSettings { connections: NonZeroUsize::new(4).unwrap(), ..retrying() };
+        let store = LockedStore::new(client, lock, memory().0, on_store_failure, false).unwrap();
+        // The first decision connects.
+        eventually("redis decides", async || ask(&store, "warm", &hourly(1)).await.source == Source::Redis).await;
+        let failed = || store.status().failures.iter().map(|(_, count)| count).sum::<u64>();
+        redis::cmd("SET").arg(format!("{KEY}.lock")).arg("other").exec(&mut server.connection()).unwrap();
+        let (before, calls) = (failed(), calls(&stats));
+        let verdicts = futures_of(64, || {
+            let store = store.clone();
+            async move { ask(&store, "k", &hourly(1_000)).await }
+        });
+        for verdict in verdicts.await {
+            assert!(matches!(verdict.outcome, Outcome::StoreUnavailable { .. }), "{on_store_failure:?}: {verdict:?}");
+        }
+        assert_eq!(failed(), before, "contention is no failure of redis: {:?}", store.status());
+        assert_eq!(self::calls(&stats) - calls, 64, "each decision has its latency");
+    }
+}
+
+/// Calls in the latency histogram of decisions.
+fn calls(stats: &RedisStats) -> u64 {
+    stats.latencies(Operation::Decide).buckets().iter().sum()
+}
+
+async fn futures_of<F: Future<Output = Verdict> + Send + 'static>(count: usize, make: impl Fn() -> F) -> Vec<Verdict> {
+    let tasks: Vec<_> = (0..count).map(|_| tokio::spawn(make())).collect();
+    let mut verdicts = Vec::with_capacity(count);
+    for task in tasks {
+        verdicts.push(task.await.unwrap());
+    }
+    verdicts
+}
