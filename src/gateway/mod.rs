@@ -17,6 +17,7 @@ mod worker_state;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tokio::time::Instant;
-use tollgate_filters::context::{Degraded, LocalReply, RequestContext, UpgradeRequested};
+use tollgate_filters::context::{Degraded, LocalReply, RequestContext, Tunnel, UpgradeRequested};
 
 use cors::{ClientTls, client_used_tls};
 pub use generation::{Generation, Route};
@@ -242,10 +243,11 @@ impl Future for GatewayFuture {
 
 impl GatewayFuture {
     fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
-        let (mut reason, mut is_degraded) = (None, false);
+        let (mut reason, mut is_degraded, mut tunnel) = (None, false, None);
         if !response.extensions().is_empty() {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
             is_degraded = response.extensions().get::<Degraded>().is_some();
+            tunnel = response.extensions().get::<Tunnel>().cloned();
             render(&mut response, self.accepts_problem);
         }
         let mut record = self.record.take();
@@ -255,8 +257,23 @@ impl GatewayFuture {
                 record.degraded();
             }
         }
+        if let Some(tunnel) = tunnel {
+            record = record.and_then(|record| hold_until_closed(&tunnel, record));
+        }
         response.map(|body| RecordedBody::new(body, record))
     }
+}
+
+/// Keeps the record of a request until its tunnel closes, so that its log line has the time and is written then.
+fn hold_until_closed(tunnel: &Tunnel, mut record: Box<Record>) -> Option<Box<Record>> {
+    record.tunnel_opened();
+    let (open, closed) = tokio::sync::oneshot::channel::<Infallible>();
+    tunnel.hold(open);
+    tokio::task::spawn_local(async move {
+        let _ = closed.await;
+        drop(record);
+    });
+    None
 }
 
 impl std::fmt::Debug for Progress {

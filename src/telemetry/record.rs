@@ -18,6 +18,9 @@ use crate::telemetry::metrics::RouteMetrics;
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// Reason code of a response that was cut because the client disconnected or stopped reading.
+const CLIENT_DISCONNECTED: &str = "client-disconnected";
+
 /// Record of one request. It is dropped when the response has been sent or the client has disconnected. The drop counts
 /// the request and writes its log line.
 #[derive(Debug)]
@@ -29,12 +32,14 @@ pub struct Record {
     sent_bytes: u64,
     log: Option<(Rc<AccessLog>, Box<LogLine>)>,
     failure: Option<&'static str>,
+    is_counted: bool,
 }
 
 /// Response body with the record of its request, which is closed when the body has been sent or is dropped.
 #[derive(Debug)]
 pub struct RecordedBody<B> {
     body: B,
+    has_ended: bool,
     record: Option<Box<Record>>,
 }
 
@@ -51,6 +56,7 @@ impl Record {
             sent_bytes: 0,
             log: None,
             failure: None,
+            is_counted: false,
         })
     }
 
@@ -99,6 +105,17 @@ impl Record {
         }
     }
 
+    /// True if the response has a body for the client.
+    fn sends_body(&self) -> bool {
+        self.method != Method::HEAD && self.status != 204 && self.status != 304
+    }
+
+    /// Counts the request now, because the response has opened a tunnel. The log line follows when the record is dropped.
+    pub fn tunnel_opened(&mut self) {
+        self.metrics.observe(&self.method, self.status, self.started.elapsed());
+        self.is_counted = true;
+    }
+
     /// Adds `bytes` of the response body, sent to the client connection.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
@@ -113,22 +130,36 @@ impl Record {
     }
 }
 
+impl<B> Drop for RecordedBody<B> {
+    /// Marks a response that was dropped before its end: the client disconnected, reset the stream or stopped reading.
+    fn drop(&mut self) {
+        if let Some(record) = &mut self.record
+            && !self.has_ended
+            && record.sends_body()
+        {
+            record.failure.get_or_insert(CLIENT_DISCONNECTED);
+        }
+    }
+}
+
 impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
         let duration = now.saturating_duration_since(self.started);
-        self.metrics.observe(&self.method, self.status, duration);
+        if !self.is_counted {
+            self.metrics.observe(&self.method, self.status, duration);
+        }
         if let Some((log, line)) = self.log.take() {
             log.write(&line, &self.method, self.status, self.sent_bytes, duration, self.failure);
         }
     }
 }
 
-impl<B> RecordedBody<B> {
+impl<B: HttpBody> RecordedBody<B> {
     /// Attaches `record` to `body`.
     #[must_use]
     pub fn new(body: B, record: Option<Box<Record>>) -> Self {
-        Self { body, record }
+        Self { has_ended: body.is_end_stream(), body, record }
     }
 }
 
@@ -138,6 +169,9 @@ impl<B: HttpBody<Data = Bytes, Error = BodyError> + Unpin> HttpBody for Recorded
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        // A server asks for no frame behind trailers, or behind the announced length.
+        let is_last = frame.as_ref().is_none_or(|frame| frame.as_ref().is_ok_and(Frame::is_trailers));
+        self.has_ended = is_last || self.body.is_end_stream();
         if let Some(record) = &mut self.record {
             match &frame {
                 Some(Ok(frame)) => record.sent(frame.data_ref().map_or(0, Bytes::len)),

@@ -7,13 +7,14 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode, Version, response};
+use http::{HeaderMap, Request, Response, StatusCode, Version, response};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
 use crate::http::body::{Body, UploadProgress};
 use crate::http::failure::Failure;
+use crate::http::interim::InterimResponses;
 use crate::upstream::body::response_body;
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
@@ -70,6 +71,7 @@ impl Forward {
             Err(error) => return Ok(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
+        let interim = head.extensions.remove::<InterimResponses>();
         let extras = RequestExtras::take(&mut head.extensions);
         let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
@@ -85,7 +87,12 @@ impl Forward {
             return Ok(self.failed_at(&error, &pick));
         }
         let upload = body.upload();
-        let request = Request::from_parts(head, body);
+        let mut request = Request::from_parts(head, body);
+        if let Some(interim) = interim.filter(|_| !is_http2) {
+            hyper::ext::on_informational(&mut request, move |response| {
+                relay_interim(&interim, response.status(), response.headers());
+            });
+        }
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
         Ok(match sent {
             Ok(response) => self.relay(response, pick, connection, extras),
@@ -211,6 +218,17 @@ impl Forward {
         }
         (self.failure_response)(failure, Some(error.fault()))
     }
+}
+
+/// Passes an interim response of the upstream to the client. The server itself sends 100.
+fn relay_interim(client: &InterimResponses, status: StatusCode, headers: &HeaderMap) {
+    if matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
+        return;
+    }
+    let mut interim = Response::new(());
+    *interim.status_mut() = status;
+    interim.headers_mut().clone_from(headers);
+    client.send(interim);
 }
 
 /// Checks the response head for what hyper accepts and the gateway cannot pass on.

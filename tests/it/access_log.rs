@@ -1,8 +1,11 @@
 //! The access log.
 
+use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, read_request};
 use crate::support::{eventually, free_address};
 
 fn yaml(output: &str, format: &str) -> String {
@@ -83,6 +86,64 @@ fn json_lines_have_route_duration_and_reason() {
         assert_eq!((&line["client"], &line["protocol"]), (&"127.0.0.1".into(), &"HTTP/1.1".into()));
         assert!(line["duration_us"].as_u64().is_some_and(|us| us < 30_000_000));
     }
+}
+
+/// Starts a gateway that logs JSON to `path`, forwards to `uri`, and takes the end of a client's sending side for its
+/// end.
+fn logging(path: &Path, uri: &str) -> Gateway {
+    Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, half-close: false}}\n\
+         access-log: {{output: '{}', format: json}}\nroutes: [{{id: a, uri: '{uri}', predicates: [Path=/**]}}]",
+        path.display()
+    ))
+}
+
+#[test]
+fn a_response_that_the_client_cuts_has_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::scripted(|stream, _| {
+        while let Some(request) = read_request(stream) {
+            let rest: &[u8] = if request.target() == "/cut" { b"cut" } else { b"whole" };
+            let _ = stream.write_all(&[b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", rest].concat());
+        }
+    });
+    let gateway = logging(&path, &upstream.uri());
+    let mut client = gateway.connect();
+    assert_eq!(client.request("GET", "/whole", &[], b"").text(), "whole");
+    assert_eq!(client.request("HEAD", "/nowhere/../..", &[], b"").status, 400);
+    client.send("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.until(b"cut");
+    drop(client);
+    let lines: Vec<serde_json::Value> =
+        lines(&path, 3).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let logged: Vec<_> = lines.iter().map(|line| (line["status"].as_u64().unwrap(), line["reason"].as_str())).collect();
+    assert_eq!(logged, [(200, None), (400, Some("bad-request")), (200, Some("client-disconnected"))]);
+    assert_eq!(lines[2]["bytes"], 3);
+}
+
+#[test]
+fn the_line_of_a_tunnel_is_written_when_it_closes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::scripted(|stream, _| {
+        let Some(_) = read_request(stream) else { return };
+        let _ = stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+        let _ = std::io::copy(stream, &mut std::io::sink());
+    });
+    let gateway = logging(&path, &upstream.uri());
+    let mut client = gateway.connect();
+    client.send("GET /t HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 101);
+    let open = Instant::now();
+    eventually("the request is counted", || {
+        gateway.metric("spring_cloud_gateway_requests_seconds_count", &["routeId=\"a\""]) == 1.0
+    });
+    let held = open.elapsed();
+    drop(client);
+    let line: serde_json::Value = serde_json::from_str(&lines(&path, 1)[0]).unwrap();
+    assert_eq!(line["status"], 101);
+    assert!(u128::from(line["duration_us"].as_u64().unwrap()) >= held.as_micros(), "{line}, held for {held:?}");
 }
 
 #[test]

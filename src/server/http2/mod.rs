@@ -131,10 +131,12 @@ impl<H: Handler> Http2Server<H> {
             respond.send_reset(Reason::REFUSED_STREAM);
             return;
         };
-        let (head, stream) = request.into_parts();
-        let interim = head.headers.contains_key(EXPECT).then(InterimResponses::default);
+        let (mut head, stream) = request.into_parts();
+        let interim = InterimResponses::default();
+        let waiting = head.headers.contains_key(EXPECT).then(|| interim.clone());
+        head.extensions.insert(interim.clone());
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let body = StreamBody::new(stream, length, interim.clone());
+        let body = StreamBody::new(stream, length, waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));

@@ -37,8 +37,8 @@ static FORBIDDEN: [HeaderName; 6] = [
 pub(super) struct Exchange {
     pub(super) respond: SendResponse<Part>,
     pub(super) watched: Watched,
-    /// Interim responses, if the request may have any.
-    pub(super) interim: Option<InterimResponses>,
+    /// Interim responses on their way to the client.
+    pub(super) interim: InterimResponses,
     pub(super) is_head: bool,
     /// Keeps the connection busy until the response has been written.
     pub(super) _busy: BusyGuard,
@@ -69,9 +69,7 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
     {
         let (mut head, mut body) = self.response(response).await?.into_parts();
-        if let Some(interim) = &self.interim {
-            interim.close();
-        }
+        self.interim.close();
         prepare_head(&mut head.headers, &body);
         let is_empty = self.is_head || body.is_end_stream();
         let mut stream = self.respond.send_response(Response::from_parts(head, ()), is_empty)?;
@@ -90,10 +88,9 @@ impl Exchange {
         let mut response = pin!(response);
         poll_fn(|cx| {
             let response = response.as_mut().poll(cx);
-            if let Some(interim) = &self.interim {
-                for response in interim.take(cx) {
-                    self.respond.send_informational(response)?;
-                }
+            for mut interim in self.interim.take(cx) {
+                FORBIDDEN.iter().for_each(|name| drop(interim.headers_mut().remove(name)));
+                self.respond.send_informational(interim)?;
             }
             if let Poll::Ready(response) = response {
                 return Poll::Ready(Ok(response));

@@ -175,3 +175,19 @@ async fn an_authority_and_a_host_that_differ_are_refused() {
     assert_eq!(answer.status(), 400);
     assert_eq!(upstream.requests().len(), 1);
 }
+
+#[test]
+fn interim_responses_of_the_upstream_reach_the_client() {
+    let upstream = Upstream::scripted(|stream, seen| {
+        while let Some(request) = crate::support::upstream::read_request(stream) {
+            seen(request);
+            let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x\r\n\r\n";
+            let bytes = [b"HTTP/1.1 100 Continue\r\n\r\n", hints.as_bytes(), &response(200, &[], b"ok")].concat();
+            let _ = std::io::Write::write_all(stream, &bytes);
+        }
+    });
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = client::Client::open(&client::Transport::Clear(gateway.address));
+    client.frame(raw::HEADERS, raw::END_STREAM | raw::END_HEADERS, 1, &raw::block(&raw::ORDINARY));
+    assert_eq!([client.status(1), client.status(1)], [Some(103), Some(200)]);
+}
