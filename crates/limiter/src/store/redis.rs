@@ -64,6 +64,8 @@ mod topology;
 pub(crate) use self::client::Unanswered;
 pub use self::client::{RedisClient, RedisStatus};
 pub use self::command::key_names;
+#[doc(hidden)]
+pub use self::command::script_reply;
 pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;

@@ -13,6 +13,8 @@ pub(crate) use self::key_location::{short_name, slot_of};
 pub use self::key_names::key_names;
 pub(crate) use self::options::CallOptions;
 pub(crate) use self::quota::{QuotaAction, quota_calls, quota_key_name};
+#[doc(hidden)]
+pub use self::reply::script_reply;
 pub(crate) use self::reply::{answers, batch_answers};
 pub(crate) use self::script_args::BatchSize;
 pub(crate) use self::script_call::{ScriptCall, can_coalesce, decide, decide_batch, look, settle};

@@ -20,6 +20,14 @@ pub(crate) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<Ru
     Some((u64::try_from(*admitted).ok()?, decode(rest, checks)?))
 }
 
+/// Decodes the bytes of a reply, for one request or for a batch. For fuzzing.
+#[doc(hidden)]
+#[must_use]
+pub fn script_reply(bytes: &[u8], rules: usize) -> Option<Vec<RuleVerdict>> {
+    let reply = redis::parse_redis_value(bytes).ok()?;
+    answers(&reply, rules).or_else(|| batch_answers(&reply, rules).map(|(_, verdicts)| verdicts))
+}
+
 fn decode(items: &[Value], checks: usize) -> Option<Vec<RuleVerdict>> {
     let (answers, rest) = items.as_chunks::<5>();
     let fits = answers.len() == checks && rest.is_empty();

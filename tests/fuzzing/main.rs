@@ -1,0 +1,79 @@
+//! Replays the corpus of each fuzz target, and changes of it. `fuzz/run TARGET` runs the same targets with libFuzzer.
+//!
+//! `TOLLGATE_MUTATIONS=1000000 cargo test --test fuzzing` runs longer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
+
+#[cfg(feature = "jwt")]
+#[path = "targets/jwt.rs"]
+mod jwt;
+mod mutate;
+mod targets;
+
+use std::panic::catch_unwind;
+use std::path::Path;
+
+/// Changed inputs per target.
+const MUTATIONS: usize = 30_000;
+
+/// Runs the corpus of `target` and changes of it, with a fixed seed.
+fn replay(target: &str, run: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzing/corpus").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let corpus: Vec<_> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert!(corpus.len() >= 5, "the corpus of {target} is missing");
+    corpus.iter().for_each(|input| check(run, input));
+    let count = std::env::var("TOLLGATE_MUTATIONS").map_or(MUTATIONS, |count| count.parse().unwrap());
+    let mut random = fastrand::Rng::with_seed(11);
+    for _ in 0..count {
+        check(run, &mutate::mutate(&corpus, &mut random));
+    }
+}
+
+/// Runs one input, and shows it if an invariant does not hold.
+fn check(run: fn(&[u8]), input: &[u8]) {
+    if catch_unwind(|| run(input)).is_err() {
+        panic!("failing input: b\"{}\"", input.escape_ascii());
+    }
+}
+
+#[test]
+fn accepted_requests_have_one_reading() {
+    replay("request", targets::request::run);
+}
+
+#[test]
+fn normalized_paths_have_one_spelling() {
+    replay("path", targets::path::run);
+}
+
+#[test]
+fn clients_cannot_choose_the_forwarded_address() {
+    replay("forwarded", targets::forwarded::run);
+}
+
+#[test]
+fn replies_of_scripts_are_whole_or_nothing() {
+    replay("redis_reply", targets::redis_reply::run);
+}
+
+#[cfg(feature = "jwt")]
+#[test]
+fn tokens_without_a_valid_signature_are_rejected() {
+    replay("jwt", jwt::run);
+}
+
+#[cfg(feature = "jwt")]
+#[test]
+fn the_corpus_holds_an_accepted_token() {
+    use tollgate_filters::jwt::{KeySet, Settings, Verifier};
+    let token = include_bytes!("corpus/jwt/valid");
+    let verifier = Verifier::new(Settings::default(), KeySet::parse(jwt::KEYS).unwrap());
+    assert!(verifier.verify(token.trim_ascii()).is_ok());
+}
+
+#[test]
+fn the_corpus_holds_an_accepted_reply() {
+    let reply = include_bytes!("corpus/redis_reply/allowed");
+    assert_eq!(tollgate_limiter::store::redis::script_reply(&reply[1..], 1).map(|verdicts| verdicts.len()), Some(1));
+}
