@@ -202,7 +202,8 @@ impl Handler for Gateway {
         let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), method);
         record.answered(status, Some("unreadable-head"));
         if let Some(log) = &self.access_log {
-            let line = LogLine::new(connection.peer.ip(), "-", Version::HTTP_11, &HeaderMap::new());
+            let version = if connection.http1 { Version::HTTP_11 } else { Version::HTTP_2 };
+            let line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
             record.logged(Rc::clone(log), line);
         }
     }

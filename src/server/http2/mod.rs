@@ -15,7 +15,7 @@ use std::time::Duration;
 use h2::server::{Connection, Handshake, SendResponse};
 use h2::{Reason, RecvStream};
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 
 use self::outstanding::{Part, Responses};
 use self::preface::CheckedPreface;
@@ -123,6 +123,7 @@ impl<H: Handler> Http2Server<H> {
     /// Handles one request. Until its response has been written, the connection is busy.
     fn start(&self, request: Request<RecvStream>, mut respond: SendResponse<Part>) {
         if exceeds(request.method(), request.uri().path(), request.headers(), self.limits) {
+            self.handler.record_refusal(&self.served.info, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
             let _ = respond.send_response(head_too_large(), true);
             return;
         }
