@@ -72,8 +72,11 @@ impl Stores {
     }
 }
 
+/// Rule with the numbers of a bucket.
+type RuleOf = fn(TokenBucket) -> Rule;
+
 /// Rules of both bucket algorithms, in a list and alone.
-fn kinds() -> [(fn(TokenBucket) -> Rule, &'static str); 3] {
+fn kinds() -> [(RuleOf, &'static str); 3] {
     [(Rule::TokenBucket, "token"), (Rule::Gcra, "gcra"), (Rule::Gcra, "list#gcra")]
 }
 

@@ -80,7 +80,7 @@ impl Lengths {
         let fresh = Windows { start, before: 0, current: 0, used: Some(now) };
         let mut all: BTreeMap<u64, Windows> =
             self.0.iter().map(|(length, windows)| (*length, windows.at(*length, now))).collect();
-        let counting = all.iter().filter(|(_, windows)| windows.counts()).next_back();
+        let counting = all.iter().rfind(|(_, windows)| windows.counts());
         let Some(longest) = counting.map(|(_, windows)| *windows) else { return Self([(own, fresh)].into()) };
         let mine = match all.get(&own) {
             Some(known) if known.counts() => *known,

@@ -100,7 +100,7 @@ impl Model for Deficit {
     /// Finds a deficit that may have been written under another rule. It is refilled at the old rate until now. If the
     /// rate differs, it is rounded up to a whole part of this rule, unless the stores cannot count that many parts.
     fn seen(&mut self, rule: &Rule, now: u64) {
-        let Numbers { flow, part, .. } = Numbers::of(rule);
+        let Numbers { flow, part, burst } = Numbers::of(rule);
         let most = |flow| if flow == 1 { 1 << 52 } else { u128::from(MAX_SAFE_INTEGER) };
         let found = self.debt_at(now);
         let debt = found.min((self.bound * self.part).min(most(self.flow)));
@@ -108,7 +108,12 @@ impl Model for Deficit {
             return;
         }
         let converted = (debt * part).div_ceil(self.part);
-        if self.flow * part != flow * self.part && converted <= most(flow) {
+        let is_same_rate = self.flow * part == flow * self.part;
+        if is_same_rate && converted * self.part == debt * part && converted <= most(flow) && debt == found {
+            // The same debt in the parts of this rule.
+            let at = now;
+            *self = Self { debt: converted, at, flow, part, bound: self.bound };
+        } else if (!is_same_rate || burst * self.part > most(self.flow)) && converted <= most(flow) {
             *self = Self { flow, part, ..self.clone() };
             self.write(rule, now, converted);
         } else if debt != found {
