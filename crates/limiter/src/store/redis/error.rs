@@ -56,8 +56,8 @@ pub enum StoreError {
     Tls,
     /// The server does not know `EVALSHA` or `SCRIPT`.
     #[error(
-        "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window` and \
-         `sliding-window-counter`, or `store: memory`"
+        "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window`, \
+         `sliding-window-log` and `sliding-window-counter`, or `store: memory`"
     )]
     NoScripts,
     /// No node of the cluster serves the key's slot.
