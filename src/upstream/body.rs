@@ -33,7 +33,7 @@ pub(super) fn response_body(
     mut incoming: Incoming,
     lease: ConnectionLease,
     timeout: Duration,
-) -> Result<Body, (BodyError, ConnectionLease)> {
+) -> Result<Body, Box<(BodyError, ConnectionLease)>> {
     if incoming.is_end_stream() {
         lease.release();
         return Ok(Body::default());
@@ -45,9 +45,9 @@ pub(super) fn response_body(
             lease.expect_body();
             Some(frame)
         }
-        Poll::Ready(Some(Err(error))) => return Err((BodyError::Upstream(error), lease)),
+        Poll::Ready(Some(Err(error))) => return Err(Box::new((BodyError::Upstream(error), lease))),
         Poll::Ready(None) if lease.is_http2() && !incoming.is_end_stream() => {
-            return Err((BodyError::UpstreamReset, lease));
+            return Err(Box::new((BodyError::UpstreamReset, lease)));
         }
         Poll::Ready(None) => {
             lease.release();

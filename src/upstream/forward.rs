@@ -190,7 +190,8 @@ impl Forward {
         head.version = Version::HTTP_11;
         match response_body(body, ConnectionLease::new(pick, connection), self.timeouts.read) {
             Ok(body) => Response::from_parts(head, body),
-            Err((error, lease)) => {
+            Err(failed) => {
+                let (error, lease) = *failed;
                 lease.report(Outcome::Disconnected);
                 self.failed(&error.into(), Some(lease.origin()))
             }
