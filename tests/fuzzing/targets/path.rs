@@ -1,12 +1,15 @@
 //! Path normal form: one spelling of each path, without anything that upstreams interpret differently.
 
-use tollgate_routing::normalize;
+use tollgate_routing::{PathRules, Separator, normalize, normalize_by};
 
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(path) = normalize(text) {
-        is_normal(&path);
-        assert!(path.len() <= text.len() + 1, "{text:?} grew to {path:?}");
+    let decode = PathRules { encoded_slash: Separator::Decode, backslash: Separator::Decode };
+    for rules in [PathRules::default(), PathRules::STRICT, decode] {
+        if let Ok(path) = normalize_by(text, rules) {
+            is_normal(&path);
+            assert!(path.len() <= text.len() + 1, "{text:?} grew to {path:?}");
+        }
     }
 }
 

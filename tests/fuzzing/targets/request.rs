@@ -5,16 +5,18 @@
 use http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Request, Version};
-use tollgate::gateway::sanitize::sanitize;
+use tollgate::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_config::Underscores;
+use tollgate_routing::PathRules;
 
 use super::path::is_normal;
 
 pub fn run(bytes: &[u8]) {
-    for underscores in [Underscores::Reject, Underscores::Drop] {
+    for (underscores, path) in [(Underscores::Reject, PathRules::STRICT), (Underscores::Drop, PathRules::default())] {
+        let rules = SanitizeRules { underscores, path };
         let Some(mut head) = parse(bytes) else { return };
         let chunks = head.headers.contains_key(TRANSFER_ENCODING);
-        let Ok(summary) = sanitize(&mut head, underscores) else { continue };
+        let Ok(summary) = sanitize(&mut head, rules) else { continue };
         assert!(![Method::CONNECT, Method::TRACE].contains(&head.method));
         assert!(head.uri.scheme().is_none() && head.uri.authority().is_none(), "{} is not in origin form", head.uri);
         if head.uri.path() != "*" {
@@ -41,7 +43,7 @@ pub fn run(bytes: &[u8]) {
         // A second gateway would read the request as this one did; it counts `Max-Forwards` down.
         head.headers.remove(MAX_FORWARDS);
         let (uri, headers) = (head.uri.clone(), head.headers.clone());
-        if let Ok(again) = sanitize(&mut head, underscores) {
+        if let Ok(again) = sanitize(&mut head, rules) {
             assert_eq!(
                 (head.uri, head.headers, again.has_upgrade),
                 (uri, headers, summary.has_upgrade),
