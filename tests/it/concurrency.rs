@@ -246,7 +246,9 @@ fn a_websocket_holds_its_slot_until_the_tunnel_closes() {
 fn a_reload_keeps_held_slots_and_applies_a_new_limit() {
     let (redis, upstream) = (Redis::start(), Holding::start());
     for redis in [None, Some(&redis)] {
-        let with = |limit: u32| yaml(redis, &upstream.upstream.uri(), &format!("limit: {limit}, lease: 1h"));
+        let with = |limit: u32| {
+            without_half_close(&yaml(redis, &upstream.upstream.uri(), &format!("limit: {limit}, lease: 1h")))
+        };
         let gateway = Gateway::start(&with(1));
         let client = hold(&gateway);
         gateway.reload(&with(1));

@@ -13,6 +13,8 @@ struct Withdrawal {
     log: Vec<(u64, u64)>,
     /// Time of the last write and the window then.
     written: (u64, u64),
+    /// True if the present step found tokens with a time in the future.
+    was_ahead: bool,
 }
 
 pub(crate) fn rule(rng: &mut Rng) -> Rule {
@@ -66,7 +68,8 @@ impl Withdrawal {
 impl Model for Withdrawal {
     /// After a clock change, tokens with a time in the future count as consumed now.
     fn seen(&mut self, rule: &Rule, now: u64) {
-        if self.log.iter().any(|(at, _)| *at > now) {
+        self.was_ahead = self.log.iter().any(|(at, _)| *at > now);
+        if self.was_ahead {
             let ahead: u64 = self.log.extract_if(.., |(at, _)| *at > now).map(|(_, cost)| cost).sum();
             self.write(numbers(rule).1, now);
             self.push(rule, now, ahead);
@@ -85,12 +88,13 @@ impl Model for Withdrawal {
         }
     }
 
-    /// Returns tokens consumed in that grain.
+    /// Returns tokens consumed in that grain. A step that finds a clock set back returns none: their times have changed.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         if more > 0 {
             return self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
         }
-        let mut amount = if now < taken_at + numbers(rule).1 { more.unsigned_abs() } else { 0 };
+        let counts = now < taken_at + numbers(rule).1 && !self.was_ahead;
+        let mut amount = if counts { more.unsigned_abs() } else { 0 };
         let of_grain = |at: u64| at >= taken_at && grain(rule, at) == grain(rule, taken_at);
         for (_, cost) in self.log.iter_mut().filter(|(at, _)| of_grain(*at)) {
             let gives = amount.min(*cost);
