@@ -1,5 +1,6 @@
 //! `LocalResponseCache` in front of limiters: a stored response is only for requests that they could admit.
 
+#[cfg(feature = "jwt")]
 use serde_json::json;
 
 use crate::support::gateway::Gateway;
