@@ -38,7 +38,7 @@ pub(crate) struct RawServer {
     max_headers: Option<Spanned<usize>>,
     /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
     max_body_size: Option<Size>,
-    /// Concurrent connections, divided evenly among the workers. Default 20000.
+    /// Concurrent connections, of all workers together. Default 20000.
     max_connections: Option<NonZeroUsize>,
     /// Concurrent connections of one client: an IPv4 address, or the /64 network of an IPv6 address. Trusted proxies have no such bound. Default: a quarter of `max-connections`.
     max_connections_per_client: Option<NonZeroUsize>,
