@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that the buffers of a worker's connections may have, beyond the smallest ones.
-const BUDGET: usize = 6 * 1024 * 1024;
+const BUDGET: usize = 2 * 1024 * 1024;
 /// Part of the free budget that one more step may take.
 const SHARE: usize = 8;
 /// Buffers of a connection: one that waits for the client, one that is read.
