@@ -2,11 +2,12 @@
 Decides one request under a prepaid quota, or grants to it.
 
 Source: the decisions of crates/limiter/src/algorithm/quota.rs. Nothing refills a quota; a new one begins with the next
-period, if the rule has periods. An existing quota keeps its end when the rule changes, unless its period would end
+period, if the rule has periods. A quota with usage keeps its end when the rule changes, unless its period would end
 earlier under the new rule. A denied request consumes nothing.
 
-KEYS[1]  "<tokens consumed minus granted> <end of the period, unix time in us>", without the second number if there is
-         no period; missing = a new quota
+KEYS[1]  "<tokens consumed minus granted> <end of the period> <first use in the period>", unix times in us; 0 as the end
+         = no period; missing = a new quota. Earlier versions stored no first use, and no end without a period: the
+         period then counts as long as the current one
 ARGV[1]  allowance: tokens of a new quota, integer
 ARGV[2]  action: `take`; `grant` = add ARGV[4] tokens without a bound, never denied; `set` = leave ARGV[4] tokens
 ARGV[3]  now: unix time in seconds, up to 6 decimals; empty = the TIME of this server, so gateway clocks do not matter
@@ -14,11 +15,11 @@ ARGV[4]  cost: tokens of the request, integer; 0 only reads. For `take`, a signe
          +n consumes up to n more tokens, -n returns n. For `grant`, -n removes n tokens
 ARGV[5]-[8]  starts of four consecutive periods, unix time in us; the second is the current one by the caller's clock.
          All empty = no period
-ARGV[9]  for -n: time of the request, unix time in us; tokens of an earlier period are not returned
+ARGV[9]  for -n: time of the request, unix time in us; tokens from before the first use in the period are not returned
 
 Returns  {allowed 1 or 0, tokens remaining, retry after us (-1: never), new quota after us, now us}
 Publishes the name of the key on the channel `tollgate.returned`, after a grant or a set
-Expiry   1 s after the end of the period, never without one (while any token is consumed or granted)
+Expiry   1 s after the end of the period, never without one
 Errors   an invalid argument fails before anything is read; so does a time before the first or after the third period,
          since the clocks differ by more than a period. A stored value in another format counts as missing
 
@@ -64,32 +65,32 @@ else
 end
 -- [/time]
 
-local used, began, ends, anchor = 0, 0, math.huge, false
+local used, began, ends, length, known, anchor = 0, now, math.huge, math.huge, false, false
 if ARGV[5] ~= '' then
   local first, second, third, last = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
   if now < first or now >= last then
     return redis.error_reply('ERR the clocks of this server and of the gateway differ by more than a window')
   end
   if now < second then
-    began, ends = first, second
+    ends, length = second, second - first
   elseif now < third then
-    began, ends = second, third
+    ends, length = third, third - second
   else
-    began, ends = third, last
+    ends, length = last, last - third
   end
 end
 local stored = call('GET', KEYS[1])
 if stored then
-  local _, _, taken, over = find(stored, '^(-?%d+) ?(%d*)$')
-  over = tonumber(over) or math.huge
-  used = over > now and tonumber(taken) or 0
-  if used ~= 0 then
-    if over > ends then
-      anchor = true
-    elseif over < ends then
-      -- A shorter period of another rule. For corrections it counts as long as the current one.
-      began, ends = ARGV[5] ~= '' and over - (ends - began) or 0, over
+  local _, _, taken, over, start = find(stored, '^(-?%d+) ?(%d*) ?(%d*)$')
+  over = tonumber(over) or 0
+  if over == 0 then over = math.huge end
+  if taken and over > now then
+    used, known = tonumber(taken), true
+    if used ~= 0 then
+      if over > ends then anchor = true else ends = over end
     end
+    began = tonumber(start) or length < math.huge and ends - length or 0
+    if began > now then began = now end
   end
 end
 
@@ -100,7 +101,11 @@ if ARGV[2] ~= 'take' then
   allowed, takes = 1, ARGV[2] == 'set' and allowance - cost - used or -cost
 elseif byte(ARGV[4]) < 48 then
   allowed = 1
-  if takes > left then takes = left elseif takes < 0 and (tonumber(ARGV[9]) or now) < began then takes = 0 end
+  if takes > left then
+    takes = left
+  elseif takes < 0 and not (known and (tonumber(ARGV[9]) or now) >= began) then
+    takes = 0
+  end
 elseif cost <= left then
   allowed = 1
 elseif cost > allowance or ends == math.huge then
@@ -119,11 +124,9 @@ local reset = used ~= 0 and ends < math.huge and ends - now or 0
 -- [commit]
 if anchor or allowed == 1 and takes ~= 0 then
   if ends < math.huge then
-    call('SET', KEYS[1], format('%d %d', used, ends), 'PX', format('%d', (ends - now) / 1000 + 1000))
-  elseif used ~= 0 then
-    call('SET', KEYS[1], format('%d', used))
+    call('SET', KEYS[1], format('%d %d %d', used, ends, began), 'PX', format('%d', (ends - now) / 1000 + 1000))
   else
-    call('DEL', KEYS[1])
+    call('SET', KEYS[1], format('%d 0 %d', used, began))
   end
 end
 if ARGV[2] ~= 'take' then

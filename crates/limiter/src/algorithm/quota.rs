@@ -3,13 +3,24 @@
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{MAX_SAFE_INTEGER, Quota};
 
-/// State of a quota that differs from a new one.
+/// State of a quota that was used in its period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaState {
+    /// First use of the quota in its period: microseconds.
+    pub(crate) began_at_us: u64,
     /// End of the period: microseconds; [`u64::MAX`] if there is none.
     pub(crate) ends_at_us: u64,
     /// Tokens consumed minus tokens granted.
     pub(crate) used: i64,
+}
+
+/// Quota at a moment.
+struct Current {
+    quota: QuotaState,
+    /// True if the quota was used in this period.
+    is_known: bool,
+    /// True if the state must be written even if nothing is consumed.
+    is_stale: bool,
 }
 
 /// Largest absolute value of [`QuotaState::used`].
@@ -22,7 +33,7 @@ impl Algorithm for Quota {
     /// Without a period, a denial has no retry delay, since only a grant helps. A denial writes only if the period now
     /// ends earlier than stored, because the rule changed or the clock was set back.
     fn decide(&self, state: Option<&QuotaState>, now: Moment, cost: u64) -> (RuleVerdict, Option<QuotaState>) {
-        let (quota, is_stale) = self.state_at(state, now);
+        let Current { quota, is_stale, .. } = self.at(state, now);
         let left = self.remaining_of(&quota);
         if cost <= left {
             let quota = QuotaState { used: quota.used + cost as i64, ..quota };
@@ -34,13 +45,13 @@ impl Algorithm for Quota {
         (RuleVerdict::denied(left, retry_after_us, quota.reset_after_us(now), now), is_stale.then_some(quota))
     }
 
-    /// Tokens of an earlier period are not returned to the current one. The store limits returned tokens to the cost of
-    /// the request, since `used` includes grants.
+    /// Tokens of an earlier period are not returned to the current one, whatever rule counted them. The store limits
+    /// returned tokens to the cost of the request, since `used` includes grants.
     fn settle(&self, state: Option<&QuotaState>, now: Moment, more: i64, counted_at_us: u64) -> Option<QuotaState> {
-        let (quota, is_stale) = self.state_at(state, now);
+        let Current { quota, is_known, is_stale } = self.at(state, now);
         let more = if more > 0 {
             more.min(self.remaining_of(&quota) as i64)
-        } else if self.began_at_us(&quota, now) <= counted_at_us {
+        } else if is_known && quota.began_at_us <= counted_at_us {
             more
         } else {
             0
@@ -58,40 +69,45 @@ impl Algorithm for Quota {
 impl Quota {
     /// Returns the remaining tokens.
     pub(crate) fn remaining(&self, state: Option<&QuotaState>, now: Moment) -> u64 {
-        self.remaining_of(&self.state_at(state, now).0)
+        self.remaining_of(&self.at(state, now).quota)
     }
 
-    /// Returns the state after a grant of `more` tokens; a negative grant removes tokens.
-    pub(crate) fn grant(&self, state: Option<&QuotaState>, now: Moment, more: i64) -> QuotaState {
-        let (quota, _) = self.state_at(state, now);
-        quota.with_used(quota.used.saturating_sub(more))
+    /// Returns the state after a grant of `more` tokens, if it changes; a negative grant removes tokens.
+    pub(crate) fn grant(&self, state: Option<&QuotaState>, now: Moment, more: i64) -> Option<QuotaState> {
+        let Current { quota, is_stale, .. } = self.at(state, now);
+        (is_stale || more != 0).then(|| quota.with_used(quota.used.saturating_sub(more)))
     }
 
-    /// Returns the state with exactly `left` tokens remaining.
-    pub(crate) fn set(&self, state: Option<&QuotaState>, now: Moment, left: u64) -> QuotaState {
-        let (quota, _) = self.state_at(state, now);
-        quota.with_used(self.allowance() as i64 - left.min(MAX_SAFE_INTEGER) as i64)
+    /// Returns the state with exactly `left` tokens remaining, if it changes.
+    pub(crate) fn set(&self, state: Option<&QuotaState>, now: Moment, left: u64) -> Option<QuotaState> {
+        let Current { quota, is_stale, .. } = self.at(state, now);
+        let set = quota.with_used(self.allowance() as i64 - left.min(MAX_SAFE_INTEGER) as i64);
+        (is_stale || set != quota).then_some(set)
     }
 
     fn remaining_of(&self, quota: &QuotaState) -> u64 {
         u64::try_from(self.allowance() as i64 - quota.used).unwrap_or(0).min(MAX_SAFE_INTEGER)
     }
 
-    /// Returns the state at `now`, and true if it must be written even if nothing is consumed.
-    fn state_at(&self, state: Option<&QuotaState>, now: Moment) -> (QuotaState, bool) {
+    /// Returns the quota at `now`.
+    ///
+    /// A quota with usage keeps its end when the rule changes, unless its period would end earlier under the new rule.
+    fn at(&self, state: Option<&QuotaState>, now: Moment) -> Current {
         let ends_at_us = match self.periods_around(now.wall_us) {
             Some([_, _, next, _]) => now.now_us.saturating_add(next - now.wall_us),
             None => u64::MAX,
         };
-        match state.filter(|quota| quota.used != 0 && now.now_us < quota.ends_at_us) {
-            Some(quota) if quota.ends_at_us <= ends_at_us => (*quota, false),
-            Some(quota) => (QuotaState { ends_at_us, ..*quota }, true),
-            None => (QuotaState { ends_at_us, used: 0 }, false),
-        }
-    }
-
-    fn began_at_us(&self, quota: &QuotaState, now: Moment) -> u64 {
-        self.periods_around(now.wall_us).map_or(0, |[_, this, next, _]| quota.ends_at_us.saturating_sub(next - this))
+        let Some(known) = state.filter(|quota| now.now_us < quota.ends_at_us) else {
+            let quota = QuotaState { began_at_us: now.now_us, ends_at_us, used: 0 };
+            return Current { quota, is_known: false, is_stale: false };
+        };
+        let is_used = known.used != 0;
+        let quota = QuotaState {
+            began_at_us: known.began_at_us.min(now.now_us),
+            ends_at_us: if is_used { ends_at_us.min(known.ends_at_us) } else { ends_at_us },
+            used: known.used,
+        };
+        Current { quota, is_known: true, is_stale: is_used && ends_at_us < known.ends_at_us }
     }
 }
 
@@ -106,12 +122,13 @@ impl QuotaState {
 }
 
 impl State for QuotaState {
-    const EMPTY: Self = Self { ends_at_us: 0, used: 0 };
+    const EMPTY: Self = Self { began_at_us: 0, ends_at_us: 0, used: 0 };
 
-    /// A quota without a period never expires while it differs from a new one.
+    /// A used quota lasts until its period ends, even if all its tokens were returned or granted: later corrections
+    /// belong to it.
     #[inline]
     fn expires_at_us(&self) -> u64 {
-        if self.used == 0 { self.ends_at_us.min(1) } else { self.ends_at_us }
+        self.ends_at_us
     }
 }
 
@@ -148,8 +165,10 @@ mod tests {
         assert_eq!((verdict.outcome, verdict.remaining), (Outcome::NeverAdmitted, 2));
         assert_eq!(decide(&rule, &mut state, START + 9_999 * DAY, 2).remaining, 0);
         assert_eq!(state.unwrap().expires_at_us(), u64::MAX, "never forgotten");
-        let given_back = rule.settle(state.as_ref(), Moment::at(START), -5, START).unwrap();
-        assert_eq!(given_back.expires_at_us(), 1, "as new");
+        state = rule.settle(state.as_ref(), Moment::at(START + 1), -5, START);
+        assert_eq!(rule.remaining(state.as_ref(), Moment::at(START + 1)), 5);
+        state = rule.settle(state.as_ref(), Moment::at(START + 2), -1, START);
+        assert_eq!(rule.remaining(state.as_ref(), Moment::at(START + 2)), 6, "of a request before a grant");
     }
 
     #[test]
@@ -164,17 +183,46 @@ mod tests {
     }
 
     #[test]
+    fn tokens_of_an_ended_period_are_never_returned_whatever_the_rule() {
+        let noon = START + DAY / 2;
+        let hourly = Quota::resetting(5, Calendar::new(CalendarUnit::Hour, "UTC").unwrap()).unwrap();
+        let later = Moment::at(noon + 3_700_000_000);
+        for changed in [Quota::new(5).unwrap(), daily(5), hourly.clone()] {
+            let mut state = None;
+            decide(&hourly, &mut state, noon, 5);
+            assert_eq!(changed.settle(state.as_ref(), later, -5, noon), None, "before the next request");
+            assert_eq!(changed.settle(None, later, -5, noon), None, "of a dropped state");
+            assert_eq!(decide(&changed, &mut state, later.now_us, 1).remaining, 4);
+            assert_eq!(changed.settle(state.as_ref(), later, -5, noon), None);
+            let returned = changed.settle(state.as_ref(), later, -1, later.now_us).unwrap();
+            assert_eq!(changed.remaining(Some(&returned), later), 5, "of this period");
+        }
+    }
+
+    #[test]
+    fn tokens_are_returned_after_a_changed_rule_within_the_period_and_after_a_clock_set_back() {
+        let (noon, mut state) = (START + DAY / 2, None);
+        decide(&daily(5), &mut state, noon, 5);
+        let changed = Quota::new(5).unwrap();
+        state = changed.settle(state.as_ref(), Moment::at(noon + 1), -2, noon);
+        assert_eq!(decide(&changed, &mut state, noon + 2, 0).remaining, 2);
+        assert_eq!(decide(&changed, &mut state, noon - DAY / 4, 2).remaining, 0);
+        state = changed.settle(state.as_ref(), Moment::at(noon), -2, noon - DAY / 4);
+        assert_eq!(decide(&changed, &mut state, noon, 0).remaining, 2);
+    }
+
+    #[test]
     fn grants_add_up_and_set_replaces_the_remaining_tokens() {
         let (rule, mut state) = (Quota::new(5).unwrap(), None);
         let now = Moment::at(START);
         decide(&rule, &mut state, START, 5);
-        state = Some(rule.grant(state.as_ref(), now, 7));
+        state = rule.grant(state.as_ref(), now, 7);
         assert_eq!(decide(&rule, &mut state, START, 0).remaining, 7);
-        state = Some(rule.grant(state.as_ref(), now, -3));
+        state = rule.grant(state.as_ref(), now, -3);
         assert_eq!(rule.remaining(state.as_ref(), now), 4);
-        state = Some(rule.set(state.as_ref(), now, 100));
+        state = rule.set(state.as_ref(), now, 100);
         assert_eq!(rule.remaining(state.as_ref(), now), 100);
-        state = Some(rule.grant(state.as_ref(), now, i64::MIN));
+        state = rule.grant(state.as_ref(), now, i64::MIN);
         assert_eq!(rule.remaining(state.as_ref(), now), 0);
         assert_eq!(
             decide(&Quota::new(MAX_SAFE_INTEGER).unwrap(), &mut state, START, 1).outcome,

@@ -42,20 +42,37 @@ fn quotas() -> impl Strategy<Value = Quota> {
     (allowances, resets).prop_map(|(allowance, reset)| quota(allowance, reset))
 }
 
-/// A number.
+/// Consumed tokens and the time of the first.
 #[derive(Default)]
-struct Number(i64);
+struct Number(i64, Option<u64>);
+
+impl Number {
+    fn left(&self, rule: &Quota) -> u64 {
+        (rule.allowance() as i64 - self.0).max(0) as u64
+    }
+
+    fn change(&mut self, now_us: u64, more: i64) {
+        self.0 += more;
+        if more != 0 {
+            self.1 = Some(self.1.unwrap_or(now_us).min(now_us));
+        }
+    }
+}
 
 impl Model<Quota> for Number {
-    fn take(&mut self, rule: &Quota, _: u64, cost: u64) -> (bool, u64) {
-        let left = (rule.allowance() as i64 - self.0).max(0) as u64;
+    fn take(&mut self, rule: &Quota, now_us: u64, cost: u64) -> (bool, u64) {
+        let left = self.left(rule);
         let takes = if cost <= left { cost } else { 0 };
-        self.0 += takes as i64;
+        self.change(now_us, takes as i64);
         (cost <= left, left - takes)
     }
 
-    fn settle(&mut self, rule: &Quota, _: u64, more: i64, _: u64) {
-        self.0 += more.min((rule.allowance() as i64 - self.0).max(0));
+    fn settle(&mut self, rule: &Quota, now_us: u64, more: i64, counted_at_us: u64) {
+        if more > 0 {
+            self.change(now_us, more.min(self.left(rule) as i64));
+        } else if self.1.is_some_and(|since_us| since_us.min(now_us) <= counted_at_us) {
+            self.change(now_us, more);
+        }
     }
 }
 
@@ -87,16 +104,41 @@ fn a_quota_without_a_period_never_expires_and_can_be_granted_and_set() {
         assert!(pttl < 0, "{pttl}");
         (reply.0, reply.1, stored.unwrap_or_default())
     };
-    assert_eq!(left("take", "4"), (1, 6, "4".to_owned()));
-    assert_eq!(left("take", "7"), (0, 6, "4".to_owned()));
-    assert_eq!(left("grant", "14"), (1, 20, "-10".to_owned()));
-    assert_eq!(left("grant", "-5"), (1, 15, "-5".to_owned()));
-    assert_eq!(left("set", "3"), (1, 3, "7".to_owned()));
-    assert_eq!(left("set", "10"), (1, 10, String::new()), "equals a new quota");
-    let most = MAX_SAFE_INTEGER.to_string();
+    let used = |used: i64| format!("{used} 0 {START_US}");
+    assert_eq!(left("set", "10"), (1, 10, String::new()), "a new quota");
+    assert_eq!(left("take", "4"), (1, 6, used(4)));
+    assert_eq!(left("take", "7"), (0, 6, used(4)));
+    assert_eq!(left("grant", "14"), (1, 20, used(-10)));
+    assert_eq!(left("grant", "-5"), (1, 15, used(-5)));
+    assert_eq!(left("set", "3"), (1, 3, used(7)));
+    assert_eq!(left("set", "10"), (1, 10, used(0)), "still this quota for later corrections");
+    let most = MAX_SAFE_INTEGER as i64;
     for _ in 0..3 {
-        assert_eq!(left("grant", &most), (1, MAX_SAFE_INTEGER as i64, format!("-{most}")), "the largest exact number");
+        assert_eq!(left("grant", &most.to_string()), (1, most, used(-most)), "the largest exact number");
     }
+}
+
+#[test]
+fn states_of_earlier_versions_are_read() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let hourly = quota(10, Some(CalendarUnit::Hour));
+    let hour_ends_us = hourly.periods_around(START_US).unwrap()[2];
+    let mut settled = |rule: &Quota, stored: &str, counted_at_us: u64| {
+        redis::cmd("SET").arg("k").arg(stored).exec(redis).unwrap();
+        let args = rule.args(START_US, "-2", Some(counted_at_us));
+        let reply: Reply = redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args).query(redis).unwrap();
+        (reply.1, redis::cmd("GET").arg("k").query::<String>(redis).unwrap())
+    };
+    let forever = quota(10, None);
+    assert_eq!(settled(&forever, "7", START_US - 9), (5, "5 0 0".to_owned()));
+    assert_eq!(settled(&forever, &format!("7 {hour_ends_us}"), START_US - 9), (5, format!("5 {hour_ends_us} 0")));
+    let hour_began_us = hour_ends_us - DAY / 24;
+    let kept = format!("7 {hour_ends_us}");
+    assert_eq!(settled(&hourly, &kept, hour_began_us), (5, format!("5 {hour_ends_us} {hour_began_us}")));
+    assert_eq!(settled(&hourly, &kept, hour_began_us - 1), (3, kept), "of the period before");
+    assert_eq!(settled(&hourly, "7 1", START_US), (10, "7 1".to_owned()), "of a period that has ended");
+    assert_eq!(settled(&hourly, "7 seven", START_US), (10, "7 seven".to_owned()), "unreadable");
 }
 
 #[test]
@@ -174,6 +216,27 @@ async fn quota_operations_agree_in_redis_and_in_memory() {
         let Rule::Quota(rule) = rule else { unreachable!() };
         assert_eq!(in_memory.quota_remaining(key("b"), &rule), 2);
     }
+}
+
+/// A request is in flight while its period ends and the rule changes. Its tokens stay in the ended period.
+#[tokio::test]
+async fn a_changed_rule_returns_no_tokens_of_an_ended_period() {
+    let server = RedisServer::start();
+    let redis = &mut server.connection();
+    let mut call = |rule: &Quota, now_us: u64, cost: &str, counted_at_us: Option<u64>| {
+        let args = rule.args(now_us, cost, counted_at_us);
+        let reply: Reply = redis::cmd("EVAL").arg(Quota::TEXT).arg(1).arg("k").arg(&args).query(redis).unwrap();
+        reply.1
+    };
+    let (hourly, later_us) = (quota(10, Some(CalendarUnit::Hour)), START_US + DAY / 24);
+    assert_eq!(call(&hourly, START_US, "10", None), 0);
+    for changed in [quota(10, None), quota(10, Some(CalendarUnit::Day))] {
+        assert_eq!(call(&changed, later_us, "-10", Some(START_US)), 10, "before the next request");
+    }
+    let changed = quota(10, None);
+    assert_eq!(call(&changed, later_us, "1", None), 9);
+    assert_eq!(call(&changed, later_us, "-10", Some(START_US)), 9);
+    assert_eq!(call(&changed, later_us, "-1", Some(later_us)), 10, "of this period");
 }
 
 #[tokio::test]

@@ -50,10 +50,12 @@ impl MemoryStore {
         &self,
         key: BucketKey<'_>,
         rule: &Quota,
-        change: impl FnOnce(Option<&QuotaState>, Moment) -> QuotaState,
+        change: impl FnOnce(Option<&QuotaState>, Moment) -> Option<QuotaState>,
     ) -> u64 {
         let (mut guards, location, now) = self.lock_quota(key);
-        let state = change(self.state::<Quota>(&mut guards, location), now);
+        let Some(state) = change(self.state::<Quota>(&mut guards, location), now) else {
+            return rule.remaining(self.state::<Quota>(&mut guards, location), now);
+        };
         self.write::<Quota>(&mut guards, location, now, state);
         rule.remaining(Some(&state), now)
     }

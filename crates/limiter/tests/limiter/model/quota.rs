@@ -7,10 +7,11 @@ use super::rng::Rng;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// Consumed tokens and the end of the period.
+/// Consumed minus granted tokens, the first use in the period and its end.
 #[derive(Clone, Default)]
 struct Used {
-    taken: u64,
+    taken: i64,
+    since: u64,
     until: u64,
 }
 
@@ -44,52 +45,66 @@ fn length(calendar: &Calendar) -> u64 {
     }
 }
 
-/// Returns the allowance, the length of a period and the end of the current one. 1970 began on a Thursday.
-fn numbers(rule: &Rule, now: u64) -> (u64, u64, u64) {
+/// Returns the end of the current period, [`u64::MAX`] without periods. 1970 began on a Thursday.
+fn over_at(rule: &Rule, now: u64) -> u64 {
     let Rule::Quota(rule) = rule else { panic!("{rule:?}") };
-    let Some(reset) = rule.reset() else { return (rule.allowance(), 0, u64::MAX) };
+    let Some(reset) = rule.reset() else { return u64::MAX };
     let length = length(reset);
     let monday = if reset.unit() == CalendarUnit::Week { 4 * 24 * HOUR } else { 0 };
-    (rule.allowance(), length, ((now - monday) / length + 1) * length + monday)
+    ((now - monday) / length + 1) * length + monday
 }
 
 impl Used {
-    fn used(&self, now: u64) -> u64 {
+    fn taken(&self, now: u64) -> i64 {
         if now < self.until { self.taken } else { 0 }
+    }
+
+    /// Returns the quota that a change now applies to. A quota without usage ends with the period of the rule.
+    fn current(&self, rule: &Rule, now: u64) -> Self {
+        let taken = self.taken(now);
+        let until = if taken == 0 { over_at(rule, now) } else { self.until };
+        let since = if now < self.until { self.since.min(now) } else { now };
+        Self { taken, since, until }
+    }
+
+    fn change(&mut self, rule: &Rule, now: u64, more: i64) {
+        if more != 0 {
+            *self = self.current(rule, now);
+            self.taken += more;
+        }
     }
 }
 
 impl Model for Used {
-    /// A quota keeps its end unless its period would end earlier, after a changed rule or a clock that was set back.
+    /// A quota with usage keeps its end unless its period would end earlier, after a changed rule or a clock that was
+    /// set back.
     fn seen(&mut self, rule: &Rule, now: u64) {
-        if self.used(now) > 0 {
-            self.until = self.until.min(numbers(rule, now).2);
+        if self.taken(now) != 0 {
+            self.until = self.until.min(over_at(rule, now));
         }
     }
 
     fn left(&self, rule: &Rule, now: u64) -> u64 {
-        numbers(rule, now).0.saturating_sub(self.used(now))
+        u64::try_from(rule.capacity() as i64 - self.taken(now)).unwrap_or(0)
     }
 
     fn take(&mut self, rule: &Rule, now: u64, cost: u64) {
-        if cost > 0 {
-            let until = if self.used(now) > 0 { self.until } else { numbers(rule, now).2 };
-            *self = Self { taken: self.used(now) + cost, until };
-        }
+        self.change(rule, now, cost as i64);
     }
 
-    /// The start of a period is its end minus the length under the current rule.
+    /// Tokens from before the first use in the period belong to an earlier one.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
-        let length = numbers(rule, now).1;
         if more > 0 {
-            self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
-        } else if now < self.until && (length == 0 || taken_at + length >= self.until) {
-            self.taken = self.taken.saturating_sub(more.unsigned_abs());
+            self.change(rule, now, more.min(self.left(rule, now) as i64));
+        } else if now < self.until && self.since.min(now) <= taken_at {
+            self.change(rule, now, more);
         }
     }
 
     fn never(&self, rule: &Rule, cost: u64) -> bool {
-        cost > rule.capacity() || self.until == u64::MAX
+        let Rule::Quota(quota) = rule else { panic!("{rule:?}") };
+        let renews = if self.taken == 0 { quota.reset().is_some() } else { self.until < u64::MAX };
+        cost > rule.capacity() || !renews
     }
 
     fn spent_until(&self, _: &Rule) -> u64 {
@@ -97,7 +112,7 @@ impl Model for Used {
     }
 
     fn rests_at(&self, _: &Rule) -> u64 {
-        if self.taken == 0 && self.until == u64::MAX { 0 } else { self.until }
+        self.until
     }
 
     fn boxed(&self) -> Box<dyn Model> {

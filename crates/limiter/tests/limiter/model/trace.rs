@@ -136,11 +136,6 @@ impl<'e> Trace<'e> {
         let Some(at) = self.grants.len().checked_sub(1) else { return Ok(()) };
         let Grant { part: Part { slot, id, cost }, taken_at } =
             self.grants.swap_remove(self.rng.below(at as u64 + 1) as usize);
-        let Slot { rule, keys, .. } = &self.slots[slot];
-        if matches!(rule, Rule::Quota(_)) && (1..=self.stores.now()).contains(&keys[id].rests_at(rule)) {
-            // The model cannot know the end of a quota under an earlier rule if the current one has no period.
-            return Ok(());
-        }
         let less = i64::try_from(cost).unwrap_or(i64::MAX);
         let more: i64 = match self.rng.below(4) {
             0 => self.rng.within(1, 30) as i64,
