@@ -3,9 +3,10 @@
 //! | Rule | `q` | `w` | `r` | `t` |
 //! |---|---|---|---|---|
 //! | bucket | the burst | seconds until an empty bucket is full | whole tokens left | seconds in which the bucket gains `r` tokens; if `r` is 0, seconds until the next token |
-//! | window, quota | the limit | length in seconds, if it ends | tokens left | seconds until the full limit is available again |
+//! | window, quota | the limit | length in seconds, if it ends | tokens left | seconds until the full limit is available again; at least those in which the limit gives `r` tokens |
 //!
-//! `t` is rounded up, so `r/t` of a bucket never exceeds its rate.
+//! `t` is rounded up, so `r/t` never exceeds the rate of a bucket, nor limit and window (§6: servers cap this ratio). Near
+//! its end a window would otherwise invite all clients to send what remains at once.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -92,8 +93,10 @@ impl Shape {
             },
             // A quota without a reset has no known end.
             Self::Window { window_us: 0, .. } => 0,
-            Self::Window { window_us, .. } if answer.reset_after.is_zero() => secs(window_us.into()),
-            Self::Window { .. } => secs_of(answer.reset_after),
+            Self::Window { limit: 0, .. } => secs_of(answer.reset_after),
+            Self::Window { limit, window_us } => {
+                refill_secs(answer.remaining, limit, window_us).max(secs_of(answer.reset_after))
+            }
         }
     }
 }

@@ -36,6 +36,8 @@ fn fields_of_each_shape() {
         (bucket(1, 1_000, 0), denied(0, 1), r#""api";q=0"#, r#""api";r=0;t=1"#),
         (window(60), left(7, 12_001), r#""api";q=100;w=60"#, r#""api";r=7;t=13"#),
         (window(60), left(100, 0), r#""api";q=100;w=60"#, r#""api";r=100;t=60"#),
+        (window(60), left(93, 1_000), r#""api";q=100;w=60"#, r#""api";r=93;t=56"#),
+        (window(60), left(0, 1_000), r#""api";q=100;w=60"#, r#""api";r=0;t=1"#),
     ] {
         assert_eq!(both("api", &rule, answer), (policy.to_owned(), limit.to_owned()));
     }
@@ -115,6 +117,25 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// At any time of a window, its end included, a client that follows `r` and `t` stays within limit and window.
+    #[test]
+    fn windows_near_their_end_promise_no_more_than_limit_and_window(
+        limit in 1_u64..1 << 40, left in 0_u64..1 << 40, secs in 1_u64..100_000_000, reset_us in 0_u64..1 << 46
+    ) {
+        let (left, window) = (left.min(limit), Duration::from_secs(secs));
+        let reset_after = Duration::from_micros(reset_us).min(window);
+        let rule = Rule::FixedWindow(FixedWindow::new(limit, window, Align::First).unwrap());
+        let (_, field) = both("p", &rule, answer(Outcome::Allowed, left, reset_after));
+        let items = parse(&field).ok_or_else(|| TestCaseError::fail(field.clone()))?;
+        let of = |wanted: &str| items[0].1.iter().find(|(key, _)| key == wanted).map_or(0, |(_, value)| *value as u128);
+        prop_assert!(of("r") * u128::from(secs) <= of("t") * u128::from(limit), "{field}");
+        prop_assert!(of("t") <= u128::from(secs) && of("t") >= reset_after.as_secs().into(), "{field}");
     }
 }
 
