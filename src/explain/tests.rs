@@ -76,6 +76,27 @@ fn limiters_show_the_keys_that_they_count_after_earlier_filters() {
     assert_eq!((&*counted[6][0].scope, &*counted[6][0].key_id), ("all", "shoes"));
 }
 
+#[test]
+fn redis_keys_are_shown_as_they_are() {
+    let yaml = "
+redis: {host: redis}
+routes:
+- id: a
+  uri: 'http://a'
+  predicates: [Path=/**]
+  filters:
+    - name: RequestRateLimiter
+      args: {replenish-rate: 1, burst-capacity: 5, key-resolver: 'header:x-key'}
+";
+    for (key, id) in [("dGVzdA==", "dGVzdA=="), ("a b|c+d", "a b|c+d"), ("a}b", "#a%7Db")] {
+        let explanation = explained(yaml, "GET", "/", &[("x-key", key)]);
+        let text = explanation.to_string();
+        let names = ["tokens", "timestamp"].map(|word| format!("request_rate_limiter.{{a.{id}}}.{word}"));
+        assert!(names.iter().all(|name| text.contains(&format!("Redis key: {name}\n"))), "{text}");
+        assert_eq!(explanation.route.unwrap().filters[0].counted[0].redis_keys, names);
+    }
+}
+
 /// Encodes `#`, as Redis keys do.
 fn encoded(name: &str) -> String {
     name.replace('#', "%23")

@@ -221,8 +221,8 @@ fn latencies<'s>(stats: impl Iterator<Item = &'s RedisStats>) -> BTreeMap<&'stat
 #[expect(clippy::cast_precision_loss, reason = "a count of requests, as histograms have it")]
 fn encode_sizes(sizes: &CallSizes, mut encoder: MetricEncoder<'_>) -> fmt::Result {
     let CallSizes { calls, requests } = *sizes;
-    let bounds = (0..calls.len() as i32).map(|n| 2_f64.powi(n)).chain([f64::INFINITY]);
-    let buckets: Vec<(f64, u64)> = bounds.zip(calls.into_iter().chain([0])).collect();
+    let bounds = (0..calls.len() as i32 - 1).map(|n| 2_f64.powi(n)).chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(calls).collect();
     encoder.encode_histogram::<[(&str, &str); 0]>(requests as f64, calls.iter().sum(), &buckets, None)
 }
 

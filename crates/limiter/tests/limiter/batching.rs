@@ -54,6 +54,24 @@ async fn waiting_decisions_are_one_call_and_decided_in_order() {
     assert_eq!((script_calls(redis), client.status().script_misses), (1, 0));
     ask(&store, "alone", &rule(1, 20)).await;
     assert_eq!(script_calls(redis), 2);
+    // One call for at most 64 requests, and one for one.
+    let sizes = client.status().call_sizes;
+    assert_eq!((sizes.calls, sizes.requests), ([1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], 61));
+}
+
+/// Counts what Redis counts: a batch of coalesced calls is one call.
+#[tokio::test]
+async fn coalesced_calls_in_a_batch_count_as_one_call() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = store(&client, OnStoreFailure::Deny).coalesce(true);
+    let redis = &mut server.connection();
+    let ids: Vec<&str> = (0..300).map(|n| ["a", "b", "c"][n % 3]).collect();
+    let verdicts = ask_at_once(&store, &ids, &rule(1, 1_000)).await;
+    assert!(verdicts.iter().all(|verdict| verdict.source == Source::Redis));
+    let sizes = client.status().call_sizes;
+    assert_eq!((sizes.calls.iter().sum::<u64>(), sizes.requests), (script_calls(redis), 300));
+    assert!(sizes.calls[7..].iter().sum::<u64>() > 0, "more than 64 requests in one call: {sizes:?}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{Algorithm, Rule};
 use tollgate_limiter::store::memory::{Clock, ManualClock};
-use tollgate_limiter::store::redis::{BreakerState, RedisStore};
+use tollgate_limiter::store::redis::{BreakerState, RedisClient, RedisSettings, RedisStore};
 use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
@@ -103,7 +103,10 @@ async fn concurrent_requests_get_the_verdicts_of_sequential_ones() {
 #[tokio::test]
 async fn requests_that_arrive_during_a_call_share_the_next() {
     let server = RedisServer::start();
-    let client = server.connected_client().await;
+    // Without batching, so that each decision that shares nothing is a call.
+    let settings = RedisSettings { batch: false, ..RedisSettings::new(server.url()) };
+    let client = RedisClient::start(&RedisSettings { timeout: Duration::from_secs(20), ..settings }).unwrap();
+    assert!(client.wait_connected(Duration::from_secs(10)).await);
     for kind in KINDS {
         let rule = (kind.rule)(&mut Rng::new(3));
         let limiter = Limiter {

@@ -1,10 +1,11 @@
-//! Keys: no two collide, and all of a limiter's are in one slot of a cluster.
+//! Keys: no two collide, and all of a call are in one slot of a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate_limiter::key::{BucketKey, redis_text};
-use tollgate_limiter::rule::{Quota, Rule};
+use tollgate_limiter::rule::{Quota, Rule, TokenBucket};
 use tollgate_limiter::store::memory::ManualClock;
 use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 
@@ -12,12 +13,14 @@ use crate::model::{KINDS, Rng, answer};
 use crate::support::{RedisServer, store};
 
 /// Key ids and scopes that try to collide with others.
-const TRICKY: &[&str] =
-    &["a", "b", ".", "#", "{", "}", "%", "%2E", ":", "|", "=", "rules", "gcra", "\0", "\n", " ", "é", "tokens", "}.{"];
+const TRICKY: &[&str] = &[
+    "a", "b", ".", "#", "{", "}", "%", "%2E", ":", "|", "=", "+", "rules", "gcra", "\0", "\n", " ", "é", "tokens",
+    "}.{",
+];
 
 fn text(rng: &mut Rng) -> String {
     match rng.below(20) {
-        0 => "k".repeat(rng.pick(&[128, 129, 5_000])),
+        0 => "k".repeat(rng.pick(&[128, 129, 2_048, 2_049, 5_000])),
         _ => (0..rng.below(5)).map(|_| rng.pick(TRICKY)).collect(),
     }
 }
@@ -40,7 +43,7 @@ fn slots_match_redis() {
 }
 
 #[tokio::test]
-async fn all_keys_of_a_limiter_and_key_id_are_in_one_slot() {
+async fn all_keys_of_a_call_are_in_one_slot() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let redis = &mut server.connection();
@@ -59,19 +62,29 @@ async fn all_keys_of_a_limiter_and_key_id_are_in_one_slot() {
                 assert!(answer(store.decide(&[check])).await.remaining.is_some(), "{scope:?} {id:?}");
             }
         }
-        let tag = |scope: &str| {
+        let spring_slot = |scope: &str| {
             let mut name = Vec::new();
             redis_text::write(BucketKey { scope, id: id.as_bytes() }, false, &mut name);
             slot(&name)
         };
+        let encoded_slot = |scope: &str| {
+            let mut tag = b"{".to_vec();
+            redis_text::write_scope(scope, &mut tag);
+            tag.push(b'.');
+            redis_text::write_id(id.as_bytes(), false, &mut tag);
+            slot(&[&tag[..], b"}"].concat())
+        };
         // Rules of a list share a key, except for those that limiters share.
-        let slots = if scope.is_empty() { vec![tag(""), tag("#rule")] } else { vec![tag(&scope)] };
-        let names: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+        let scopes = if scope.is_empty() { vec!["", "#rule"] } else { vec![&*scope] };
+        let names: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
         assert!(names.len() > KINDS.len(), "each algorithm has a key: {}", names.len());
         for name in &names {
-            assert!(name.iter().all(u8::is_ascii_graphic), "{name:?}");
-            let braces = name.iter().filter(|byte| b"{}".contains(byte)).count();
-            assert!(braces == 2 && slots.contains(&slot(name)), "{scope:?} {id:?}: {name:?}");
+            assert!(!name.contains(char::is_control), "{name:?}");
+            let is_springs = name.starts_with("request_rate_limiter.");
+            let slots = scopes.iter().map(|scope| if is_springs { spring_slot(scope) } else { encoded_slot(scope) });
+            let slots: Vec<u16> = slots.collect();
+            let braces = name.matches(['{', '}']).count();
+            assert!(braces == 2 && slots.contains(&slot(name.as_bytes())), "{scope:?} {id:?}: {name:?}");
         }
         redis::cmd("FLUSHALL").exec(redis).unwrap();
     }
@@ -83,18 +96,18 @@ async fn two_different_keys_never_share_a_bucket() {
     let clock = Arc::new(ManualClock::default());
     clock.set(1_763_700_000_000_000);
     let store = store(&server.connected_client().await, OnStoreFailure::Deny).with_clock(clock);
-    // A quota, since it does not expire while the test runs.
-    let rule = Rule::Quota(Quota::new(10).unwrap());
+    // They do not expire while the test runs. The token bucket has Spring's names.
+    let day = Duration::from_secs(86_400);
+    let rules = [Rule::Quota(Quota::new(10).unwrap()), Rule::TokenBucket(TokenBucket::new(1, day, 10).unwrap())];
     let (mut rng, mut known) = (Rng::new(2), BTreeSet::new());
     while known.len() < 3_000 {
         let (scope, id) = (text(&mut rng), text(&mut rng));
         if known.insert((scope.clone(), id.clone())) {
-            let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule: &rule, cost: 1 };
-            assert_eq!(
-                answer(store.decide(&[check])).await.remaining,
-                Some(9),
-                "{scope:?} {id:?} collides with another key"
-            );
+            for rule in &rules {
+                let check = Check { key: BucketKey { scope: &scope, id: id.as_bytes() }, rule, cost: 1 };
+                let remaining = answer(store.decide(&[check])).await.remaining;
+                assert_eq!(remaining, Some(9), "{scope:?} {id:?} collides with another key under {rule:?}");
+            }
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Buckets shared with Spring Cloud Gateway during a migration.
 
 use redis::Connection;
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::store::{Check, OnStoreFailure, Store};
 
-use crate::model::{Rng, number};
+use crate::model::{Rng, answer, number};
 use crate::script::{eval, keys};
-use crate::support::{RedisServer, seconds};
+use crate::support::{RedisServer, seconds, store};
 
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_763_700_000 * SECOND + 123_456;
@@ -220,4 +223,28 @@ fn spring_sees_no_more_of_a_bucket_in_other_units_or_with_a_negative_balance() {
     let seen = read(redis);
     assert!((-13.0 - 0.01..=-12.49).contains(&seen), "{seen} of -12.5");
     assert_eq!(spring(redis, "a", ["5", "5", "1763700001", "1"]).0, 0);
+}
+
+#[tokio::test]
+async fn keys_of_every_printable_text_are_shared_with_spring() {
+    let server = RedisServer::start();
+    let store = store(&server.connected_client().await, OnStoreFailure::Deny);
+    let redis = &mut server.connection();
+    // So slow that nothing is refilled while the test runs.
+    let rule = Rule::TokenBucket(TokenBucket::per_second(1, 100_000).unwrap());
+    let token = format!("Bearer {}", "eyJhbGciOiJSUzI1NiJ9.".repeat(50));
+    for (route, id) in
+        [("orders", "dGVzdA=="), ("my route", "a+b|c d/e"), ("a=b", "50%7B#"), ("orders", "José"), ("orders", &token)]
+    {
+        let [tokens, timestamp] =
+            ["tokens", "timestamp"].map(|word| format!("request_rate_limiter.{{{route}.{id}}}.{word}"));
+        let check = Check { key: BucketKey { scope: route, id: id.as_bytes() }, rule: &rule, cost: 60_000 };
+        assert!(answer(store.decide(&[check])).await.is_allowed());
+        let mut call = redis::cmd("EVAL");
+        call.arg(SPRING).arg(2).arg(&tokens).arg(&timestamp).arg(&["1", "100000", "", "30000"]);
+        let (allowed, left): (i64, i64) = call.query(redis).unwrap();
+        assert!(allowed == 1 && left < 11_000, "{route} {id}: {left}");
+        assert!(!answer(store.decide(&[check])).await.is_allowed(), "{route} {id}");
+    }
+    assert_eq!(redis::cmd("DBSIZE").query::<u64>(redis).unwrap(), 10);
 }

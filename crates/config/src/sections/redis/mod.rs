@@ -110,7 +110,7 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
         database: database?,
         tls,
         resp2: resp2?,
-        timeout,
+        timeout: timeout?,
         connections: redis.connections.unwrap_or(NonZeroUsize::MIN),
         batch: redis.batch.unwrap_or(true),
         ..RedisSettings::of(servers)
@@ -127,16 +127,19 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, nodes: &Nodes<'_>, diagnostics: &mu
     })
 }
 
-fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Duration {
-    let Some(time) = redis.timeout else { return DEFAULT_TIMEOUT };
+/// Time of one decision; `None` if it is zero, which is reported.
+fn timeout(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Option<Duration> {
+    let Some(time) = redis.timeout else { return Some(DEFAULT_TIMEOUT) };
     if time.value.0.is_zero() {
-        diagnostics.error(time.span, "must be longer than 0");
-    } else if time.value.0 > Duration::from_secs(1) {
+        diagnostics.error(time.span, "must be longer than 0").help("remove the key for the default, 100ms");
+        return None;
+    }
+    if time.value.0 > Duration::from_secs(1) {
         diagnostics
             .warn(time.span, format!("while Redis hangs, every limited request waits {:?}", time.value.0))
             .help("100ms is the default");
     }
-    time.value.0
+    Some(time.value.0)
 }
 
 fn database(redis: &RawRedis, found: &FoundServers, diagnostics: &mut Diagnostics) -> Option<Option<u32>> {

@@ -48,11 +48,11 @@ pub struct RedisStats {
     pub(crate) call_sizes: CallSizeCounters,
 }
 
-/// Calls that decided requests, by the number of requests in each.
+/// Calls to Redis that decided requests, by the number of requests in each. A batch is one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallSizes {
-    /// Calls for at most 1, 2, 4, ... 1,024 requests, and more than in the bucket before.
-    pub calls: [u64; 11],
+    /// Calls for at most 1, 2, 4, ... 1,024 requests, and more than in the bucket before; the last ones for more.
+    pub calls: [u64; 12],
     /// Requests in all calls.
     pub requests: u64,
 }
@@ -60,7 +60,7 @@ pub struct CallSizes {
 /// Running counters behind [`CallSizes`].
 #[derive(Debug, Default)]
 pub(crate) struct CallSizeCounters {
-    calls: [AtomicU64; 11],
+    calls: [AtomicU64; 12],
     requests: AtomicU64,
 }
 
@@ -189,10 +189,12 @@ impl CallSizes {
 // === impl CallSizeCounters ===
 
 impl CallSizeCounters {
-    pub(crate) fn record(&self, requests: usize) {
-        let at = requests.max(1).next_power_of_two().trailing_zeros() as usize;
-        self.calls[at.min(self.calls.len() - 1)].fetch_add(1, Relaxed);
-        self.requests.fetch_add(requests as u64, Relaxed);
+    /// Counts a call to Redis that decides `requests` requests, coalesced or batched.
+    pub(crate) fn record(&self, requests: u64) {
+        let last = self.calls.len() - 1;
+        let at = requests.max(1).checked_next_power_of_two().map_or(last, |size| size.trailing_zeros() as usize);
+        self.calls[at.min(last)].fetch_add(1, Relaxed);
+        self.requests.fetch_add(requests, Relaxed);
     }
 
     fn snapshot(&self) -> CallSizes {
@@ -226,8 +228,10 @@ mod tests {
     #[test]
     fn call_sizes_are_counted_by_powers_of_two() {
         let sizes = CallSizeCounters::default();
-        [1, 2, 3, 4, 5, 1_024].into_iter().for_each(|requests| sizes.record(requests));
+        [1, 2, 3, 4, 5, 1_024, 1_025].into_iter().for_each(|requests| sizes.record(requests));
         let CallSizes { calls, requests } = sizes.snapshot();
-        assert_eq!((requests, &calls[..4], calls[10]), (1_039, &[1, 1, 2, 1][..], 1));
+        assert_eq!((requests, &calls[..4], &calls[10..]), (2_064, &[1, 1, 2, 1][..], &[1, 1][..]));
+        sizes.record(u64::MAX);
+        assert_eq!(sizes.snapshot().calls[11], 2);
     }
 }

@@ -125,7 +125,17 @@ impl Request {
         self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
-    /// Sends a decision, possibly in a batch, and waits for a reply that `read` understands.
+    /// Sends a decision as a call of its own, and waits for a reply that `read` understands.
+    pub(crate) async fn decide_alone<T>(
+        self,
+        call: &ScriptCall,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        self.client.context.stats.call_sizes.record(call.requests);
+        self.run(&call.script, &call.cmd, read).await
+    }
+
+    /// Sends a decision, possibly in a batch with others, and waits for a reply that `read` understands.
     pub(crate) async fn decide<T>(
         mut self,
         call: ScriptCall,
@@ -145,6 +155,7 @@ impl Request {
                 reply => return Ok(reply?),
             }
         }
+        self.client.context.stats.call_sizes.record(call.requests);
         self.send(Some(&call.script), &call.cmd).await
     }
 

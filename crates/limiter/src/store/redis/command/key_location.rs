@@ -5,6 +5,9 @@ use crate::key::{BucketKey, redis_text};
 use crate::rule::Algorithm;
 use crate::store::redis::hash_slot::HashSlot;
 
+/// Key word of a string that several rules share.
+pub(super) const SHARED_STRING: &str = "rules";
+
 /// Location of a rule's state.
 pub(crate) struct KeyLocation<'a> {
     /// Key that the Redis key is named after and that determines its slot. All rules of a limiter that count one key id
@@ -37,8 +40,23 @@ impl<'a> KeyLocation<'a> {
 /// Slot of all Redis keys of a rule.
 pub(crate) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, options: &CallOptions) -> HashSlot {
     let mut name = Vec::with_capacity(96);
-    redis_text::write(KeyLocation::of(key, algorithm).key, options.hash_ids, &mut name);
+    let location = KeyLocation::of(key, algorithm);
+    match location.packed {
+        true => write_short_name(location.key, options.hash_ids, SHARED_STRING, &mut name),
+        false => write_name(location.key, options.hash_ids, algorithm.spec().key_words, 0, &mut name),
+    }
     HashSlot::of(&name)
+}
+
+/// Appends the name of the bucket's key number `index`, one for each of `words`: with several words, as Spring Cloud
+/// Gateway names it.
+pub(super) fn write_name(key: BucketKey<'_>, hash_id: bool, words: &[&str], index: usize, out: &mut Vec<u8>) {
+    let word = words.get(index).copied().unwrap_or_default();
+    if words.len() == 1 {
+        return write_short_name(key, hash_id, word, out);
+    }
+    redis_text::write(key, hash_id, out);
+    out.extend_from_slice(word.as_bytes());
 }
 
 /// Name of a bucket that has one Redis key: `gcra.{orders.10.0.0.1}`.
@@ -49,11 +67,71 @@ pub(crate) fn short_name(key: BucketKey<'_>, algorithm: Algorithm, hash_id: bool
     name
 }
 
-pub(super) fn write_short_name(key: BucketKey<'_>, hash_id: bool, word: &str, out: &mut Vec<u8>) {
+fn write_short_name(key: BucketKey<'_>, hash_id: bool, word: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(word.as_bytes());
     out.extend_from_slice(b".{");
     redis_text::write_scope(key.scope, out);
     out.push(b'.');
     redis_text::write_id(key.id, hash_id, out);
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rule::{
+        Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
+    };
+    use crate::store::Check;
+    use crate::store::redis::command::decide;
+
+    fn rules() -> [Rule; 7] {
+        let second = Duration::from_secs(1);
+        let bucket = TokenBucket::per_second(1, 2).unwrap();
+        [
+            Rule::TokenBucket(bucket.clone()),
+            Rule::Gcra(bucket),
+            Rule::FixedWindow(FixedWindow::new(5, second, Align::First).unwrap()),
+            Rule::SlidingWindowLog(SlidingWindowLog::new(5, second).unwrap()),
+            Rule::SlidingWindowCounter(SlidingWindowCounter::new(5, second).unwrap()),
+            Rule::LeakyBucket(LeakyBucket::new(5, second, second, 5).unwrap()),
+            Rule::Quota(Quota::new(5).unwrap()),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn all_keys_of_a_call_are_in_the_slot_of_their_rule(
+            scope in "[a.%{}= ]{0,4}(#r|#2|)", id in "[a.#%{}=|+\u{e9}\n]{0,6}", hash_ids in any::<bool>()
+        ) {
+            let options = CallOptions { hash_ids, clock: None };
+            let key = BucketKey { scope: &scope, id: id.as_bytes() };
+            for rule in rules() {
+                let slot = slot_of(key, rule.algorithm(), &options);
+                for name in decide(&[Check { key, rule: &rule, cost: 1 }], &options).keys.iter() {
+                    prop_assert_eq!(HashSlot::of(name), slot, "{}", String::from_utf8_lossy(name));
+                }
+            }
+        }
+
+        #[test]
+        fn rules_of_a_list_share_a_slot(scope in "[a.%{}= ]{1,4}", id in "[a.#%{}=|+\u{e9}\n]{0,6}") {
+            let names: Vec<String> = (0..7).map(|number| format!("{scope}#r{number}")).collect();
+            let rules = rules();
+            let checks: Vec<_> = names.iter().zip(&rules).map(|(scope, rule)| {
+                Check { key: BucketKey { scope, id: id.as_bytes() }, rule, cost: 1 }
+            }).collect();
+            let slots: std::collections::BTreeSet<_> =
+                decide(&checks, &CallOptions::default()).keys.iter().map(HashSlot::of).collect();
+            prop_assert_eq!(slots.len(), 1);
+        }
+    }
 }

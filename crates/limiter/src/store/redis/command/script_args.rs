@@ -3,13 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::arg_list::ArgList;
-use super::key_location::write_short_name;
+use super::key_location::{SHARED_STRING, write_name};
 use super::options::CallOptions;
-use crate::key::{BucketKey, redis_text};
+use crate::key::BucketKey;
 use crate::rule::{Align, FixedWindow, Flow, LeakyBucket, Quota, Rule, SlidingWindowCounter, TokenBucket};
-
-/// Key word of a string that several rules share.
-const SHARED_STRING: &[&str] = &["rules"];
 
 /// Number of equal requests in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +47,14 @@ impl ScriptArgs {
     /// the hash tag, since all keys of a call must be in one slot: `quota.{orders.10.0.0.1}.daily`.
     pub(super) fn add_keys(&mut self, key: BucketKey<'_>, rule_name: Option<&str>, words: &[&str]) -> usize {
         let (at, hash_ids) = (self.keys.len(), self.hash_ids);
-        match words {
-            [only] => self.keys.push_with(|out| {
-                write_short_name(key, hash_ids, only, out);
+        for index in 0..words.len() {
+            self.keys.push_with(|out| {
+                write_name(key, hash_ids, words, index, out);
                 if let Some(name) = rule_name {
                     out.push(b'.');
                     out.extend_from_slice(name.as_bytes());
                 }
-            }),
-            all => {
-                for word in all {
-                    self.keys.push_with(|out| {
-                        redis_text::write(key, hash_ids, out);
-                        out.extend_from_slice(word.as_bytes());
-                    });
-                }
-            }
+            });
         }
         let added = self.keys.get(at);
         let known = self.keys.iter().take(at).position(|known| Some(known) == added);
@@ -77,7 +66,7 @@ impl ScriptArgs {
 
     /// Adds the key of the string that the limiter's rules share; returns its index.
     pub(super) fn add_shared_key(&mut self, key: BucketKey<'_>) -> usize {
-        self.add_keys(key, None, SHARED_STRING)
+        self.add_keys(key, None, &[SHARED_STRING])
     }
 
     /// Adds the time at which a corrected cost was counted, if the algorithm needs it.

@@ -22,6 +22,8 @@ pub(crate) struct ScriptCall {
     pub(crate) bytes: usize,
     /// Names of the keys.
     pub(crate) keys: ArgList,
+    /// Number of requests that wait for the reply.
+    pub(crate) requests: u64,
     /// True if the call may take a batch's worth of time in Redis, so it is sent alone.
     pub(crate) is_long: bool,
 }
@@ -34,7 +36,7 @@ impl ScriptCall {
         for arg in args.iter() {
             cmd.arg(arg);
         }
-        Self { script, cmd, counts, bytes, keys: args.into_keys(), is_long: false }
+        Self { script, cmd, counts, bytes, keys: args.into_keys(), requests: 1, is_long: false }
     }
 }
 
@@ -121,7 +123,8 @@ fn list<'a>(
         }
         rules.push(ListedRule { algorithm, packed_as, key, arg, args: args.arg_count() - arg });
     }
-    ScriptCall::new(Script::list(&rules, mode), args)
+    let requests = batch.map_or(1, |batch| batch.waiting);
+    ScriptCall { requests, ..ScriptCall::new(Script::list(&rules, mode), args) }
 }
 
 #[cfg(test)]

@@ -61,7 +61,6 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
         let (admitted, answers) = command::batch_answers(reply, checks.len())?;
         Some((admitted, checks.verdict(&answers, 0)?, answers))
     };
-    hot_keys.record_call(followers.len());
     let reply = request.decide(call, read).await;
     if reply.is_ok() {
         let late = followers.iter().filter(|follower| follower.reply.is_closed() && follower.is_late());

@@ -123,11 +123,6 @@ impl HotKeys {
         self.stats.lease_hits.fetch_add(u64::from(matches!(lookup, LeaseLookup::Hit(_))), Ordering::Relaxed);
         lookup
     }
-
-    /// Counts a call that decides `requests` requests.
-    pub(crate) fn record_call(&self, requests: usize) {
-        self.stats.call_sizes.record(requests);
-    }
 }
 
 impl RedisClient {

@@ -75,7 +75,7 @@ impl RedisStore {
                 command::look(&of_slot, &self.options)
             };
             let read = |reply: &_| command::answers(reply, of_slot.len());
-            let replies = request.run(&call.script, &call.cmd, read).await.ok()?;
+            let replies = request.decide_alone(&call, read).await.ok()?;
             let allowed = replies.iter().all(|answer| answer.outcome == Outcome::Allowed);
             for (&index, answer) in indices.iter().zip(replies) {
                 if admitted && allowed {

@@ -213,7 +213,6 @@ impl RedisStore {
         fallback: Fallback,
         sent_us: u64,
     ) -> Decision {
-        self.hot_keys.record_call(1);
         let call = command::decide(checks, &self.options);
         let capacities: Vec<u64> = checks.iter().map(|check| check.rule.capacity()).collect();
         let cache = self.denial_cache.then(|| {
