@@ -123,7 +123,11 @@ fn a_head_that_is_too_large_is_logged_and_counted() {
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let refused = lines.find(|line| line["status"] == 431).unwrap();
-    assert_eq!((&refused["reason"], &refused["protocol"]), (&"unreadable-head".into(), &"HTTP/2.0".into()), "{refused}");
+    assert_eq!(
+        (&refused["reason"], &refused["protocol"]),
+        (&"unreadable-head".into(), &"HTTP/2.0".into()),
+        "{refused}"
+    );
     assert_eq!(refused["target"], "-", "{refused}");
     assert!(text.contains("\"/x\""), "{text}");
 }
