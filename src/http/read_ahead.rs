@@ -1,83 +1,163 @@
-//! Size of the reads from HTTP/1.1 upstreams.
+//! Reads from HTTP/1.1 upstreams: when, and how much at once.
 //!
-//! A large read saves system calls, but a client that stops reading holds what was read. So a connection reads little at
-//! first, and more while its reads are filled and the connections of its worker together hold less than a budget. The
-//! connections of a worker live on one thread, and so does their sum.
+//! A large read saves system calls, but a client that stops reading holds what was read. So the next part of a response
+//! is read when the client has taken the one before. Reads are small at first. They grow while they are filled, up to an
+//! equal share of a budget for the connections of a worker that are reading. The connections of a worker live on one
+//! thread, and so do their sums.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Waker};
 
-/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones.
-const BUDGET: usize = 2 * 1024 * 1024;
-/// Part of the free budget that one more step may take.
-const SHARE: usize = 8;
-/// Buffers of a connection: one that waits for the client, one that is read.
-const BUFFERS: usize = 2;
+/// Bytes that the buffers of a worker's connections may have, beyond the smallest ones: 128 KB for each of 32 connections.
+const BUDGET: usize = 32 * (128 * 1024 - MIN);
 /// Smallest buffer, which hyper starts with.
 const MIN: usize = 8 * 1024;
 /// Largest buffer.
 pub const MAX: usize = 256 * 1024;
 
 thread_local! {
+    /// Sum of the buffers, beyond the smallest ones.
     static SPENT: Cell<usize> = const { Cell::new(0) };
+    /// Number of connections that are reading a response.
+    static READING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Size of the reads of one connection. All clones share it.
-#[derive(Clone, Debug)]
-pub struct ReadSize(Arc<Buffer>);
+/// Reads of one connection. All clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct ReadAhead(Arc<Reads>);
 
-/// Size of a connection's buffers, counted until it is dropped. It is atomic because hyper requires an upgradable socket
-/// to be `Send`. A single thread uses it.
+/// State of a connection's reads. It is atomic because hyper requires an upgradable socket to be `Send`. A single thread
+/// uses it.
 #[derive(Debug)]
-struct Buffer(AtomicUsize);
+struct Reads {
+    /// Size of the buffer, counted until the connection is closed.
+    size: AtomicUsize,
+    is_reading: AtomicBool,
+    /// True while hyper replaces its buffer with a smaller one.
+    is_shrinking: AtomicBool,
+    /// True while a part of the response waits for the client.
+    is_held: AtomicBool,
+    /// True if the connection has nothing to write during the response.
+    only_reads: AtomicBool,
+    /// Task of the connection, once it has waited for the client.
+    task: OnceLock<Waker>,
+}
 
-impl Default for ReadSize {
+impl Default for Reads {
     fn default() -> Self {
-        Self(Arc::new(Buffer(AtomicUsize::new(MIN))))
+        Self {
+            size: AtomicUsize::new(MIN),
+            is_reading: AtomicBool::default(),
+            is_shrinking: AtomicBool::default(),
+            is_held: AtomicBool::default(),
+            only_reads: AtomicBool::default(),
+            task: OnceLock::new(),
+        }
     }
 }
 
-impl ReadSize {
+impl ReadAhead {
+    /// Begins the response to a request. The connection `only_reads` then if the request has no body.
+    pub fn start(&self, only_reads: bool) {
+        let reads = &*self.0;
+        if !reads.is_reading.swap(true, Relaxed) {
+            READING.set(READING.get() + 1);
+        }
+        reads.only_reads.store(only_reads, Relaxed);
+        reads.is_held.store(false, Relaxed);
+        let size = reads.size.load(Relaxed);
+        let is_shrinking = size > share() && SPENT.get() > BUDGET / 8 * 7;
+        reads.is_shrinking.store(is_shrinking, Relaxed);
+        if is_shrinking {
+            reads.resize(size / 2);
+        }
+    }
+
+    /// Ends the response.
+    pub fn finish(&self) {
+        self.0.finish();
+        self.resume();
+    }
+
+    /// Stops the reads: the client has not taken the latest part of the response.
+    pub fn hold(&self) {
+        self.0.is_held.store(true, Relaxed);
+    }
+
+    /// Goes on with the reads.
+    pub fn resume(&self) {
+        if self.0.is_held.swap(false, Relaxed)
+            && let Some(task) = self.0.task.get()
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    /// True while the reads are stopped. The current task, which is the connection's, is woken when they go on.
+    #[must_use]
+    pub fn is_held(&self, cx: &Context<'_>) -> bool {
+        let is_held = self.0.is_held.load(Relaxed);
+        if is_held {
+            self.0.task.get_or_init(|| cx.waker().clone());
+        }
+        is_held
+    }
+
+    /// True while the reads are stopped and the connection has nothing to write either. Before a read hyper allocates a
+    /// buffer if the latest part is still in use, so it is not even polled then.
+    #[must_use]
+    pub fn is_idle(&self, cx: &Context<'_>) -> bool {
+        self.0.only_reads.load(Relaxed) && self.is_held(cx)
+    }
+
+    /// True if the parts of the response must be kept until the next one has been read: only then does hyper replace its
+    /// buffer.
+    #[must_use]
+    pub fn is_shrinking(&self) -> bool {
+        self.0.is_shrinking.load(Relaxed)
+    }
+
     /// Returns the largest number of bytes to read now. It is one less than the buffer: hyper doubles a buffer that was
     /// filled.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.0.0.load(Relaxed) - 1
+        self.0.size.load(Relaxed) - 1
     }
 
     /// Notes a read of `length` bytes. The next one may be larger if this one reached the limit.
     pub fn read(&self, length: usize) {
-        let size = self.0.0.load(Relaxed);
-        if length >= size - 1 && size < MAX && size <= free() / SHARE {
-            self.0.resize(size * 2);
-        }
-    }
-
-    /// Reads less if the budget is short. Called between two responses.
-    pub fn reconsider(&self) {
-        let size = self.0.0.load(Relaxed);
-        if size > MIN && size > free() / SHARE {
-            self.0.resize(size / 2);
+        let size = self.0.size.load(Relaxed);
+        if length >= size - 1 && size < MAX && 2 * size <= share() && SPENT.get() + size <= BUDGET {
+            self.0.resize(2 * size);
         }
     }
 }
 
-impl Buffer {
+impl Reads {
     fn resize(&self, size: usize) {
-        let before = self.0.swap(size, Relaxed);
-        SPENT.set((SPENT.get() + BUFFERS * size).saturating_sub(BUFFERS * before));
+        let before = self.size.swap(size, Relaxed);
+        SPENT.set((SPENT.get() + size).saturating_sub(before));
+    }
+
+    fn finish(&self) {
+        if self.is_reading.swap(false, Relaxed) {
+            READING.set(READING.get().saturating_sub(1));
+        }
     }
 }
 
-impl Drop for Buffer {
+impl Drop for Reads {
     fn drop(&mut self) {
+        self.finish();
         self.resize(MIN);
     }
 }
 
-fn free() -> usize {
-    BUDGET.saturating_sub(SPENT.get())
+/// Returns the share of a connection that is reading.
+fn share() -> usize {
+    MIN + BUDGET / READING.get().max(1)
 }
 
 #[cfg(test)]
@@ -85,27 +165,66 @@ mod tests {
     use super::*;
 
     /// Fills the reads of a connection until they grow no more, and returns their size.
-    fn fill(connection: &ReadSize) -> usize {
+    fn fill(connection: &ReadAhead) -> usize {
         for _ in 0..10 {
             connection.read(connection.limit());
         }
         connection.limit() + 1
     }
 
+    fn start(count: usize) -> Vec<ReadAhead> {
+        let connections: Vec<ReadAhead> = (0..count).map(|_| ReadAhead::default()).collect();
+        connections.iter().for_each(|connection| connection.start(true));
+        connections
+    }
+
     #[test]
-    fn reads_grow_while_they_are_filled_and_the_budget_lasts() {
-        let connections: Vec<ReadSize> = (0..500).map(|_| ReadSize::default()).collect();
-        assert_eq!(connections[0].limit(), MIN - 1);
-        connections[0].read(MIN / 2);
-        assert_eq!(connections[0].limit(), MIN - 1, "a small response");
-        let sizes: Vec<usize> = connections.iter().map(fill).collect();
-        assert_eq!((sizes[0], sizes[499]), (MAX, MIN));
-        assert!(sizes.is_sorted_by(|one, next| one >= next), "{sizes:?}");
+    fn reads_grow_to_equal_shares_while_they_are_filled() {
+        for (count, size) in [(1, MAX), (15, MAX), (32, MAX / 2), (100, MAX / 8), (500, MIN)] {
+            let connections = start(count);
+            assert_eq!(connections[0].limit(), MIN - 1);
+            connections[0].read(MIN / 2);
+            assert_eq!(connections[0].limit(), MIN - 1, "a small response");
+            assert!(connections.iter().all(|connection| fill(connection) == size), "{connections:?}");
+            assert!(SPENT.get() <= BUDGET, "{}", SPENT.get());
+            drop(connections);
+            assert_eq!((SPENT.get(), READING.get()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn early_connections_never_make_the_sum_exceed_the_budget_and_give_back_at_their_next_response() {
+        let mut connections = Vec::new();
+        for _ in 0..500 {
+            let connection = start(1).remove(0);
+            fill(&connection);
+            connections.push(connection);
+        }
+        assert_eq!((connections[0].limit() + 1, connections[499].limit() + 1), (MAX, MIN));
         assert!((BUDGET / 2..=BUDGET).contains(&SPENT.get()), "{}", SPENT.get());
-        // The first connection gives back, and all of them give back everything when they close.
-        connections[0].reconsider();
-        assert_eq!(connections[0].limit(), MAX / 2 - 1);
+        for size in [MAX / 2, MAX / 4, MAX / 8, MAX / 16, MIN, MIN] {
+            fill(&connections[499]);
+            connections[0].finish();
+            connections[0].start(true);
+            assert_eq!(connections[0].limit(), size - 1);
+        }
         drop(connections);
-        assert_eq!(SPENT.get(), 0);
+        assert_eq!((SPENT.get(), READING.get()), (0, 0));
+    }
+
+    #[test]
+    fn reads_stop_until_the_client_has_taken_the_latest_part() {
+        let cx = Context::from_waker(Waker::noop());
+        let connection = start(1).remove(0);
+        assert!(!connection.is_held(&cx) && !connection.is_idle(&cx));
+        connection.hold();
+        assert!(connection.is_held(&cx) && connection.is_idle(&cx));
+        connection.resume();
+        assert!(!connection.is_held(&cx));
+        connection.start(false);
+        connection.hold();
+        assert!(connection.is_held(&cx) && !connection.is_idle(&cx), "the request is still being sent");
+        connection.finish();
+        assert!(!connection.is_held(&cx));
     }
 }

@@ -1,6 +1,6 @@
 //! State of a client connection, and the timeouts that follow from it.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -38,6 +38,10 @@ pub struct Activity {
     is_tunnel: AtomicU8,
     /// 1 from the moment that the socket accepts no more bytes until all bytes have been written.
     write_blocked: AtomicU8,
+    /// Bytes of the response body that were given to hyper since it last had written everything.
+    unwritten: AtomicUsize,
+    /// 1 if more of the response was requested and refused.
+    is_held: AtomicU8,
     /// Task of the connection, once it asked to be woken when the connection becomes idle.
     task: OnceLock<Waker>,
     /// HTTP/1: bytes between two requests belong to the next head. HTTP/2 has other frames to send.
@@ -67,6 +71,8 @@ impl Activity {
             since_us: AtomicU64::new(0),
             is_tunnel: AtomicU8::new(0),
             write_blocked: AtomicU8::new(0),
+            unwritten: AtomicUsize::new(0),
+            is_held: AtomicU8::new(0),
             task: OnceLock::new(),
             http1,
         })
@@ -77,14 +83,37 @@ impl Activity {
         self.is_tunnel.store(1, Relaxed);
     }
 
-    /// True while the client does not take the bytes that were sent to it. No more of the response should be read then.
-    #[must_use]
-    pub fn is_write_blocked(&self) -> bool {
+    /// True while the client does not take the bytes that were sent to it.
+    fn is_write_blocked(&self) -> bool {
         self.write_blocked.load(Relaxed) != 0
     }
 
-    pub(super) fn set_write_blocked(&self, is_blocked: bool) {
-        self.write_blocked.store(u8::from(is_blocked), Relaxed);
+    /// True if no more of the response should be requested: the client does not take the bytes that were sent to it, or
+    /// hyper has at least `most` bytes to write.
+    pub(super) fn holds_response(&self, most: usize) -> bool {
+        let holds = self.is_write_blocked() || self.unwritten.load(Relaxed) >= most;
+        self.is_held.store(u8::from(holds), Relaxed);
+        holds
+    }
+
+    /// True if a held response can go on.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.is_held.load(Relaxed) != 0 && self.unwritten.load(Relaxed) == 0 && !self.is_write_blocked()
+    }
+
+    /// Adds bytes of the response body that were given to hyper.
+    pub(super) fn add_unwritten(&self, bytes: usize) {
+        self.unwritten.store(self.unwritten.load(Relaxed) + bytes, Relaxed);
+    }
+
+    /// Notes that hyper has written all bytes.
+    pub(super) fn all_written(&self) {
+        self.unwritten.store(0, Relaxed);
+        self.write_blocked.store(0, Relaxed);
+    }
+
+    pub(super) fn set_write_blocked(&self) {
+        self.write_blocked.store(1, Relaxed);
     }
 
     /// True for HTTP/1.

@@ -89,7 +89,7 @@ impl ClientIo {
         if progress.is_ready() {
             self.write_deadline.clear();
         } else {
-            self.activity.set_write_blocked(true);
+            self.activity.set_write_blocked();
             if self.is_write_stalled(cx) {
                 return Poll::Ready(Err(timed_out("the client stopped reading the response")));
             }
@@ -154,11 +154,8 @@ impl AsyncWrite for ClientIo {
         // TLS buffers what the socket does not accept.
         let progress = Pin::new(&mut this.stream).poll_flush(cx);
         ready!(this.track_write(cx, progress))?;
-        // hyper flushes the socket when its own buffer is empty. The response may go on, in the next turn of the task.
-        if this.activity.is_write_blocked() {
-            this.activity.set_write_blocked(false);
-            cx.waker().wake_by_ref();
-        }
+        // hyper flushes the socket when its own buffer is empty.
+        this.activity.all_written();
         // After a response hyper does not read until the socket wakes it, so the idle time starts here.
         Poll::Ready(match this.poll_read_timeout(cx) {
             Poll::Ready(()) => Err(timed_out("the client sent no request in time")),

@@ -67,7 +67,14 @@ pub(super) async fn serve_http1<H: Handler>(
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     let shut_down = http1::UpgradeableConnection::graceful_shutdown;
-    match drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, || activity.is_parked()).await {
+    let leave = |cx: &Context<'_>| {
+        // hyper does not always ask for more of the response after it has written everything.
+        if activity.may_go_on() {
+            cx.waker().wake_by_ref();
+        }
+        activity.is_parked()
+    };
+    match drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await {
         Some(Ok(())) => None,
         Some(Err(error)) => {
             tracing::debug!(%peer, %error, "client connection failed");
@@ -138,7 +145,7 @@ pub(super) async fn drive<C, E>(
     open: &OpenConnection,
     last: DrainStage,
     shut_down: fn(Pin<&mut C>),
-    leave: impl Fn() -> bool,
+    leave: impl Fn(&Context<'_>) -> bool,
 ) -> Option<Result<(), E>>
 where
     C: Future<Output = Result<(), E>>,
@@ -157,7 +164,7 @@ where
         }
         match ended {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
-            Poll::Pending if leave() => Poll::Ready(None),
+            Poll::Pending if leave(cx) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     })

@@ -18,6 +18,8 @@ use crate::upstream::outcome::Outcome;
 struct UpstreamBody {
     /// Frame that arrived with the response head.
     first: Option<Frame<Bytes>>,
+    /// Latest part, kept while the connection's buffer is being replaced.
+    latest: Bytes,
     incoming: Incoming,
     lease: Option<ConnectionLease>,
     timeout: Duration,
@@ -43,6 +45,9 @@ pub(super) fn response_body(
         Poll::Pending => None,
         Poll::Ready(Some(Ok(frame))) => {
             lease.expect_body();
+            if let Some(read_ahead) = lease.read_ahead() {
+                read_ahead.hold();
+            }
             Some(frame)
         }
         Poll::Ready(Some(Err(error))) => return Err(Box::new((BodyError::Upstream(error), lease))),
@@ -62,7 +67,9 @@ pub(super) fn response_body(
     match first.map(|frame| if is_last { frame.into_data() } else { Err(frame) }) {
         Some(Ok(data)) => Ok(Body::from(data)),
         first => {
-            Ok(Body::boxed(UpstreamBody { first: first.and_then(Result::err), incoming, lease, timeout, failed: None }))
+            let first = first.and_then(Result::err);
+            let body = UpstreamBody { first, latest: Bytes::new(), incoming, lease, timeout, failed: None };
+            Ok(Body::boxed(body))
         }
     }
 }
@@ -104,8 +111,19 @@ impl HttpBody for UpstreamBody {
         if let Some(error) = this.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
+        let read_ahead = this.lease.as_ref().and_then(ConnectionLease::read_ahead);
+        // The server asks for the next part when the client has taken the one before.
+        if let Some(read_ahead) = read_ahead {
+            read_ahead.resume();
+        }
         match Pin::new(&mut this.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
+                if let Some(read_ahead) = read_ahead {
+                    read_ahead.hold();
+                    if read_ahead.is_shrinking() {
+                        this.latest = frame.data_ref().cloned().unwrap_or_default();
+                    }
+                }
                 // Trailers are the last frame: a server does not poll for another.
                 if this.incoming.is_end_stream() || frame.is_trailers() {
                     this.finish();

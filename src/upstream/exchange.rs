@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
@@ -41,7 +42,7 @@ pub(super) async fn exchange(
     let Connection { sender, deadline, .. } = connection;
     match sender {
         Sender::Http1(connection) => {
-            let (sender, head_limit) = connection.start();
+            let (sender, head_limit) = connection.start(!request.body().is_end_stream());
             let response = response_head(sender.try_send_request(request), deadline, timeout, upload).await;
             match &response {
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => head_limit.lift(),

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::http::deadline::Deadline;
+use crate::http::read_ahead::ReadAhead;
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
 use crate::upstream::pick::{Attempt, Pick};
@@ -37,6 +38,12 @@ impl ConnectionLease {
     /// Applies the limit of bytes until the next part of the body.
     pub fn expect_body(&self) {
         self.connection.expect_body();
+    }
+
+    /// Returns when and how much is read; `None` for HTTP/2.
+    #[must_use]
+    pub fn read_ahead(&self) -> Option<&ReadAhead> {
+        self.connection.read_ahead()
     }
 
     /// True for a stream of an HTTP/2 connection.

@@ -71,7 +71,7 @@ pub(super) async fn serve_http2<H: Handler>(
         handler,
     };
     let mut server = pin!(server);
-    let evicted = || {
+    let evicted = |_: &Context<'_>| {
         open.set_idle(activity.is_parked());
         open.is_evicted()
     };

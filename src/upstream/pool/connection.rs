@@ -6,6 +6,7 @@ use tokio::task::JoinHandle;
 
 use crate::http::body::Body;
 use crate::http::deadline::Deadline;
+use crate::http::read_ahead::ReadAhead;
 use crate::upstream::pool::head_limit::HeadLimit;
 use crate::upstream::pool::http2::OpenStream;
 
@@ -46,9 +47,11 @@ impl Http1Sender {
         Self { sender, head_limit, task, is_exchanging: false }
     }
 
-    /// Starts an exchange. Returns what sends its request, and the limit of its response head.
-    pub fn start(&mut self) -> (&mut http1::SendRequest<Body>, &HeadLimit) {
+    /// Starts an exchange, with or without a request body. Returns what sends the request, and the limit of its response
+    /// head.
+    pub fn start(&mut self, has_body: bool) -> (&mut http1::SendRequest<Body>, &HeadLimit) {
         self.is_exchanging = true;
+        self.head_limit.read_ahead().start(!has_body);
         self.head_limit.expect_head();
         (&mut self.sender, &self.head_limit)
     }
@@ -56,6 +59,7 @@ impl Http1Sender {
     /// Ends an exchange: the response was read to its end. The rest of the request may still be sent.
     pub(super) fn finish(&mut self) {
         self.is_exchanging = false;
+        self.head_limit.read_ahead().finish();
     }
 }
 
@@ -84,6 +88,15 @@ impl Connection {
     pub fn expect_body(&self) {
         if let Sender::Http1(http1) = &self.sender {
             http1.head_limit.expect_body();
+        }
+    }
+
+    /// Returns when and how much is read; `None` for HTTP/2, where flow control decides.
+    #[must_use]
+    pub fn read_ahead(&self) -> Option<&ReadAhead> {
+        match &self.sender {
+            Sender::Http1(http1) => Some(http1.head_limit.read_ahead()),
+            Sender::Http2(..) => None,
         }
     }
 

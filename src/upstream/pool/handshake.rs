@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -95,9 +95,11 @@ where
         .handshake(TokioIo::new(stream))
         .await
         .map_err(ConnectError::Handshake)?;
+    let read_ahead = head_limit.read_ahead().clone();
     let task = tokio::task::spawn_local(async move {
+        let mut connection = pin!(connection.with_upgrades());
         // Requests on the connection get its errors. Unexpected bytes on an idle connection close it.
-        let _ = connection.with_upgrades().await;
+        let _ = poll_fn(|cx| if read_ahead.is_idle(cx) { Poll::Pending } else { connection.as_mut().poll(cx) }).await;
     });
     // The sender becomes ready when the task has been polled.
     sender.ready().await.map_err(ConnectError::Handshake)?;

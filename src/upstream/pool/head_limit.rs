@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
-use crate::http::read_ahead::ReadSize;
+use crate::http::read_ahead::ReadAhead;
 use crate::upstream::pool::read_hook::{HookedIo, ReadHook};
 
 /// Maximum bytes of interim responses before a response head. It is more than hyper reads ahead, so that the start of a
@@ -35,7 +35,7 @@ pub struct HeadLimit {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads {
     left: BytesLeft,
-    size: ReadSize,
+    ahead: ReadAhead,
 }
 
 /// Number of bytes that may still arrive; `usize::MAX` without a limit.
@@ -46,9 +46,13 @@ type BytesLeft = Arc<AtomicUsize>;
 struct NoProgress;
 
 impl HeadLimit {
+    /// Returns when and how much is read.
+    pub fn read_ahead(&self) -> &ReadAhead {
+        &self.reads.ahead
+    }
+
     /// Applies the limit: a response head is expected.
     pub fn expect_head(&self) {
-        self.reads.size.reconsider();
         self.reads.left.store(self.max, Relaxed);
     }
 
@@ -65,7 +69,7 @@ impl HeadLimit {
 
 /// Wraps a stream of responses, which fails when the [`HeadLimit`] is exceeded. Each head may have `max_head_bytes` at most.
 pub(super) fn limit_heads<S>(inner: S, max_head_bytes: usize) -> (HookedIo<S, Reads>, HeadLimit) {
-    let reads = Reads { left: Arc::new(AtomicUsize::new(usize::MAX)), size: ReadSize::default() };
+    let reads = Reads { left: Arc::new(AtomicUsize::new(usize::MAX)), ahead: ReadAhead::default() };
     let max = max_head_bytes.saturating_add(INTERIM_BYTES);
     (HookedIo::new(inner, reads.clone()), HeadLimit { reads, max })
 }
@@ -81,10 +85,13 @@ impl ReadHook for Reads {
         if left == 0 {
             return Poll::Ready(Err(io::Error::other(NoProgress)));
         }
+        if self.ahead.is_held(cx) {
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
-        let read = Pin::new(&mut inner.take(self.size.limit() as u64)).poll_read(cx, buf);
+        let read = Pin::new(&mut inner.take(self.ahead.limit() as u64)).poll_read(cx, buf);
         let length = buf.filled().len() - before;
-        self.size.read(length);
+        self.ahead.read(length);
         // Tunnels are not counted.
         if left != usize::MAX {
             self.left.store(left.saturating_sub(length), Relaxed);

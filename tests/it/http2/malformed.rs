@@ -1,6 +1,7 @@
 //! Malformed HTTP/2 requests.
 
-use super::raw::{END_HEADERS, END_STREAM, HEADERS, OK, ORDINARY, Raw, block};
+use super::raw::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw, block};
+use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::Upstream;
 
@@ -78,22 +79,55 @@ fn a_body_that_contradicts_its_length_is_not_completed_upstream() {
     assert_eq!(upstream.requests().len(), 0);
 }
 
-#[test]
-fn a_head_that_is_too_large_is_refused() {
-    let upstream = Upstream::ok("ok");
-    let gateway = Gateway::to(&upstream.uri());
+/// Sends a request with a head of about `length` bytes on stream 1.
+fn send_large_head(client: &mut Raw, length: usize) {
     let large = "y".repeat(100);
-    let fields: Vec<_> = (0..2000).map(|_| ("x", large.as_str())).collect();
-    let fields = [&ORDINARY[..], &fields].concat();
-    let mut client = Raw::open(&gateway);
-    let block = block(&fields);
+    let fields: Vec<_> = (0..length / 100).map(|_| ("x", large.as_str())).collect();
+    let block = block(&[&ORDINARY[..], &fields].concat());
     let mut pieces = block.chunks(16_000);
     client.frame(HEADERS, END_STREAM, 1, pieces.next().unwrap());
     let count = pieces.len();
     for (n, piece) in pieces.enumerate() {
         client.frame(9, if n + 1 == count { END_HEADERS } else { 0 }, 1, piece);
     }
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let upstream = Upstream::ok("ok");
+    let gateway = Gateway::to(&upstream.uri());
+    let mut client = Raw::open(&gateway);
+    send_large_head(&mut client, 200_000);
     let (kind, first) = client.outcome();
     assert!(kind != HEADERS || first != OK, "{first:x}");
     assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_logged_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let gateway = Gateway::start(&format!(
+        "access-log: {{output: '{}', format: json}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n",
+        path.display()
+    ));
+    let mut client = Raw::open(&gateway);
+    send_large_head(&mut client, 100_000);
+    assert_eq!(client.until(&[HEADERS, RST_STREAM, GOAWAY]).0, HEADERS);
+    // The connection goes on, and its next request has a line of its own.
+    client.headers(3, END_STREAM, &ORDINARY);
+    assert_eq!(client.outcome(), (HEADERS, OK));
+    let labels = ["httpMethod=\"OTHER\"", "\"431\""];
+    eventually("it is counted", || gateway.metric("tollgate_unrouted_requests_total", &labels) == 1.0);
+    eventually("both are logged", || std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() == 2));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let refused = lines.find(|line| line["status"] == 431).unwrap();
+    assert_eq!(
+        (&refused["reason"], &refused["protocol"]),
+        (&"unreadable-head".into(), &"HTTP/2.0".into()),
+        "{refused}"
+    );
+    assert_eq!(refused["target"], "-", "{refused}");
+    assert!(text.contains("\"/x\""), "{text}");
 }
