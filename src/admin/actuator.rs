@@ -48,7 +48,7 @@ pub(super) async fn respond(
         Page::Health => Some(health::summary(state, actuator.shows_components)),
         Page::Liveness => Some(health::live()),
         Page::Readiness => Some(health::ready(state)),
-        Page::Prometheus => Some(metrics::scrape(state)),
+        Page::Prometheus => Some(metrics::scrape(state, headers)),
         Page::Gateway(rest) => gateway(rest, state),
     }
 }

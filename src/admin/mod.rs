@@ -109,7 +109,7 @@ async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Ful
     match path {
         "/health/live" => health::live(),
         "/health/ready" => health::ready(state),
-        "/metrics" => metrics::scrape(state),
+        "/metrics" => metrics::scrape(state, request.headers()),
         _ => text(StatusCode::NOT_FOUND, INDEX),
     }
 }

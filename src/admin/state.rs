@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
@@ -10,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::reloads::LastReload;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::Config;
 
@@ -26,6 +28,10 @@ pub struct AdminState {
     pub reloads: AtomicU64,
     /// Number of configurations refused since the start.
     pub failed_reloads: AtomicU64,
+    /// Time and outcome of the last reload.
+    pub last_reload: LastReload,
+    /// Start of the process.
+    pub(super) started: SystemTime,
     /// Address of the port. It stays the same over reloads.
     pub(super) address: IpAddr,
     pub(super) stores: Arc<SharedStores>,
@@ -57,6 +63,8 @@ impl AdminState {
             draining: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
+            last_reload: LastReload::at_start(),
+            started: SystemTime::now(),
             stores,
             upstreams,
             metrics,

@@ -51,6 +51,7 @@ impl Process {
         self.upstreams.apply(&config).await;
         self.admin.config.store(Arc::clone(&config));
         self.admin.reloads.fetch_add(1, Relaxed);
+        self.admin.last_reload.record(true);
         self.config.send_replace(Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         true
@@ -72,6 +73,7 @@ impl Process {
             }
             Err(error) => {
                 self.admin.failed_reloads.fetch_add(1, Relaxed);
+                self.admin.last_reload.record(false);
                 tracing::error!("configuration not reloaded, the running one stays in use:\n{}", error.render(false));
                 None
             }

@@ -13,7 +13,7 @@ use tower::util::{MapRequest, MapResponse};
 use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
-use tollgate_config::{NamedLimit, Naming, RateLimiter};
+use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
 /// `marks_refusals`, refusals carry their reason in the response extensions.
@@ -29,6 +29,8 @@ pub(super) fn with_rate_limiter(
     let (sets, labels) = rule_sets(naming, context);
     let (metrics, worker) = context.metrics();
     let series: Vec<_> = labels.iter().map(|label| metrics.limiter(worker, route, label)).collect();
+    let is_in_memory = limiter.store == Some(StoreKind::Memory);
+    series.iter().for_each(|series| series.configured(is_in_memory));
     let limiter_series = metrics.limiter(worker, route, &naming.scope());
     let store: Arc<dyn Store> = context.store(limiter);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(

@@ -27,7 +27,9 @@ use crate::http::service::SharedService;
 use crate::upstream::echo::echo;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
-use tollgate_config::{ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target};
+use tollgate_config::{
+    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, StoreKind, Target,
+};
 
 /// Returns the innermost service of a route to an upstream.
 #[must_use]
@@ -212,6 +214,7 @@ fn with_concurrency_limiter(
 ) -> SharedService {
     let (metrics, worker) = context.metrics();
     let series = metrics.concurrency(worker, route_id, &scope);
+    series.configured(limiter.store == Some(StoreKind::Memory));
     let store = context.leases(limiter, Arc::clone(series.leases()));
     let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
         .on_verdict(Arc::new(move |verdict| series.observe(verdict)));

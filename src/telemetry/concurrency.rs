@@ -26,7 +26,12 @@ pub struct ConcurrencyMetrics {
 
 /// Collector of concurrency limiters.
 #[derive(Debug)]
-pub struct ConcurrencyCollector(pub Arc<Metrics>);
+pub struct ConcurrencyCollector {
+    /// Metrics of the process.
+    pub metrics: Arc<Metrics>,
+    /// True if slots are kept in Redis.
+    pub has_redis: bool,
+}
 
 impl ConcurrencyMetrics {
     pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
@@ -37,6 +42,11 @@ impl ConcurrencyMetrics {
     /// True for the series of the limiter `rule` of `route`.
     pub(super) fn is_of(&self, route: &str, rule: &str) -> bool {
         &*self.route == route && &*self.rule == rule
+    }
+
+    /// Shows the verdicts of a configured limiter from 0 on.
+    pub fn configured(&self, is_in_memory: bool) {
+        self.verdicts.configured(is_in_memory);
     }
 
     /// Counts a verdict.
@@ -68,11 +78,11 @@ struct ConcurrencySums {
 /// Sums by route and rule.
 type SumsByRule = BTreeMap<(Arc<str>, Box<str>), ConcurrencySums>;
 
-fn sums(metrics: &Metrics) -> SumsByRule {
+fn sums(metrics: &Metrics, has_redis: bool) -> SumsByRule {
     let mut sums = SumsByRule::new();
     metrics.concurrency.for_each(|series| {
         let sums = sums.entry((Arc::clone(&series.route), series.rule.clone())).or_default();
-        series.verdicts.for_each(|verdict, source, count| {
+        series.verdicts.for_each(has_redis, |verdict, source, count| {
             *sums.verdicts.entry((verdict, source)).or_default() += count;
         });
         sums.in_flight += series.leases.in_flight();
@@ -86,7 +96,7 @@ fn sums(metrics: &Metrics) -> SumsByRule {
 
 impl Collector for ConcurrencyCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let sums = sums(&self.0);
+        let sums = sums(&self.metrics, self.has_redis);
         let by_rule = || sums.iter().map(|((route, rule), sums)| ([("route", &**route), ("rule", &**rule)], sums));
         let decisions = by_rule().flat_map(|([route, rule], sums)| {
             sums.verdicts.iter().map(move |((verdict, source), count)| {

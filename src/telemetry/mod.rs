@@ -10,6 +10,7 @@ pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod record;
+pub mod reloads;
 pub mod requests;
 pub mod resilience;
 pub mod series;

@@ -17,7 +17,14 @@ use tollgate_config::RequestSeries;
 
 /// Collector of requests and limiter verdicts.
 #[derive(Debug)]
-pub struct RequestCollector(pub Arc<Metrics>, pub RequestSeries);
+pub struct RequestCollector {
+    /// Metrics of the process.
+    pub metrics: Arc<Metrics>,
+    /// Name and labels of the requests of routes.
+    pub series: RequestSeries,
+    /// True if limits are kept in Redis.
+    pub has_redis: bool,
+}
 
 /// Requests of routes, by labels, method and status.
 type Routed = BTreeMap<(RouteLabels, String, u16), LatencyHistogram>;
@@ -28,7 +35,7 @@ type Unrouted = BTreeMap<(String, u16), u64>;
 impl Collector for RequestCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (routed, unrouted) = self.sums();
-        if self.1.enabled {
+        if self.series.enabled {
             self.encode_routed(&mut encoder, &routed)?;
         }
         let codes = unrouted.iter().map(|((method, status), count)| (method, status.to_string(), count));
@@ -38,17 +45,17 @@ impl Collector for RequestCollector {
             "tollgate_unrouted_requests",
             "Requests without a matching route, or refused before routing",
             codes.iter().map(|(method, code, count)| {
-                ([("httpMethod", method.as_str()), ("httpStatusCode", code)], ConstCounter::new(**count))
+                ([("method", method.as_str()), ("status", code)], ConstCounter::new(**count))
             }),
         )?;
-        verdicts::encode(&mut encoder, &self.0.limiters)
+        verdicts::encode(&mut encoder, &self.metrics.limiters, self.has_redis)
     }
 }
 
 impl RequestCollector {
     fn sums(&self) -> (Routed, Unrouted) {
         let (mut routed, mut unrouted) = (Routed::new(), Unrouted::new());
-        self.0.routes.for_each(|metrics| {
+        self.metrics.routes.for_each(|metrics| {
             for cell in metrics.cells.lock().iter() {
                 let method = cell.method.to_string();
                 match &metrics.route {
@@ -64,7 +71,7 @@ impl RequestCollector {
 
     fn encode_routed(&self, encoder: &mut DescriptorEncoder<'_>, routed: &Routed) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
-            &self.1.name,
+            &self.series.name,
             "Duration of requests by route, from the request head to the last byte of the response",
             None,
             MetricType::Histogram,
@@ -79,10 +86,10 @@ impl RequestCollector {
                 ("httpStatusCode", &code),
                 ("httpMethod", method),
             ];
-            if self.1.path {
+            if self.series.path {
                 labels.push(("path", &*route.path));
             }
-            labels.extend(self.1.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            labels.extend(self.series.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
             histogram.encode(&mut family.encode_family(&labels)?)?;
         }
         Ok(())
@@ -140,7 +147,7 @@ mod tests {
         let mut registry = Registry::default();
         let name = "spring_cloud_gateway_requests_seconds".to_owned();
         let series = RequestSeries { enabled: true, name, tags: Vec::new(), path: false };
-        registry.register_collector(Box::new(RequestCollector(metrics, series)));
+        registry.register_collector(Box::new(RequestCollector { metrics, series, has_redis: false }));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         let get = "routeId=\"orders\",routeUri=\"http://127.0.0.1:9000\",outcome=\"SUCCESSFUL\",status=\"OK\",\
@@ -148,6 +155,6 @@ mod tests {
         assert!(text.contains(&format!("spring_cloud_gateway_requests_seconds_count{{{get}}} 2\n")), "{text}");
         assert!(text.contains(&format!("_bucket{{le=\"0.005\",{get}}} 2\n")), "{text}");
         assert!(text.contains("httpMethod=\"OTHER\"} 4\n"), "{text}");
-        assert!(text.contains("tollgate_unrouted_requests_total{httpMethod=\"GET\",httpStatusCode=\"404\"} 1\n"));
+        assert!(text.contains("tollgate_unrouted_requests_total{method=\"GET\",status=\"404\"} 1\n"));
     }
 }

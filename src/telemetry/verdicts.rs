@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -19,7 +19,16 @@ pub struct LimiterMetrics {
     route: Arc<str>,
     rule: Box<str>,
     counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
+    /// One of [`HIDDEN`], [`IN_MEMORY`] and [`IN_STORE`].
+    zeros: AtomicU8,
 }
+
+/// Series that appear with their first verdict.
+const HIDDEN: u8 = 0;
+/// Series of a limiter in memory, shown from 0 on.
+const IN_MEMORY: u8 = 1;
+/// Series of a limiter in Redis, if there is one, shown from 0 on.
+const IN_STORE: u8 = 2;
 
 /// Sources of a verdict; `None` for a verdict of a key list, which asks no store.
 const SOURCES: [Option<Source>; 5] =
@@ -27,7 +36,7 @@ const SOURCES: [Option<Source>; 5] =
 
 impl LimiterMetrics {
     pub(super) fn new(route: &Arc<str>, rule: &str) -> Self {
-        Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default() }
+        Self { route: Arc::clone(route), rule: rule.into(), counts: Default::default(), zeros: AtomicU8::new(HIDDEN) }
     }
 
     /// True for the series of the limiter `rule` of `route`.
@@ -35,12 +44,23 @@ impl LimiterMetrics {
         &*self.route == route && &*self.rule == rule
     }
 
-    /// Calls `visit` with verdict, source and count, unless the count is 0.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&'static str, &'static str, u64)) {
+    /// Shows the series of a configured rule from 0 on: allowed and denied by its store.
+    pub fn configured(&self, is_in_memory: bool) {
+        self.zeros.store(if is_in_memory { IN_MEMORY } else { IN_STORE }, Relaxed);
+    }
+
+    /// Calls `visit` with verdict, source and count. A count of 0 is left out, unless the rule shows it.
+    pub(super) fn for_each(&self, has_redis: bool, mut visit: impl FnMut(&'static str, &'static str, u64)) {
+        let shown: &[Option<Source>] = match self.zeros.load(Relaxed) {
+            HIDDEN => &[],
+            IN_STORE if has_redis => &[Some(Source::Redis), Some(Source::Fallback)],
+            _ => &[Some(Source::Memory)],
+        };
         for (finding, sources) in VerdictKind::ALL.iter().zip(&self.counts) {
+            let is_basic = matches!(finding, VerdictKind::Allowed | VerdictKind::Denied);
             for (source, count) in SOURCES.iter().zip(sources) {
                 match count.load(Relaxed) {
-                    0 => {}
+                    0 if !(is_basic && shown.contains(source)) => {}
                     count => visit(finding.as_str(), source.map_or("none", Source::as_str), count),
                 }
             }
@@ -58,25 +78,19 @@ impl LimiterMetrics {
 }
 
 /// Encodes the verdicts of `limiters`, summed over workers.
-pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, limiters: &SeriesList<LimiterMetrics>) -> fmt::Result {
-    let mut sums: BTreeMap<(Arc<str>, Box<str>, usize, usize), u64> = BTreeMap::new();
+pub(super) fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    limiters: &SeriesList<LimiterMetrics>,
+    has_redis: bool,
+) -> fmt::Result {
+    let mut sums: BTreeMap<(Arc<str>, Box<str>, &'static str, &'static str), u64> = BTreeMap::new();
     limiters.for_each(|limiter| {
-        for (verdict, sources) in limiter.counts.iter().enumerate() {
-            for (source, count) in sources.iter().enumerate() {
-                let count = count.load(Relaxed);
-                if count > 0 {
-                    *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;
-                }
-            }
-        }
+        limiter.for_each(has_redis, |verdict, source, count| {
+            *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;
+        });
     });
     let series = sums.iter().map(|((route, rule, verdict, source), count)| {
-        let labels = [
-            ("route", &**route),
-            ("rule", &**rule),
-            ("verdict", VerdictKind::ALL[*verdict].as_str()),
-            ("source", SOURCES[*source].map_or("none", Source::as_str)),
-        ];
+        let labels = [("route", &**route), ("rule", &**rule), ("verdict", *verdict), ("source", *source)];
         (labels, ConstCounter::new(*count))
     });
     family(encoder, "tollgate_limiter_decisions", "Verdicts of RequestRateLimiters by route, rule and source", series)

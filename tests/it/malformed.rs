@@ -241,7 +241,7 @@ fn a_head_that_the_parser_refuses_is_logged_and_counted() {
     let _ = client.try_send("GET /half HTTP/1.1\r\nHo");
     drop(client);
     let count = |status: &str| {
-        gateway.metric("tollgate_unrouted_requests_total", &["httpMethod=\"OTHER\"", &format!("\"{status}\"")])
+        gateway.metric("tollgate_unrouted_requests_total", &["method=\"OTHER\"", &format!("\"{status}\"")])
     };
     eventually("all are counted", || (count("400"), count("414"), count("431")) == (2.0, 1.0, 1.0));
     eventually("all are logged", || std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() == 5));

@@ -267,6 +267,6 @@ fn a_request_with_an_undecided_predicate_is_refused_and_counted() {
     let ask = |path: &str, value: &str| gateway.connect().request("GET", path, &[("x-a", value)], b"").status;
     assert_eq!([ask("/one", &long), ask("/not", &long)], [400, 400]);
     assert_eq!([ask("/one", "x"), ask("/not", "x"), ask("/rest", &long)], [200, 202, 200]);
-    let refused = || gateway.metric("tollgate_unrouted_requests_total", &["httpStatusCode=\"400\""]);
+    let refused = || gateway.metric("tollgate_unrouted_requests_total", &["status=\"400\""]);
     crate::support::eventually("refused requests are counted", || refused() >= 2.0);
 }

@@ -1,5 +1,7 @@
-//! `/metrics`, in the OpenMetrics text format.
+//! `/metrics`, in the format that the client accepts.
 
+mod format;
+mod process;
 mod redis;
 
 use std::fmt;
@@ -7,13 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{self, DescriptorEncoder};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
+use self::format::Format;
+use self::process::ProcessCollector;
 use self::redis::RedisSnapshot;
 use crate::admin::reply::{reply, text};
 use crate::admin::state::AdminState;
@@ -21,19 +25,26 @@ use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
 use crate::telemetry::encode::{NO_LABELS, family, gauge};
 use crate::telemetry::logs::{self, repeats};
+use crate::telemetry::reloads::ReloadCollector;
 use crate::telemetry::requests::RequestCollector;
 use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
 use crate::telemetry::upstreams::UpstreamCollector;
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Returns the current value of every metric.
-pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
+/// Returns the current value of every metric, in the format that `headers` accept.
+pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<Bytes>> {
     let config = state.config.load();
     let common = config.management.tags.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
     let mut registry = Registry::with_labels(common);
-    registry.register_collector(Box::new(RequestCollector(Arc::clone(&state.metrics), config.request_series.clone())));
-    registry.register_collector(Box::new(ConcurrencyCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(ProcessCollector { started: state.started }));
+    registry.register_collector(Box::new(ReloadCollector::of(&state.last_reload)));
+    let metrics = &state.metrics;
+    let has_redis = config.redis.is_some();
+    registry.register_collector(Box::new(RequestCollector {
+        metrics: Arc::clone(metrics),
+        series: config.request_series.clone(),
+        has_redis,
+    }));
+    registry.register_collector(Box::new(ConcurrencyCollector { metrics: Arc::clone(metrics), has_redis }));
     registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
     registry.register_collector(Box::new(RetryCollector(Arc::clone(&state.metrics))));
     registry.register_collector(Box::new(BreakerCollector(state.stores.circuit_breakers().all())));
@@ -47,7 +58,10 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     }
     let mut page = String::new();
     match encoding::text::encode(&mut page, &registry) {
-        Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
+        Ok(()) => {
+            let format = Format::accepted(headers);
+            reply(StatusCode::OK, format.content_type(), format.convert(page).into())
+        }
         Err(fmt::Error) => text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
     }
 }

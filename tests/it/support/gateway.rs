@@ -100,6 +100,11 @@ impl Gateway {
         Connection::open(self.address)
     }
 
+    /// Opens a connection to the admin port.
+    pub fn connect_admin(&self) -> Connection {
+        Connection::open(self.admin)
+    }
+
     /// Sends `GET path` on a new connection.
     pub fn get(&self, path: &str) -> Response {
         get(self.address, path)

@@ -1,0 +1,79 @@
+//! Time and outcome of the last reload.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::telemetry::encode::{NO_LABELS, family};
+
+/// Last attempt to read the configuration. The start counts as the first.
+#[derive(Debug)]
+pub struct LastReload(Mutex<Attempts>);
+
+/// Times of attempts.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    last: SystemTime,
+    last_applied: SystemTime,
+    is_applied: bool,
+}
+
+impl LastReload {
+    /// Creates the state of a gateway that has just read its first configuration.
+    #[must_use]
+    pub fn at_start() -> Self {
+        let now = SystemTime::now();
+        Self(Mutex::new(Attempts { last: now, last_applied: now, is_applied: true }))
+    }
+
+    /// Records an attempt that was applied or refused just now.
+    pub fn record(&self, is_applied: bool) {
+        let now = SystemTime::now();
+        let mut attempts = self.0.lock();
+        let last_applied = if is_applied { now } else { attempts.last_applied };
+        *attempts = Attempts { last: now, last_applied, is_applied };
+    }
+}
+
+/// Collector of the last reload, read once per scrape.
+#[derive(Debug)]
+pub struct ReloadCollector {
+    is_applied: bool,
+    last: f64,
+    last_applied: f64,
+}
+
+impl ReloadCollector {
+    /// Reads the state of `reload`.
+    #[must_use]
+    pub fn of(reload: &LastReload) -> Self {
+        let Attempts { last, last_applied, is_applied } = *reload.0.lock();
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        Self { is_applied, last: seconds(last), last_applied: seconds(last_applied) }
+    }
+}
+
+impl Collector for ReloadCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut one = |name, help, value: f64| family(&mut encoder, name, help, [(NO_LABELS, ConstGauge::new(value))]);
+        one(
+            "tollgate_config_last_reload_successful",
+            "1 if the last attempt to read the configuration applied it, 0 otherwise",
+            f64::from(u8::from(self.is_applied)),
+        )?;
+        one(
+            "tollgate_config_last_reload_timestamp_seconds",
+            "Time of the last attempt to read the configuration",
+            self.last,
+        )?;
+        one(
+            "tollgate_config_last_reload_success_timestamp_seconds",
+            "Time at which the running configuration was applied",
+            self.last_applied,
+        )
+    }
+}

@@ -1,0 +1,45 @@
+//! The gateway beside a real Prometheus. `tests/run` installs it, or leaves these tests out and says so.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::redis::Redis;
+
+/// Runs promtool with `input`. Returns its exit status and everything that it printed.
+fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
+    let mut child = Command::new("promtool")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool is missing: tests/run installs it");
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.success(), [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat())
+}
+
+#[test]
+fn promtool_finds_nothing_to_mend() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{}'}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
+         access-log: {{output: stdout}}\nroutes:\n\
+         - {{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m, Retry=1, \
+         {{name: CircuitBreaker, args: {{name: b}}}}, {{name: ConcurrencyLimiter, args: {{limit: 3, key-resolver: ip}}}}, \
+         {{name: RequestRateLimiter, args: {{replenish-rate: 1, burst-capacity: 2, key-resolver: ip}}}}]}}\n",
+        redis.url()
+    ));
+    eventually("Redis is connected", || gateway.metric("tollgate_redis_connections", &[]) > 0.0);
+    gateway.get("/a");
+    gateway.get("/none");
+    eventually("a route was called", || gateway.metric("spring_cloud_gateway_requests_seconds_count", &[]) > 0.0);
+    let page = gateway.admin("/metrics").text();
+    let (_, found) = promtool(&["check", "metrics"], &page);
+    // Spring's family has Spring's labels, which are in camel case.
+    let ours: Vec<&str> = found.lines().filter(|line| !line.starts_with("spring_cloud_gateway_requests_")).collect();
+    assert_eq!(ours, Vec::<&str>::new(), "{page}");
+    assert!(!found.contains("error while linting"), "{found}");
+}
