@@ -1,8 +1,6 @@
-//! Locks, atomics and randomness of the memory store.
+//! Locks and randomness of the memory store.
 //!
 //! `crates/limiter/interleavings` replaces this module with the types of shuttle to test thread interleavings.
-
-pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 

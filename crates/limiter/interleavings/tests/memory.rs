@@ -12,6 +12,9 @@ use tollgate_interleavings::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_interleavings::store::memory::{ManualClock, MemoryStore};
 use tollgate_interleavings::store::{Check, Decision, Store};
 
+/// Ids of scope `r` in one shard. The hash key of these tests is constant.
+const ONE_SHARD: [&str; 5] = ["aj", "au", "ay", "bi", "cd"];
+
 type Task = Box<dyn FnOnce() -> u64 + Send>;
 
 struct World {
@@ -82,6 +85,7 @@ fn one_key_is_admitted_its_burst() {
 fn keys_around_the_cap_share_one_burst_and_len_is_exact() {
     in_many_orders(|| {
         let world = world(2);
+        let [a, b, c, d, e] = ONE_SHARD;
         let two = |one: &'static str, other: &'static str| {
             task(&world, move |world| {
                 let admitted = world.ask(one, &bucket(1)) + world.ask(other, &bucket(1));
@@ -90,7 +94,7 @@ fn keys_around_the_cap_share_one_burst_and_len_is_exact() {
             })
         };
         // Two keys have room; the other three share one burst.
-        assert_eq!(together(vec![two("a", "b"), two("c", "d"), two("e", "a")]), 3);
+        assert_eq!(together(vec![two(a, b), two(c, d), two(e, a)]), 3);
         assert_eq!(world.store.len(), 2);
     });
 }
@@ -109,6 +113,27 @@ fn a_key_that_finds_room_again_inherits_its_deficit() {
         let more = task(&world, |world| world.ask("second", &hour(2)));
         assert_eq!(together(vec![drain, sweep, more]), 2);
         assert_eq!(world.ask("second", &hour(2)), 0);
+    });
+}
+
+#[test]
+fn a_flood_on_one_limiter_takes_nothing_of_the_share_of_another() {
+    in_many_orders(|| {
+        let world = world(8);
+        world.store.declare([Arc::from("flooded"), Arc::from("calm")]);
+        let flood = |ids: [&'static str; 5]| {
+            task(&world, move |world| {
+                ids.iter().for_each(|id| drop(world.ask_all(&[("flooded", id, &hour(1))])));
+                assert!(world.store.len() <= 8);
+                0
+            })
+        };
+        // Half of the room belongs to two limiters, so that each has two entries.
+        let calm = task(&world, |world| {
+            ["x", "y", "x", "y", "x", "y"].iter().map(|id| world.ask_all(&[("calm", id, &hour(2))])).sum()
+        });
+        assert_eq!(together(vec![flood(["a", "b", "c", "d", "e"]), flood(["f", "g", "h", "i", "j"]), calm]), 4);
+        assert_eq!(world.store.len(), 8);
     });
 }
 
@@ -141,7 +166,7 @@ fn lists_around_the_cap_exceed_no_bound() {
             })
         };
         let admitted = together(vec![list("a"), list("b"), list("c")]);
-        // Two of each key with room, and two of the shared state, under either rule.
+        // Two of each key, with room or in a shared state, under either rule.
         assert!((2..=6).contains(&admitted), "{admitted}");
         assert_eq!(world.store.len(), 2);
         for id in ["a", "b", "c"] {

@@ -5,7 +5,7 @@
 //! A decision reads the clock once, computes one keyed hash, takes one of many locks and allocates nothing. A decision
 //! under several rules takes the locks of all their keys in a fixed order.
 //!
-//! A key takes 30 to 38 bytes, independent of its length: 24 bytes per entry for most algorithms, at a table load of 0.64
+//! A key takes 33 to 39 bytes, independent of its length: 26 bytes per entry for most algorithms, at a table load of 2/3
 //! to 0.8. The table stores 64 bits of the key's hash; further bits select the shard. The hash is SipHash-1-3 under a
 //! random key, so clients cannot construct collisions. The probability that any two of 10 million keys collide is 1 in
 //! 20 million.
@@ -22,14 +22,24 @@
 //! The work per new key is therefore constant on average, and decisions about known keys never sweep. An idle store keeps
 //! its tables; [`MemoryStore::sweep`] releases their memory earlier.
 //!
-//! At `max_keys`, all further new keys of a scope share one state. A flood of invented keys therefore neither grows the
-//! memory nor resets the limits of known keys: the flood is denied, known keys are not.
+//! # Floods of keys
+//!
+//! Half of `max_keys` belongs to all limiters (scopes) in equal shares, the other half to whichever needs it. A flood of
+//! invented keys on one limiter therefore takes no room that the shares of others need. New keys of a limiter without room
+//! share one state per shard, which the keyed hash of the key selects. A shared state is a state of the rule like any
+//! other, so at most [`shards`](MemoryStore::shards) times the rule's bound is admitted beyond the keys with states of
+//! their own.
+//!
+//! A key that finds room starts with a copy of the shared state. That state contains all that the key has spent in it, so
+//! the key gains nothing. A shared state only loses tokens: corrections return none to it, and grants give the key a
+//! state of its own, beyond `max_keys` if necessary.
 
 mod clock;
 mod hash;
 mod multi;
 mod quota;
 mod shard;
+mod shares;
 mod table;
 
 use std::num::NonZeroUsize;
@@ -38,12 +48,13 @@ use std::sync::Arc;
 pub use self::clock::{Clock, ManualClock, MonotonicClock};
 use self::hash::Hasher;
 use self::shard::{Shard, States, Stored};
+use self::shares::{Demand, Owner, Shares};
 use self::table::KeyHash;
 use super::{Check, Decision, Store};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::key::BucketKey;
 use crate::rule::{Rule, by_algorithm};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, random_key};
+use crate::sync::{Mutex, random_key};
 use crate::verdict::{RuleVerdict, Source};
 
 /// Intended number of keys per shard, so that a sweep or growth locks it for tens of µs at most.
@@ -55,15 +66,11 @@ const DEFAULT_MAX_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999_999)
 /// Store in the memory of this process. See the [module](self) for cost and expiry.
 pub struct MemoryStore {
     shards: Box<[Shard]>,
-    /// One shared state per scope, for keys beyond `max_keys`.
-    overflow: Shard,
-    /// Expiry of the last state in `overflow`. From then on, new keys skip its lock.
-    overflow_until_us: AtomicU64,
+    /// Room for new keys. Locked after a shard, if at all.
+    shares: Mutex<Shares>,
     hasher: Hasher,
     clock: Arc<dyn Clock>,
     max_keys: usize,
-    len: AtomicUsize,
-    overflowed: AtomicU64,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -83,7 +90,7 @@ pub(crate) struct KeyLocation {
 }
 
 impl Default for MemoryStore {
-    /// Creates a store for at most 1,000,000 unexpired keys: 38 MB when full.
+    /// Creates a store for at most 1,000,000 unexpired keys: 39 MB when full.
     fn default() -> Self {
         Self::new(DEFAULT_MAX_KEYS)
     }
@@ -103,20 +110,24 @@ impl MemoryStore {
         let shards = max_keys.div_ceil(KEYS_PER_SHARD).clamp(64, 1024).next_power_of_two();
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
-            overflow: Shard::default(),
-            overflow_until_us: AtomicU64::new(0),
+            shares: Mutex::new(Shares::new(max_keys)),
             hasher: Hasher::new(random_key()),
             clock,
             max_keys,
-            len: AtomicUsize::new(0),
-            overflowed: AtomicU64::new(0),
         }
+    }
+
+    /// Declares the limiters that use the store, by their scopes. Each gets its share from the start; an undeclared
+    /// limiter gets one with its first key. Limiters that are no longer declared keep theirs until their keys expire.
+    pub fn declare(&self, scopes: impl IntoIterator<Item = Arc<str>>) {
+        let declared: Vec<_> = scopes.into_iter().map(|scope| (self.hasher.scope(scope.as_bytes()), scope)).collect();
+        self.shares.lock().declare(&declared);
     }
 
     /// Returns the number of stored keys, including expired ones that are not dropped yet.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len.load(Ordering::Relaxed)
+        self.shares.lock().len()
     }
 
     /// True if no key is stored.
@@ -125,10 +136,15 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// Returns the number of decisions made on a shared state because `max_keys` was reached.
+    /// Returns the number of decisions made on a state shared with other keys, for lack of room.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
-        self.overflowed.load(Ordering::Relaxed)
+        self.shares.lock().overflowed()
+    }
+
+    /// Returns the declared limiters that made such decisions since the last call, with the number of decisions.
+    pub fn report_overflows(&self) -> Vec<(Arc<str>, u64)> {
+        self.shares.lock().report_overflows()
     }
 
     /// Returns the memory of the tables, in bytes.
@@ -137,7 +153,7 @@ impl MemoryStore {
         self.shards.iter().map(|shard| size_of::<Shard>() + shard.lock().allocated_bytes()).sum()
     }
 
-    /// Returns the number of shards for [`sweep_shard`](Self::sweep_shard).
+    /// Returns the number of shards: 64 to 1,024. Keys of a limiter without room share as many states.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
@@ -154,19 +170,15 @@ impl MemoryStore {
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
         let now_us = shard.time(self.clock.now_us());
-        shard.sweep(now_us, &self.len);
-        drop(shard);
-        if index.is_multiple_of(self.shards.len()) {
-            self.overflow.lock().sweep(now_us, &AtomicUsize::new(usize::MAX));
-        }
+        shard.sweep(now_us, &self.shares);
     }
 
-    /// Resets `key` under `rule`. A state shared with other keys beyond `max_keys` stays.
+    /// Resets `key` under `rule`. A state shared with other keys stays.
     pub fn forget(&self, key: BucketKey<'_>, rule: &Rule) {
         let hash = self.locate(key).key;
         let mut shard = self.shard_of(hash).lock();
-        if by_algorithm!(rule, rule => forget_one(rule, &mut shard, hash)) {
-            self.len.fetch_sub(1, Ordering::Relaxed);
+        if let Some(owner) = by_algorithm!(rule, rule => forget_one(rule, &mut shard, hash)) {
+            self.shares.lock().release_one(owner);
         }
     }
 
@@ -208,49 +220,38 @@ impl MemoryStore {
             }
             return verdict;
         }
-        // A new key may have been counted in the shared state of its scope. It inherits that state, or its tokens would
-        // be admitted twice.
-        let overflowing = now.now_us < self.overflow_until_us.load(Ordering::Acquire);
-        let inherited = if overflowing { self.overflow.lock().table().get(scope()).cloned() } else { None };
-        let (verdict, change) = rule.decide(inherited.as_ref(), now, cost);
-        self.overflowed.fetch_add((change.is_none() && inherited.is_some()).into(), Ordering::Relaxed);
-        let Some(change) = change else { return verdict };
-        let state = A::apply(inherited, change);
-        match shard.insert(hash, state, now.now_us, &self.len, self.max_keys) {
-            Ok(()) => verdict,
-            Err(_) => self.decide_in_overflow(scope(), rule, now, cost),
-        }
+        self.decide_new(&mut shard, KeyLocation { key: hash, scope: scope() }, rule, now, cost)
     }
 
-    /// Decides a request of a key beyond `max_keys`, on the shared state of its scope.
-    #[cold]
-    fn decide_in_overflow<A>(&self, scope: KeyHash, rule: &A, now: Moment, cost: u64) -> RuleVerdict
+    /// Decides a request of a key without a state of its own, by the state that it shared with others, if any. A key with
+    /// room starts with a copy of that state.
+    fn decide_new<A>(&self, shard: &mut States, location: KeyLocation, rule: &A, now: Moment, cost: u64) -> RuleVerdict
     where
         A: Algorithm,
         A::State: Stored,
     {
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
-        let mut shared = self.overflow.lock();
-        let now = Moment { now_us: shared.time(now.now_us), ..now };
-        let (verdict, change) = rule.decide(shared.table().get(scope), now, cost);
-        if let Some(change) = change {
-            self.write_to_overflow_state::<A>(&mut shared, scope, now, change);
+        let shared = shard.shared::<A::State>(location.scope).cloned();
+        let is_shared = shared.is_some();
+        let (verdict, change) = rule.decide(shared.as_ref(), now, cost);
+        match change {
+            Some(change) => self.insert(shard, location, A::apply(shared, change), now),
+            None if is_shared => self.shares.lock().count_overflow(location.scope),
+            None => {}
         }
         verdict
     }
 
-    fn write_to_overflow_state<A>(&self, shared: &mut States, scope: KeyHash, now: Moment, change: A::Change)
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
-        let state = A::apply(shared.table().get(scope).cloned(), change);
-        self.overflow_until_us.fetch_max(state.expires_at_us(), Ordering::Release);
-        shared.table().set(scope, state, now.now_us);
+    /// Inserts the state of a new key, or shares it without room.
+    fn insert<S: Stored>(&self, shard: &mut States, location: KeyLocation, state: S, now: Moment) {
+        let KeyLocation { key, scope } = location;
+        if let Err(state) = shard.insert((key, scope), state, now.now_us, &self.shares, Demand::IfFree) {
+            shard.set_shared(scope, state, now.now_us);
+            self.shares.lock().count_overflow(scope);
+        }
     }
 }
 
-fn forget_one<A>(_: &A, states: &mut States, hash: KeyHash) -> bool
+fn forget_one<A>(_: &A, states: &mut States, hash: KeyHash) -> Option<Owner>
 where
     A: Algorithm,
     A::State: Stored,

@@ -5,19 +5,11 @@ use super::{KeyLocation, MemoryStore};
 use crate::algorithm::{Algorithm, Moment, State};
 use crate::rule::{Rule, by_algorithm};
 use crate::store::MAX_CHECKS;
-use crate::sync::{MutexGuard, Ordering};
+use crate::sync::MutexGuard;
 use crate::verdict::{Outcome, RuleVerdict, Source, Verdict};
 
 /// Locks of all shards of a decision. They are taken in the order of the shards, which prevents deadlocks.
-pub(super) struct ShardGuards<'a> {
-    shards: [Option<(usize, MutexGuard<'a, States>)>; MAX_CHECKS],
-    /// Lock of the shared states. Taken last, and only if a key may need it.
-    overflow: Option<MutexGuard<'a, States>>,
-}
-
-/// Number of keys that other threads may add during a decision. If fewer keys than this are free, a decision always
-/// locks the shared states.
-const RESERVE: usize = 1024;
+pub(super) struct ShardGuards<'a>([Option<(usize, MutexGuard<'a, States>)>; MAX_CHECKS]);
 
 impl MemoryStore {
     /// Decides under all rules, each given as location, rule and cost. Consumes under every rule or under none.
@@ -52,16 +44,20 @@ impl MemoryStore {
         self.decide_all(&checks, now)
     }
 
-    /// Corrects the tokens consumed by one key.
+    /// Corrects the tokens consumed by one key. Nothing is returned to a key without a state of its own.
     pub(super) fn settle_one<A>(&self, now: Moment, location: KeyLocation, rule: &A, more: i64, counted_at_us: u64)
     where
         A: Algorithm,
         A::State: Stored,
     {
         let (mut guards, now) = self.lock_all(std::iter::once(location), now);
-        let change = rule.settle(self.state::<A>(&mut guards, location), now, more, counted_at_us);
-        if let Some(change) = change {
-            self.write::<A>(&mut guards, location, now, change);
+        let Some(states) = self.states(&mut guards, location) else { return };
+        // The tokens may have been taken from an earlier state of the key, so they are not returned to a shared one.
+        if more < 0 && states.table::<A::State>().get(location.key).is_none() {
+            return;
+        }
+        if let Some(change) = rule.settle(states.state(location), now, more, counted_at_us) {
+            self.write::<A>(states, location, now, change);
         }
     }
 
@@ -73,10 +69,8 @@ impl MemoryStore {
         now: Moment,
     ) -> (ShardGuards<'_>, Moment) {
         let mut indexes = [usize::MAX; MAX_CHECKS];
-        let mut keys = 0;
         for (slot, location) in indexes.iter_mut().zip(locations) {
             *slot = location.key.shard(self.shards.len());
-            keys += 1;
         }
         indexes.sort_unstable();
         let mut shards = [const { None }; MAX_CHECKS];
@@ -90,21 +84,13 @@ impl MemoryStore {
             latest_us = latest_us.max(states.time(now.now_us));
             *slot = Some((index, states));
         }
-        let now = Moment { now_us: latest_us, ..now };
-        let overflowing = now.now_us < self.overflow_until_us.load(Ordering::Acquire);
-        let overflow = (overflowing || self.len() + keys + RESERVE >= self.max_keys).then(|| self.overflow.lock());
-        (ShardGuards { shards, overflow }, now)
+        (ShardGuards(shards), Moment { now_us: latest_us, ..now })
     }
 
-    /// Returns the state of a key: its own, or the shared one of its scope.
-    pub(super) fn state<'l, A>(&self, guards: &'l mut ShardGuards<'_>, location: KeyLocation) -> Option<&'l A::State>
-    where
-        A: Algorithm,
-        A::State: Stored,
-    {
-        let ShardGuards { shards, overflow } = guards;
-        let own = states(shards, location.key.shard(self.shards.len()))?.table::<A::State>().get(location.key);
-        own.or_else(|| overflow.as_mut()?.table().get(location.scope))
+    /// Returns the states of the shard of a key.
+    pub(super) fn states<'l>(&self, guards: &'l mut ShardGuards<'_>, location: KeyLocation) -> Option<&'l mut States> {
+        let index = location.key.shard(self.shards.len());
+        guards.0.iter_mut().flatten().find(|(known, _)| *known == index).map(|(_, states)| &mut **states)
     }
 
     /// Decides without consuming.
@@ -120,63 +106,49 @@ impl MemoryStore {
         A: Algorithm,
         A::State: Stored,
     {
-        rule.decide(self.state::<A>(guards, location), now, cost).0
+        let state = self.states(guards, location).and_then(|states| states.state(location));
+        rule.decide(state, now, cost).0
     }
 
     /// Decides again, with the same outcome, and stores the change.
-    fn commit<'l, A>(&'l self, guards: &mut ShardGuards<'l>, location: KeyLocation, rule: &A, now: Moment, cost: u64)
+    fn commit<A>(&self, guards: &mut ShardGuards<'_>, location: KeyLocation, rule: &A, now: Moment, cost: u64)
     where
         A: Algorithm,
         A::State: Stored,
     {
-        let own = states(&mut guards.shards, location.key.shard(self.shards.len()));
-        if let Some(state) = own.and_then(|own| own.table::<A::State>().get_mut(location.key)) {
-            if let (_, Some(change)) = rule.decide(Some(&*state), now, cost) {
-                *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
+        let Some(states) = self.states(guards, location) else { return };
+        match states.table::<A::State>().get_mut(location.key) {
+            Some(state) => {
+                if let (_, Some(change)) = rule.decide(Some(&*state), now, cost) {
+                    *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
+                }
             }
-        } else if let (_, Some(change)) = rule.decide(self.state::<A>(guards, location), now, cost) {
-            self.write::<A>(guards, location, now, change);
+            None => {
+                self.decide_new(states, location, rule, now, cost);
+            }
         }
     }
 
-    pub(super) fn write<'l, A>(
-        &'l self,
-        guards: &mut ShardGuards<'l>,
-        location: KeyLocation,
-        now: Moment,
-        change: A::Change,
-    ) where
+    /// Stores a change of a key's state. A new state is stored without room in the shared one.
+    fn write<A>(&self, states: &mut States, location: KeyLocation, now: Moment, change: A::Change)
+    where
         A: Algorithm,
         A::State: Stored,
     {
-        let inherited = self.state::<A>(guards, location).cloned();
-        let ShardGuards { shards, overflow } = guards;
-        let Some(own) = states(shards, location.key.shard(self.shards.len())) else { return };
-        let state = A::apply(inherited, change);
-        if let Some(known) = own.table::<A::State>().get_mut(location.key) {
-            *known = state;
-        } else if let Err(state) = own.insert(location.key, state, now.now_us, &self.len, self.max_keys) {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
-            self.write_to_overflow(overflow, location, now, state);
+        let state = A::apply(states.state(location).cloned(), change);
+        match states.table().get_mut(location.key) {
+            Some(known) => *known = state,
+            None => self.insert(states, location, state, now),
         }
-    }
-
-    fn write_to_overflow<'l, S: Stored>(
-        &'l self,
-        overflow: &mut Option<MutexGuard<'l, States>>,
-        location: KeyLocation,
-        now: Moment,
-        state: S,
-    ) {
-        self.overflow_until_us.fetch_max(state.expires_at_us(), Ordering::Release);
-        overflow.get_or_insert_with(|| self.overflow.lock()).table().set(location.scope, state, now.now_us);
     }
 }
 
-/// Returns the states of shard `index`, if its lock is among `shards`.
-fn states<'l>(
-    shards: &'l mut [Option<(usize, MutexGuard<'_, States>)>; MAX_CHECKS],
-    index: usize,
-) -> Option<&'l mut States> {
-    shards.iter_mut().flatten().find(|(known, _)| *known == index).map(|(_, states)| &mut **states)
+impl States {
+    /// Returns the state of a key: its own, or the one that its scope shares in this shard.
+    pub(super) fn state<S: Stored>(&mut self, location: KeyLocation) -> Option<&S> {
+        if self.table::<S>().get(location.key).is_some() {
+            return self.table().get(location.key).map(|state| &*state);
+        }
+        self.shared(location.scope)
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use super::multi::ShardGuards;
+use super::shares::Demand;
 use super::{KeyLocation, Moment};
 use crate::algorithm::quota::QuotaState;
 use crate::key::BucketKey;
@@ -14,7 +15,7 @@ impl MemoryStore {
     #[must_use]
     pub fn quota_remaining(&self, key: BucketKey<'_>, rule: &Quota) -> u64 {
         let (mut guards, location, now) = self.lock_quota(key);
-        rule.remaining(self.state::<Quota>(&mut guards, location), now)
+        rule.remaining(self.states(&mut guards, location).and_then(|states| states.state(location)), now)
     }
 
     /// Sets the remaining tokens of a quota to `left` and returns them.
@@ -46,6 +47,8 @@ impl MemoryStore {
         wanted.iter().map(withdraw).collect()
     }
 
+    /// Changes a quota. The key gets a state of its own even without room, since a shared state would give the change to
+    /// other keys, and more than once.
     fn change_quota(
         &self,
         key: BucketKey<'_>,
@@ -53,10 +56,18 @@ impl MemoryStore {
         change: impl FnOnce(Option<&QuotaState>, Moment) -> Option<QuotaState>,
     ) -> u64 {
         let (mut guards, location, now) = self.lock_quota(key);
-        let Some(state) = change(self.state::<Quota>(&mut guards, location), now) else {
-            return rule.remaining(self.state::<Quota>(&mut guards, location), now);
+        let Some(states) = self.states(&mut guards, location) else { return rule.remaining(None, now) };
+        let Some(state) = change(states.state(location), now) else {
+            return rule.remaining(states.state(location), now);
         };
-        self.write::<Quota>(&mut guards, location, now, state);
+        match states.table().get_mut(location.key) {
+            Some(known) => *known = state,
+            None => {
+                let KeyLocation { key, scope } = location;
+                let inserted = states.insert((key, scope), state, now.now_us, &self.shares, Demand::Always);
+                debug_assert!(inserted.is_ok(), "room is always taken");
+            }
+        }
         rule.remaining(Some(&state), now)
     }
 

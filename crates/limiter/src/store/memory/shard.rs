@@ -1,5 +1,6 @@
 //! Shard: the states behind one lock.
 
+use super::shares::{Demand, Owner, Released, Shares};
 use super::table::{KeyHash, Table};
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::Window;
@@ -8,7 +9,7 @@ use crate::algorithm::quota::QuotaState;
 use crate::algorithm::sliding_window_counter::Counters;
 use crate::algorithm::sliding_window_log::Log;
 use crate::algorithm::token_bucket::Bucket;
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Shortest time between two sweeps of a shard for new keys of a full store. It bounds the scans during a flood of keys.
 const SWEEP_AGAIN_AFTER_US: u64 = 100_000;
@@ -27,13 +28,21 @@ pub(super) struct Shard(Mutex<States>);
 
 /// One table for each type of state.
 #[derive(Default)]
-pub(super) struct States {
+pub(super) struct Tables {
     buckets: Table<Bucket>,
     windows: Table<Window>,
     logs: Table<Log>,
     counters: Table<Counters>,
     quotas: Table<QuotaState>,
     queues: Table<QueueState>,
+}
+
+/// States of the keys of a shard.
+#[derive(Default)]
+pub(super) struct States {
+    tables: Tables,
+    /// One shared state per scope, for keys of this shard without room. `None` until a key needs it.
+    shared: Option<Box<Tables>>,
     swept_at_us: Option<u64>,
     /// New keys since the last sweep.
     inserts: usize,
@@ -45,48 +54,48 @@ pub(super) struct States {
 
 /// Type of state that has a table.
 pub(super) trait Stored: State {
-    fn table(states: &mut States) -> &mut Table<Self>;
+    fn table(tables: &mut Tables) -> &mut Table<Self>;
 }
 
 impl Stored for Bucket {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.buckets
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.buckets
     }
 }
 
 impl Stored for Window {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.windows
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.windows
     }
 }
 
 impl Stored for Log {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.logs
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.logs
     }
 }
 
 impl Stored for Counters {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.counters
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.counters
     }
 }
 
 impl Stored for QuotaState {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.quotas
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.quotas
     }
 }
 
 impl Stored for QueueState {
     #[inline]
-    fn table(states: &mut States) -> &mut Table<Self> {
-        &mut states.queues
+    fn table(tables: &mut Tables) -> &mut Table<Self> {
+        &mut tables.queues
     }
 }
 
@@ -111,65 +120,101 @@ impl States {
 
     #[inline]
     pub(super) fn table<S: Stored>(&mut self) -> &mut Table<S> {
-        S::table(self)
+        S::table(&mut self.tables)
     }
 
-    /// Inserts the state of a new key. `len` counts the keys of all shards.
+    /// Returns the state that keys of `scope` without room share, for a key without a state of its own.
+    pub(super) fn shared<S: Stored>(&mut self, scope: KeyHash) -> Option<&S> {
+        S::table(self.shared.as_mut()?).get(scope)
+    }
+
+    /// Sets the shared state of `scope`.
+    pub(super) fn set_shared<S: Stored>(&mut self, scope: KeyHash, state: S, now_us: u64) {
+        S::table(self.shared.get_or_insert_default()).set(scope, state, now_us);
+    }
+
+    /// Inserts the state of a new key of `scope`. `shares` counts the keys of all shards.
     ///
     /// Sweeps once per as many new keys as there are slots, so that expired states do not accumulate. Returns the state
-    /// if `len` has reached `max_keys` and no expired state can be dropped.
+    /// if there is no room and no expired state can be dropped.
     pub(super) fn insert<S: Stored>(
         &mut self,
-        hash: KeyHash,
+        (hash, scope): (KeyHash, KeyHash),
         state: S,
         now_us: u64,
-        len: &AtomicUsize,
-        max_keys: usize,
+        shares: &Mutex<Shares>,
+        demand: Demand,
     ) -> Result<(), S> {
         self.inserts += 1;
         if self.inserts > self.slots_swept.max(MIN_INSERTS) {
-            self.sweep(now_us, len);
+            self.sweep(now_us, shares);
         }
-        let Err(state) = self.table().replace_expired(hash, state, now_us) else { return Ok(()) };
-        if !reserve(len, max_keys) {
-            let rested = self.swept_at_us.is_none_or(|at| now_us.abs_diff(at) >= SWEEP_AGAIN_AFTER_US);
-            if !rested {
-                return Err(state);
-            }
-            self.sweep(now_us, len);
-            if !reserve(len, max_keys) {
-                return Err(state);
-            }
+        let expired = self.table::<S>().expired_slot(hash, now_us);
+        let owner = shares.lock().take(scope, expired.map(|(_, owner)| owner), demand);
+        if let (Some((index, _)), Some(owner)) = (expired, owner) {
+            self.table().replace(index, hash, state, owner);
+            return Ok(());
         }
+        let Some(owner) = owner.or_else(|| self.take_swept(scope, now_us, shares)) else { return Err(state) };
         if self.table::<S>().must_grow() {
-            self.sweep(now_us, len);
+            self.sweep(now_us, shares);
             self.table::<S>().make_room();
         }
-        self.table().insert_new(hash, state);
+        self.table().insert_new(hash, state, owner);
         Ok(())
     }
 
+    /// Takes room after a sweep, unless the last sweep was shortly before.
+    fn take_swept(&mut self, scope: KeyHash, now_us: u64, shares: &Mutex<Shares>) -> Option<Owner> {
+        let rested = self.swept_at_us.is_none_or(|at| now_us.abs_diff(at) >= SWEEP_AGAIN_AFTER_US);
+        if !rested {
+            return None;
+        }
+        self.sweep(now_us, shares);
+        shares.lock().take(scope, None, Demand::IfFree)
+    }
+
     /// Drops expired states and shrinks the tables to the others.
-    pub(super) fn sweep(&mut self, now_us: u64, len: &AtomicUsize) {
+    pub(super) fn sweep(&mut self, now_us: u64, shares: &Mutex<Shares>) {
         self.swept_at_us = Some(now_us);
         self.inserts = 0;
-        let dropped = self.buckets.sweep(now_us)
-            + self.windows.sweep(now_us)
-            + self.logs.sweep(now_us)
-            + self.counters.sweep(now_us)
-            + self.queues.sweep(now_us)
-            + self.quotas.sweep(now_us);
-        len.fetch_sub(dropped, Ordering::Relaxed);
-        self.slots_swept = self.buckets.slots()
-            + self.windows.slots()
-            + self.logs.slots()
-            + self.counters.slots()
-            + self.queues.slots()
-            + self.quotas.slots();
+        let mut released = Released::default();
+        self.tables.sweep(now_us, &mut released);
+        shares.lock().release(&released);
+        self.slots_swept = self.tables.slots();
+        if let Some(shared) = &mut self.shared {
+            // Shared states are not counted: there are at most as many as limiters.
+            shared.sweep(now_us, &mut Released::default());
+        }
+        self.shared.take_if(|shared| shared.slots() == 0);
     }
 
     /// Returns the memory of the tables, in bytes.
     pub(super) fn allocated_bytes(&self) -> usize {
+        self.tables.allocated_bytes() + self.shared.as_ref().map_or(0, |shared| shared.allocated_bytes())
+    }
+}
+
+impl Tables {
+    fn sweep(&mut self, now_us: u64, released: &mut Released) {
+        self.buckets.sweep(now_us, released);
+        self.windows.sweep(now_us, released);
+        self.logs.sweep(now_us, released);
+        self.counters.sweep(now_us, released);
+        self.queues.sweep(now_us, released);
+        self.quotas.sweep(now_us, released);
+    }
+
+    fn slots(&self) -> usize {
+        self.buckets.slots()
+            + self.windows.slots()
+            + self.logs.slots()
+            + self.counters.slots()
+            + self.queues.slots()
+            + self.quotas.slots()
+    }
+
+    fn allocated_bytes(&self) -> usize {
         self.buckets.allocated_bytes()
             + self.windows.allocated_bytes()
             + self.logs.allocated_bytes()
@@ -177,9 +222,4 @@ impl States {
             + self.queues.allocated_bytes()
             + self.quotas.allocated_bytes()
     }
-}
-
-/// Counts one more key unless there are already `max_keys`.
-fn reserve(len: &AtomicUsize, max_keys: usize) -> bool {
-    len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |len| (len < max_keys).then_some(len + 1)).is_ok()
 }
