@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Registry;
 
 use self::redis::RedisSnapshot;
-use crate::admin::reply::{reply, text};
+use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
@@ -48,7 +48,7 @@ pub(super) fn scrape(state: &AdminState) -> Response<Full<Bytes>> {
     let mut page = String::new();
     match encoding::text::encode(&mut page, &registry) {
         Ok(()) => reply(StatusCode::OK, OPEN_METRICS, page.into()),
-        Err(fmt::Error) => text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
+        Err(fmt::Error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics"),
     }
 }
 
