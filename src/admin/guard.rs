@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use thiserror::Error;
 
 /// Field that browsers add to each request.
@@ -15,10 +15,8 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub(super) enum GuardError {
     #[error("`Host` must be localhost or a loopback address: the admin port listens on a loopback address")]
     Host,
-    #[error("changes from browser pages are refused")]
-    Browser,
-    #[error("write endpoints are served on loopback addresses only: set `management.server.address: 127.0.0.1`")]
-    NotLoopback,
+    #[error("changes from pages of another origin are refused")]
+    Origin,
 }
 
 /// Checks the host of a request to the admin port on `address`.
@@ -40,15 +38,23 @@ pub(super) fn check_host(address: IpAddr, uri: &Uri, headers: &HeaderMap) -> Res
     if in_header && second.is_none() && uri.authority().is_none_or(is_allowed) { Ok(()) } else { Err(GuardError::Host) }
 }
 
-/// Checks that a change comes from this host, and not from a page in a browser.
-pub(super) fn check_change(address: IpAddr, headers: &HeaderMap) -> Result<(), GuardError> {
-    if !address.is_loopback() {
-        return Err(GuardError::NotLoopback);
-    }
-    if headers.contains_key(ORIGIN) || headers.contains_key(FETCH_SITE) {
-        return Err(GuardError::Browser);
-    }
-    Ok(())
+/// Checks that a change does not come from a page of another origin. Such a page needs no token on a loopback address.
+pub(super) fn check_change(_: IpAddr, headers: &HeaderMap) -> Result<(), GuardError> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let is_own = match (origins.next(), origins.next()) {
+        (None, _) => true,
+        (Some(origin), None) => is_own_origin(origin, headers.get(HOST)),
+        (Some(_), Some(_)) => false,
+    };
+    let is_same_site = headers.get_all(FETCH_SITE).iter().all(|site| site == "same-origin" || site == "none");
+    if is_own && is_same_site { Ok(()) } else { Err(GuardError::Origin) }
+}
+
+/// True if `origin` is a page of this port: its host and port are those of the request.
+fn is_own_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -88,12 +94,22 @@ mod tests {
     }
 
     #[test]
-    fn changes_need_a_loopback_port_and_no_browser() {
-        let local = Ipv4Addr::LOCALHOST.into();
-        let with = |name: HeaderName| HeaderMap::from_iter([(name, "x".parse().unwrap())]);
-        assert_eq!(check_change(local, &HeaderMap::new()), Ok(()));
-        assert_eq!(check_change(Ipv4Addr::UNSPECIFIED.into(), &HeaderMap::new()), Err(GuardError::NotLoopback));
-        assert_eq!(check_change(local, &with(ORIGIN)), Err(GuardError::Browser));
-        assert_eq!(check_change(local, &with(FETCH_SITE)), Err(GuardError::Browser));
+    fn changes_come_from_no_page_of_another_origin() {
+        let checked = |fields: &[(HeaderName, &str)]| {
+            let mut headers = HeaderMap::from_iter([(HOST, "localhost:9090".parse().unwrap())]);
+            fields.iter().for_each(|(name, value)| drop(headers.append(name, value.parse().unwrap())));
+            check_change(Ipv4Addr::LOCALHOST.into(), &headers)
+        };
+        assert_eq!(checked(&[]), Ok(()), "no browser");
+        assert_eq!(checked(&[(ORIGIN, "http://localhost:9090"), (FETCH_SITE, "same-origin")]), Ok(()));
+        for origin in ["http://localhost", "http://localhost:8080", "http://evil.example", "null", "localhost:9090", ""]
+        {
+            assert_eq!(checked(&[(ORIGIN, origin)]), Err(GuardError::Origin), "{origin}");
+        }
+        let twice = [(ORIGIN, "http://localhost:9090"), (ORIGIN, "http://localhost:9090")];
+        assert_eq!(checked(&twice), Err(GuardError::Origin));
+        for site in ["cross-site", "same-site", "x"] {
+            assert_eq!(checked(&[(FETCH_SITE, site)]), Err(GuardError::Origin), "{site}");
+        }
     }
 }

@@ -1,7 +1,11 @@
-//! Admin port: health, metrics, routes and limits, on a listener of its own. It is a loopback address by default; write
-//! endpoints are served on loopback addresses only.
+//! Admin port: health, metrics, routes and limits, on a listener of its own.
+//!
+//! A request is checked for its host, finds its endpoint in the table of [`api`], is authorized by [`access`], and only
+//! then does the endpoint's work. On a loopback address, the default, no token is needed.
 
+mod access;
 mod actuator;
+mod api;
 mod guard;
 mod health;
 mod limits;
@@ -12,13 +16,13 @@ mod state;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -29,7 +33,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use self::reply::{json, text};
+use self::access::{Caller, authorize};
+use self::api::{Access, ENDPOINTS, Endpoint, Found, Operation};
+use self::reply::{method_not_allowed, problem, problem_with, refusal};
 pub use self::state::{AdminState, ReloadRequests};
 
 /// Timeout for a request head, and for an idle connection.
@@ -48,26 +54,26 @@ pub async fn serve(listener: TcpListener, state: Arc<AdminState>) {
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let state = Arc::clone(&state);
         tokio::task::spawn_local(async move {
-            serve_connection(stream, state).await;
+            serve_connection(stream, peer.ip(), state).await;
             drop(permit);
         });
     }
 }
 
 /// Serves one connection, until it ends or a request takes longer than [`REQUEST_TIMEOUT`].
-async fn serve_connection(stream: TcpStream, state: Arc<AdminState>) {
+async fn serve_connection(stream: TcpStream, client: IpAddr, state: Arc<AdminState>) {
     let started = Rc::new(Cell::new(Instant::now()));
     let latest = Rc::clone(&started);
     let service = service_fn(move |request| {
         let state = Arc::clone(&state);
         latest.set(Instant::now());
-        async move { Ok::<_, Infallible>(respond(request, &state).await) }
+        async move { Ok::<_, Infallible>(respond(request, client, &state).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -90,29 +96,67 @@ async fn serve_connection(stream: TcpStream, state: Arc<AdminState>) {
     }
 }
 
-async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
+/// Checks a request, and does the work of its endpoint.
+async fn respond(request: Request<Incoming>, client: IpAddr, state: &AdminState) -> Response<Full<Bytes>> {
     if let Err(error) = guard::check_host(state.address, request.uri(), request.headers()) {
-        return json(StatusCode::FORBIDDEN, &json!({"error": error.to_string()}));
+        return problem(StatusCode::FORBIDDEN, &error.to_string());
     }
-    let path = request.uri().path().trim_end_matches('/');
-    if path.strip_prefix(limits::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        return limits::respond(request, state).await;
-    }
-    if let Some(response) = actuator::respond(request.method(), path, request.headers(), state).await {
-        return response;
-    }
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
-        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return refused;
-    }
-    match path {
-        "/health/live" => health::live(),
-        "/health/ready" => health::ready(state),
-        "/metrics" => metrics::scrape(state, request.headers()),
-        _ => text(StatusCode::NOT_FOUND, INDEX),
+    let config = state.config.load_full();
+    let found = api::find(request.method(), request.uri().path(), &config.management.actuator);
+    let access = if let Found::Endpoint(endpoint, _) = &found { endpoint.access } else { Access::Read };
+    let caller = match authorize(access, state.address, &config.management, request.headers()) {
+        Ok(caller) => caller,
+        Err(error) => return refusal(&error),
+    };
+    match found {
+        Found::Endpoint(endpoint, values) => {
+            let response = run(endpoint.operation, &values, request, state).await;
+            if endpoint.access == Access::Write {
+                log_change(endpoint, client, &caller, response.status());
+            }
+            response
+        }
+        Found::OtherMethods(allowed) => method_not_allowed(&allowed),
+        Found::Nothing => {
+            let named = |endpoint: &Endpoint| format!("{} {}", endpoint.method.as_str(), endpoint.template());
+            let endpoints: Vec<String> = ENDPOINTS.iter().map(named).collect();
+            problem_with(StatusCode::NOT_FOUND, "no such endpoint", Some(("endpoints", json!(endpoints))))
+        }
     }
 }
 
-const INDEX: &str = "endpoints:\n  /health/live\n  /health/ready\n  /metrics\n  /actuator/health\n  \
-                     /actuator/prometheus\n  /actuator/gateway/routes[/ID]\n  /api/limits[/ROUTE/KEY]\n";
+/// Does the work of an endpoint; `values` are those of its path's variables.
+async fn run(
+    operation: Operation,
+    values: &[String],
+    request: Request<Incoming>,
+    state: &AdminState,
+) -> Response<Full<Bytes>> {
+    let config = state.config.load_full();
+    let actuator = &config.management.actuator;
+    let id = values.first().map_or("", String::as_str);
+    match operation {
+        Operation::Live => health::live(),
+        Operation::Ready => health::ready(state),
+        Operation::Health => health::summary(state, actuator.shows_components),
+        Operation::Metrics => metrics::scrape(state, request.headers()),
+        Operation::Index => actuator::index(actuator),
+        Operation::GatewayIndex => routes::index(actuator),
+        Operation::Routes => routes::list(state),
+        Operation::Route => routes::one(state, id),
+        Operation::CombinedFilters => routes::combined_filters(state, id),
+        Operation::RouteDefinitions => routes::definitions(state),
+        Operation::RouteFilters => reply::json(StatusCode::OK, &routes::filters()),
+        Operation::RoutePredicates => reply::json(StatusCode::OK, &routes::predicates()),
+        // Spring's global filters: Tollgate has no such chain.
+        Operation::GlobalFilters => reply::json(StatusCode::OK, &json!({})),
+        Operation::Refresh => actuator::refresh(state).await,
+        Operation::Limits => limits::respond(request, state).await,
+    }
+}
+
+/// Logs a change, applied or not. The path is that of the table: keys may be personal data.
+fn log_change(endpoint: &Endpoint, client: IpAddr, caller: &Caller, status: StatusCode) {
+    let (method, path) = (endpoint.method.as_str(), endpoint.template());
+    tracing::info!(%caller, %client, method, path, status = status.as_u16(), "change requested on the admin port");
+}

@@ -1,18 +1,60 @@
 //! Responses of the admin port.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use serde_json::{Value, json};
 
-/// Returns a response of plain text.
-pub(super) fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
-    reply(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
-}
+use crate::admin::access::AccessError;
+
+/// Media type of problem details (RFC 9457).
+pub(super) const PROBLEM: &str = "application/problem+json";
 
 /// Returns a response of indented JSON.
-pub(super) fn json(status: StatusCode, body: &serde_json::Value) -> Response<Full<Bytes>> {
+pub(super) fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
     reply(status, "application/json", format!("{body:#}\n").into())
+}
+
+/// Returns a problem (RFC 9457).
+pub(super) fn problem(status: StatusCode, detail: &str) -> Response<Full<Bytes>> {
+    problem_with(status, detail, None)
+}
+
+/// Returns a problem with an additional member.
+pub(super) fn problem_with(
+    status: StatusCode,
+    detail: &str,
+    member: Option<(&'static str, Value)>,
+) -> Response<Full<Bytes>> {
+    let title = status.canonical_reason().unwrap_or_default();
+    let mut body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
+    if let Some((name, value)) = member {
+        body[name] = value;
+    }
+    reply(status, PROBLEM, format!("{body:#}\n").into())
+}
+
+/// Returns the problem of a request without permission.
+pub(super) fn refusal(error: &AccessError) -> Response<Full<Bytes>> {
+    let mut response = problem(error.status(), &error.to_string());
+    if let Some(challenge) = error.challenge() {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
+    response
+}
+
+/// Returns 405 with the `allowed` methods.
+pub(super) fn method_not_allowed(allowed: &str) -> Response<Full<Bytes>> {
+    let detail = match allowed {
+        "" => "the configuration allows no method here".to_owned(),
+        allowed => format!("methods of this path: {allowed}"),
+    };
+    let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, &detail);
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
 }
 
 /// Returns a response with a body of `content_type`.
@@ -20,5 +62,6 @@ pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Bytes)
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -7,13 +7,13 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::admin::reply::json;
+use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
 use tollgate_config::{Actuator, Route};
 use tollgate_routing::Predicate;
 
 /// Text in place of a value that may be a secret.
-const MASK: &str = "***";
+const MASK: &str = "****";
 /// Read-only pages below the gateway endpoint.
 const PAGES: [&str; 5] = ["routes", "routedefinitions", "routefilters", "routepredicates", "globalfilters"];
 
@@ -31,12 +31,12 @@ pub(super) fn one(state: &AdminState, id: &str) -> Response<Full<Bytes>> {
     }
 }
 
-/// Returns the links of the gateway endpoint. `takes_changes` is true if the port serves write endpoints.
-pub(super) fn index(actuator: &Actuator, takes_changes: bool) -> Response<Full<Bytes>> {
+/// Returns the links of the gateway endpoint.
+pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
     let base = actuator.gateway.as_deref().unwrap_or_default();
     let mut links: Vec<Value> =
         PAGES.iter().map(|page| json!({"href": format!("{base}/{page}"), "methods": ["GET"]})).collect();
-    if actuator.may_refresh && takes_changes {
+    if actuator.may_refresh {
         links.push(json!({"href": format!("{base}/refresh"), "methods": ["POST"]}));
     }
     json(StatusCode::OK, &Value::Array(links))
@@ -81,7 +81,7 @@ pub(super) fn predicates() -> Value {
 }
 
 fn unknown_route() -> Response<Full<Bytes>> {
-    json(StatusCode::NOT_FOUND, &json!({"error": "no such route"}))
+    problem(StatusCode::NOT_FOUND, "no such route")
 }
 
 /// Adds the default port to a URI, as Spring shows it.

@@ -101,11 +101,11 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
         ("GET", "/api/limits/listed/x?rules=burst", "", 400, "unknown query parameter `rules`"),
         ("PUT", "/api/limits/plain/x", "{", 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"tokens": 1}"#, 400, "the body must be"),
-        ("GET", "/api/limits/plain", "", 400, "/api/limits/ROUTE/KEY"),
-        ("POST", "/api/limits/plain/x", "", 405, "only GET, PUT and DELETE"),
+        ("GET", "/api/limits/plain", "", 404, "no such endpoint"),
+        ("POST", "/api/limits/plain/x", "", 405, "GET, HEAD, PUT, DELETE"),
     ] {
         let (actual, body) = admin.call(method, path, body);
-        let error = body["error"].as_str().unwrap();
+        let error = body["detail"].as_str().unwrap();
         assert!(actual == status && error.contains(expected), "{method} {path}: {actual} {error}");
     }
     let origin = [("Origin", "http://rebound.example")];
@@ -120,7 +120,7 @@ fn limits_in_redis_are_read_set_granted_and_reset() {
     walk(&gateway, "redis");
     redis.kill();
     let (status, body) = Admin(&gateway).call("GET", "/api/limits/plain/x", "");
-    assert_eq!((status, body["error"].as_str()), (503, Some("Redis is unreachable")));
+    assert_eq!((status, body["detail"].as_str()), (503, Some("Redis is unreachable")));
 }
 
 /// A user's rule beside a tenant's, and a rule per plan.
@@ -176,7 +176,7 @@ fn a_rule_of_another_resolver_is_read_and_changed_by_its_name_only() {
 
     for (method, body) in [("GET", ""), ("DELETE", ""), ("PUT", r#"{"grant": 1}"#)] {
         let (status, answer) = admin.call(method, "/api/limits/own/acme", body);
-        let error = answer["error"].as_str().unwrap();
+        let error = answer["detail"].as_str().unwrap();
         assert!(status == 400 && error.contains("different resolvers"), "{method}: {status} {error}");
         assert!(error.contains("`own#user`, `own#tenant`"), "{error}");
     }
@@ -192,7 +192,7 @@ fn a_grant_names_the_plan_if_several_have_the_rule() {
     let gateway = Gateway::start(RESOLVERS);
     let admin = Admin(&gateway);
     let (status, answer) = admin.call("PUT", "/api/limits/sold/ada", r#"{"grant": 5}"#);
-    let error = answer["error"].as_str().unwrap();
+    let error = answer["detail"].as_str().unwrap();
     assert!(status == 400 && error.contains("`sold`, `sold` of plan `gold`"), "{status} {error}");
     assert_eq!(admin.left("GET", "sold/ada", ""), [1, 100], "nothing is granted");
     assert_eq!(admin.left("PUT", "sold/ada", r#"{"plan": "gold", "grant": 5}"#), [105]);

@@ -4,6 +4,7 @@
 
 mod access_log;
 mod admin;
+mod admin_access;
 mod admin_guards;
 mod answers;
 mod balancing;

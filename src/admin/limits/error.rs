@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::admin::guard::GuardError;
 
-/// Error of a request, sent as `{"error": …}`.
+/// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
 pub(super) enum LimitsError {
     #[error("unknown route `{0}`")]

@@ -18,7 +18,7 @@ use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
-use crate::admin::reply::json;
+use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
 use crate::admin::{BODY_TIMEOUT, guard};
 use tollgate_config::{Config, Route};
@@ -54,7 +54,7 @@ struct Change {
 pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
     match dispatch(request, state).await {
         Ok(body) => json(StatusCode::OK, &body),
-        Err(error) => json(error.status(), &json!({"error": error.to_string()})),
+        Err(error) => problem(error.status(), &error.to_string()),
     }
 }
 

@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 use self::format::Format;
 use self::process::ProcessCollector;
 use self::redis::RedisSnapshot;
-use crate::admin::reply::{reply, text};
+use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
 use crate::telemetry::caches::CacheCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
@@ -62,7 +62,7 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
             let format = Format::accepted(headers);
             reply(StatusCode::OK, format.content_type(), format.convert(page).into())
         }
-        Err(fmt::Error) => text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics\n"),
+        Err(fmt::Error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the metrics"),
     }
 }
 

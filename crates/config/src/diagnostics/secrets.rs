@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Text in place of a secret in a message.
-const MASK: &str = "***";
+const MASK: &str = "****";
 /// Shortest secret that is replaced in messages; shorter ones are too likely to be a part of other words.
 const SHORTEST: usize = 3;
 /// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
@@ -224,12 +224,12 @@ mod tests {
         let line = Some("- AddRequestHeader=Authorization, Bearer x, and y");
         assert_eq!(
             mask_message("expected text, found `hunter2`", Some("  password: hunter2")),
-            "expected text, found `***`"
+            "expected text, found `****`"
         );
         assert_eq!(
             mask_message("`and y` is one too many for `AddRequestHeader`", line),
-            "`***` is one too many for `AddRequestHeader`"
+            "`****` is one too many for `AddRequestHeader`"
         );
-        assert_eq!(mask_message("cannot read `redis://u:p@h:1x`", None), "cannot read `redis://u:***@h:1x`");
+        assert_eq!(mask_message("cannot read `redis://u:p@h:1x`", None), "cannot read `redis://u:****@h:1x`");
     }
 }

@@ -4,7 +4,7 @@ use crate::de::canonical;
 use crate::spec::definition::{Arg, Spec};
 
 /// Text in place of a masked value.
-const MASK: &str = "***";
+const MASK: &str = "****";
 
 /// Predicates and filters whose first argument is a name, and whose others may hold a secret.
 const NAMED_VALUES: [&str; 10] = [
@@ -119,18 +119,18 @@ mod tests {
         ";
         let config = crate::parse("test", text, &|_| None).unwrap().config;
         let definition = &config.routes[0].definition;
-        assert_eq!(definition.masked_predicates, ["Path=/a", "Header=X-Key, ***", "Cookie{name=sid, regexp=***}"]);
+        assert_eq!(definition.masked_predicates, ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
         assert_eq!(
             definition.masked_filters[..4],
             [
-                "AddRequestHeader=Authorization, ***",
-                "SetRequestHeader{value=***, name=X-Key}",
-                "AddRequestHeadersIfNotPresent=X-Key:***, X-Other:***",
+                "AddRequestHeader=Authorization, ****",
+                "SetRequestHeader{value=****, name=X-Key}",
+                "AddRequestHeadersIfNotPresent=X-Key:****, X-Other:****",
                 "StripPrefix=1",
             ]
         );
         let limiter = &definition.masked_filters[4];
-        assert!(limiter.contains("exempt[0]=***") && limiter.contains("table.***=gold"), "{limiter}");
+        assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
         assert!(!limiter.contains("s3cret") && limiter.contains("replenish-rate=1"), "{limiter}");
         assert!(definition.filters.iter().any(|filter| filter.contains("s3cret")), "`explain` shows them");
     }

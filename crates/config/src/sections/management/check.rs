@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::management::endpoints;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries};
 use crate::sections::management::raw::RawManagement;
+use crate::sections::management::tokens::AdminTokens;
+use crate::sections::management::{endpoints, tokens};
 use crate::sections::server::port_from;
 use crate::spec::definition::flatten;
 
@@ -28,8 +29,13 @@ pub(crate) fn management(
     let enabled = raw.enabled.unwrap_or(true) && given.is_none_or(|port| port.value != -1 || overridden.is_some());
     let port = overridden.unwrap_or_else(|| listening_port(given, diagnostics));
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
+    let mark = diagnostics.mark();
+    let tokens = tokens::check(&raw.tokens, diagnostics);
     if enabled {
-        report_exposure(raw, port, traffic, diagnostics);
+        report_port(raw, port, traffic, diagnostics);
+        if !diagnostics.has_errors_since(mark) {
+            report_exposure(raw, &tokens, diagnostics);
+        }
         if diagnostics.is_spring {
             note_spring_defaults(raw, port, diagnostics);
         }
@@ -41,6 +47,8 @@ pub(crate) fn management(
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
         tags: labels(raw.metrics.tags, nodes, diagnostics),
+        metrics_are_open: raw.metrics.open.is_some_and(|open| open.value),
+        tokens,
     }
 }
 
@@ -56,13 +64,23 @@ fn listening_port(given: Option<Spanned<i32>>, diagnostics: &mut Diagnostics) ->
     })
 }
 
-/// Reports a listener that other machines can reach, and one on the port of the other listener.
-fn report_exposure(raw: &RawManagement, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
-    if let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) {
+/// Reports a listener that other machines can reach, if that serves less or more than expected.
+fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, diagnostics: &mut Diagnostics) {
+    let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) else { return };
+    let metrics = if raw.metrics.open.is_some_and(|open| open.value) { "health and metrics" } else { "only health" };
+    if tokens.is_empty() {
         diagnostics
-            .warn(at.span, "the management port has no password and is reachable from other machines")
-            .help("keep it on 127.0.0.1, or behind a firewall");
+            .warn(at.span, format!("without `management.tokens`, this address serves {metrics}"))
+            .help("add a token with `role: read` or `write`, or `management.metrics.open: true` for Prometheus alone");
+    } else {
+        diagnostics
+            .note(at.span, "tokens cross the network unencrypted: the management port has no TLS")
+            .help("keep it in a trusted network, or put a TLS proxy before it");
     }
+}
+
+/// Reports a listener on the port of the other one.
+fn report_port(raw: &RawManagement, port: u16, traffic: u16, diagnostics: &mut Diagnostics) {
     if let Some(given) = raw.server.port.filter(|given| port == traffic && i32::from(port) == given.value)
         && port != 0
     {

@@ -30,11 +30,13 @@ pub(crate) struct RawPathTags {
     pub(crate) enabled: Option<bool>,
 }
 
-/// Labels of all metrics.
+/// Labels of all metrics, and access to them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawCommonTags {
     /// Labels of all metrics on `/metrics`, by name. Default: none.
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) tags: Option<NodeRef>,
+    /// Serves `/metrics` without a token on every address, so that Prometheus can read it. Default false.
+    pub(crate) open: Option<Spanned<bool>>,
 }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::sections::management::tokens::AdminTokens;
+
 /// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]
 pub struct Management {
@@ -17,6 +19,10 @@ pub struct Management {
     pub actuator: Actuator,
     /// Labels of all metrics.
     pub tags: Vec<(String, String)>,
+    /// Serves the metrics without a token on every address.
+    pub metrics_are_open: bool,
+    /// Tokens of clients.
+    pub tokens: AdminTokens,
 }
 
 /// Metrics of requests that match a route, as in Spring Cloud Gateway.

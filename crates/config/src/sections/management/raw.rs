@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::de::spanned::Spanned;
 use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
+use crate::sections::management::tokens::RawToken;
 
 /// Listener for health, metrics and the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,15 +28,17 @@ pub(crate) struct RawManagement {
     /// Spring Boot's settings of one endpoint.
     #[schemars(skip)]
     pub(crate) endpoint: RawEndpointSettings,
-    /// Labels of all metrics.
+    /// Labels of all metrics, and access to them.
     pub(crate) metrics: RawCommonTags,
+    /// Tokens, sent as `Authorization: Bearer TOKEN`. On a loopback address none is needed; on any other one, reads need the role `read` and changes the role `write`. Default: none, and nothing but health is served on other addresses.
+    pub(crate) tokens: Vec<Spanned<RawToken>>,
 }
 
 /// Address and port of the management listener.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawManagementServer {
-    /// Address to listen on. Default `127.0.0.1`, since it has no password.
+    /// Address to listen on. Default `127.0.0.1`; other addresses need `tokens`.
     #[schemars(extend("x-needs-restart" = true))]
     #[schemars(with = "Option<IpAddr>")]
     pub(crate) address: Option<Spanned<Address>>,

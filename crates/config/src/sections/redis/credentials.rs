@@ -48,26 +48,26 @@ pub(super) fn login(
                 .help("remove one of them");
             return None;
         }
-        (None, Some(file)) => Some(secret(file, diagnostics)?),
+        (None, Some(file)) => Some(secret_file(file, "password file", diagnostics)?),
         (password, None) => password,
     };
     Some(Login { username: given(username), password })
 }
 
-/// Content of a file without the final line break.
-fn secret(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
+/// Content of a file without the final line break. `what` names the file in messages.
+pub(crate) fn secret_file(file: &Spanned<String>, what: &str, diagnostics: &mut Diagnostics) -> Option<String> {
     let path = file.value.trim();
     match std::fs::read_to_string(path) {
         Ok(text) => {
             let secret = text.trim_end_matches(['\r', '\n']);
             if secret.is_empty() {
-                diagnostics.error(file.span, format!("the password file {path} is empty"));
+                diagnostics.error(file.span, format!("the {what} {path} is empty"));
                 return None;
             }
             Some(secret.to_owned())
         }
         Err(error) => {
-            diagnostics.error(file.span, format!("cannot read the password file {path}: {error}")).help(
+            diagnostics.error(file.span, format!("cannot read the {what} {path}: {error}")).help(
                 "relative paths start at the working directory; the gateway's user must be able to read the file",
             );
             None

@@ -18,6 +18,7 @@ use crate::de::nodes::Nodes;
 use crate::de::spanned::{NodeRef, Spanned};
 use crate::de::units::Time;
 use crate::diagnostics::{Diagnostics, reasons};
+pub(crate) use crate::sections::redis::credentials::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
 use crate::sections::redis::tls::RawTlsOrFlag;
 

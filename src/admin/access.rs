@@ -1,0 +1,100 @@
+//! Permission of requests: the name under which the port was reached, tokens, and pages of browsers.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+use thiserror::Error;
+
+use crate::admin::api::Access;
+use crate::admin::guard::{GuardError, check_change};
+use tollgate_config::{AdminRole, Management};
+
+/// Sender of a permitted request, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Request that needed no token.
+    Anonymous,
+    /// Name of the token.
+    Token(Arc<str>),
+}
+
+/// Refusal of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum AccessError {
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    #[error("a token is required: send `Authorization: Bearer TOKEN` with one of `management.tokens`")]
+    MissingToken,
+    #[error("unknown token")]
+    UnknownToken,
+    #[error("the token `{0}` has the role `read`; a change needs the role `write`")]
+    ReadOnly(Arc<str>),
+}
+
+/// Checks that a request to the admin port on `address` has the permission `access`.
+pub(super) fn authorize(
+    access: Access,
+    address: IpAddr,
+    management: &Management,
+    headers: &HeaderMap,
+) -> Result<Caller, AccessError> {
+    if access == Access::Write {
+        check_change(address, headers)?;
+    }
+    let needed = match access {
+        Access::Open => return Ok(Caller::Anonymous),
+        Access::Metrics if management.metrics_are_open => return Ok(Caller::Anonymous),
+        Access::Metrics | Access::Read => AdminRole::Read,
+        Access::Write => AdminRole::Write,
+    };
+    if address.is_loopback() {
+        return Ok(Caller::Anonymous);
+    }
+    let token = bearer(headers)?;
+    let (name, role) = management.tokens.find(token).ok_or(AccessError::UnknownToken)?;
+    if role < needed { Err(AccessError::ReadOnly(Arc::clone(name))) } else { Ok(Caller::Token(Arc::clone(name))) }
+}
+
+/// Returns the token of a request.
+fn bearer(headers: &HeaderMap) -> Result<&[u8], AccessError> {
+    let mut fields = headers.get_all(AUTHORIZATION).iter();
+    let field = fields.next().ok_or(AccessError::MissingToken)?;
+    match field.as_bytes().split_at_checked("bearer ".len()) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") && fields.next().is_none() => {
+            Ok(token.trim_ascii())
+        }
+        _ => Err(AccessError::UnknownToken),
+    }
+}
+
+impl AccessError {
+    /// Returns the status of the refusal.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::MissingToken | Self::UnknownToken => StatusCode::UNAUTHORIZED,
+            Self::Guard(_) | Self::ReadOnly(_) => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// Returns the challenge of the refusal (RFC 6750).
+    pub(super) fn challenge(&self) -> Option<&'static str> {
+        match self {
+            Self::MissingToken => Some(r#"Bearer realm="tollgate""#),
+            Self::UnknownToken => Some(r#"Bearer realm="tollgate", error="invalid_token""#),
+            Self::ReadOnly(_) => Some(r#"Bearer realm="tollgate", error="insufficient_scope""#),
+            Self::Guard(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anonymous => "local",
+            Self::Token(name) => name,
+        })
+    }
+}

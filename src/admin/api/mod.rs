@@ -1,0 +1,82 @@
+//! Endpoints of the admin port: one table, which routes requests and from which the OpenAPI document is made.
+
+mod router;
+mod table;
+
+pub(super) use self::router::{Found, find};
+pub(super) use self::table::{ENDPOINTS, Operation};
+
+/// Endpoint: a method on a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Endpoint {
+    pub(super) method: Verb,
+    pub(super) base: Base,
+    /// Path below the base. `{name}` stands for one segment, `{name...}` for one or more.
+    pub(super) path: &'static str,
+    pub(super) access: Access,
+    pub(super) operation: Operation,
+}
+
+/// Method of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// `GET`, and `HEAD`.
+    Get,
+    Put,
+    Post,
+    Delete,
+}
+
+/// Start of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// The root.
+    Root,
+    /// Base path of Spring Boot's endpoints.
+    Actuator,
+    /// Path of Spring Boot's endpoint `health`.
+    Health,
+    /// Path of Spring Boot's endpoint `prometheus`.
+    Prometheus,
+    /// Path of Spring Boot's endpoint `gateway`.
+    Gateway,
+}
+
+/// Permission that a request needs. On a loopback address, every request has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// None.
+    Open,
+    /// None with `management.metrics.open`, otherwise [`Self::Read`].
+    Metrics,
+    /// A token.
+    Read,
+    /// A token with the role `write`.
+    Write,
+}
+
+impl Verb {
+    /// Returns the name of the method.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl Endpoint {
+    /// Returns the path in OpenAPI's form, below the root or below `/actuator`.
+    pub(super) fn template(&self) -> String {
+        let base = match self.base {
+            Base::Root => "",
+            Base::Actuator => "/actuator",
+            Base::Health => "/actuator/health",
+            Base::Prometheus => "/actuator/prometheus",
+            Base::Gateway => "/actuator/gateway",
+        };
+        format!("{base}{}", self.path.replace("...}", "}"))
+    }
+}

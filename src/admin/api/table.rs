@@ -1,0 +1,56 @@
+//! Table of the endpoints.
+
+use crate::admin::api::{Access, Base, Endpoint, Verb};
+
+/// Work of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Live,
+    Ready,
+    Health,
+    Metrics,
+    Index,
+    GatewayIndex,
+    Routes,
+    Route,
+    CombinedFilters,
+    RouteDefinitions,
+    RouteFilters,
+    RoutePredicates,
+    GlobalFilters,
+    Refresh,
+    Limits,
+}
+
+/// Every endpoint. If several match a request, the first one answers.
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    get(Base::Root, "/health/live", Access::Open, Operation::Live),
+    get(Base::Root, "/health/ready", Access::Open, Operation::Ready),
+    get(Base::Root, "/metrics", Access::Metrics, Operation::Metrics),
+    get(Base::Root, "/api/limits", Access::Read, Operation::Limits),
+    get(Base::Root, "/api/limits/{route}/{key...}", Access::Read, Operation::Limits),
+    change(Verb::Put, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
+    change(Verb::Delete, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
+    get(Base::Actuator, "", Access::Read, Operation::Index),
+    get(Base::Health, "", Access::Open, Operation::Health),
+    get(Base::Health, "/liveness", Access::Open, Operation::Live),
+    get(Base::Health, "/readiness", Access::Open, Operation::Ready),
+    get(Base::Prometheus, "", Access::Metrics, Operation::Metrics),
+    get(Base::Gateway, "", Access::Read, Operation::GatewayIndex),
+    get(Base::Gateway, "/routes", Access::Read, Operation::Routes),
+    get(Base::Gateway, "/routes/{id...}/combinedfilters", Access::Read, Operation::CombinedFilters),
+    get(Base::Gateway, "/routes/{id...}", Access::Read, Operation::Route),
+    get(Base::Gateway, "/routedefinitions", Access::Read, Operation::RouteDefinitions),
+    get(Base::Gateway, "/routefilters", Access::Read, Operation::RouteFilters),
+    get(Base::Gateway, "/routepredicates", Access::Read, Operation::RoutePredicates),
+    get(Base::Gateway, "/globalfilters", Access::Read, Operation::GlobalFilters),
+    change(Verb::Post, Base::Gateway, "/refresh", Operation::Refresh),
+];
+
+const fn get(base: Base, path: &'static str, access: Access, operation: Operation) -> Endpoint {
+    Endpoint { method: Verb::Get, base, path, access, operation }
+}
+
+const fn change(method: Verb, base: Base, path: &'static str, operation: Operation) -> Endpoint {
+    Endpoint { method, base, path, access: Access::Write, operation }
+}

@@ -1,0 +1,106 @@
+//! Tokens of the admin port, on an address that other machines can reach.
+
+use std::net::SocketAddr;
+
+use crate::support::client::{Connection, Response};
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+
+const READ: &str = "read-token-of-16-bytes";
+const WRITE: &str = "write-token-of-16-bytes";
+const ROUTES: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{name: RequestRateLimiter, \
+    args: {key-resolver: 'header:x-key', replenish-rate: 1, period: 1h, burst-capacity: 5}}]}]\n";
+const TOKENS: &str = "tokens: [{name: prometheus, role: read, token: read-token-of-16-bytes}, \
+    {name: ops, role: write, token: write-token-of-16-bytes}]";
+
+fn gateway(address: &str, management: &str) -> Gateway {
+    Gateway::start(&format!("management: {{server: {{address: {address}}}, {management}}}\n{ROUTES}"))
+}
+
+/// Sends a request from this host, with a token.
+fn ask(gateway: &Gateway, method: &str, path: &str, token: &str) -> Response {
+    let authorization = format!("Bearer {token}");
+    let headers = [("Authorization", authorization.as_str())];
+    let headers = if token.is_empty() { &[][..] } else { &headers[..] };
+    let body = if method == "PUT" { &b"{\"grant\": 1}"[..] } else { b"" };
+    let address = SocketAddr::from(([127, 0, 0, 1], gateway.admin.port()));
+    Connection::open(address).request(method, path, headers, body)
+}
+
+#[test]
+fn on_another_address_reads_and_changes_need_a_token() {
+    let gateway = gateway("0.0.0.0", &format!("metrics: {{open: true}}, {TOKENS}"));
+    eventually("it is ready", || ask(&gateway, "GET", "/health/ready", "").status == 200);
+    let status = |method: &str, path: &str| {
+        ["", "unknown-token-of-16", READ, WRITE].map(|token| ask(&gateway, method, path, token).status)
+    };
+    for open in ["/health/live", "/health/ready", "/actuator/health", "/metrics", "/actuator/prometheus"] {
+        assert_eq!(status("GET", open), [200; 4], "{open}");
+    }
+    for read in ["/api/limits", "/api/limits/a/x", "/actuator", "/actuator/gateway/routes"] {
+        assert_eq!(status("GET", read), [401, 401, 200, 200], "{read}");
+    }
+    for (method, path) in
+        [("PUT", "/api/limits/a/x"), ("DELETE", "/api/limits/a/x"), ("POST", "/actuator/gateway/refresh")]
+    {
+        assert_eq!(status(method, path), [401, 401, 403, 200], "{method} {path}");
+    }
+    assert_eq!(status("GET", "/none"), [401, 401, 404, 404], "the list of endpoints is read, too");
+    let line = gateway.logged("change requested on the admin port caller=ops");
+    assert!(line.contains("client=127.0.0.1") && line.contains("path=\"/api/limits/{route}/{key}\""), "{line}");
+    assert!(!gateway.log().contains("token-of-16"), "{}", gateway.log());
+}
+
+#[test]
+fn refusals_are_problems_with_a_challenge() {
+    let gateway = gateway("0.0.0.0", TOKENS);
+    let missing = ask(&gateway, "GET", "/metrics", "");
+    assert_eq!((missing.status, missing.header("www-authenticate")), (401, Some("Bearer realm=\"tollgate\"")));
+    assert_eq!(missing.header("content-type"), Some("application/problem+json"));
+    let body = missing.json();
+    assert_eq!(
+        (&body["status"], &body["title"], &body["type"]),
+        (&401.into(), &"Unauthorized".into(), &"about:blank".into())
+    );
+    let forbidden = ask(&gateway, "DELETE", "/api/limits/a/x", READ);
+    assert!(forbidden.header("www-authenticate").unwrap().contains("insufficient_scope"));
+    assert!(forbidden.json()["detail"].as_str().unwrap().contains("`prometheus` has the role `read`"));
+    let address = SocketAddr::from(([127, 0, 0, 1], gateway.admin.port()));
+    let refused = |headers: &[(&str, &str)]| Connection::open(address).request("GET", "/api/limits", headers, b"");
+    let bearer = format!("bEaReR {READ}");
+    assert_eq!(refused(&[("authorization", &bearer)]).status, 200, "the scheme ignores case");
+    assert_eq!(refused(&[("authorization", &bearer), ("authorization", &bearer)]).status, 401);
+    assert_eq!(refused(&[("authorization", READ)]).status, 401);
+    let origin = [("authorization", &*format!("Bearer {WRITE}")), ("origin", "http://evil.example")];
+    let page = Connection::open(address).request("DELETE", "/api/limits/a/x", &origin, b"");
+    assert_eq!(page.status, 403, "a page of another origin, with a token");
+}
+
+#[test]
+fn without_tokens_only_health_is_served_on_another_address() {
+    let gateway = gateway("0.0.0.0", "readiness: {redis: false}");
+    assert!(gateway.log().contains("this address serves only health"), "{}", gateway.log());
+    let paths = ["/health/live", "/metrics", "/api/limits", "/actuator/gateway/routes"];
+    assert_eq!(paths.map(|path| ask(&gateway, "GET", path, WRITE).status), [200, 401, 401, 401]);
+}
+
+#[test]
+fn on_a_loopback_address_no_token_is_needed() {
+    let gateway = gateway("127.0.0.1", TOKENS);
+    for (method, path) in [("GET", "/metrics"), ("GET", "/api/limits/a/x"), ("PUT", "/api/limits/a/x")] {
+        assert_eq!(ask(&gateway, method, path, "").status, 200, "{method} {path}");
+    }
+    let own = format!("localhost:{}", gateway.admin.port());
+    let page = [("Host", own.as_str()), ("Origin", &format!("http://{own}")), ("Sec-Fetch-Site", "same-origin")];
+    let changed = Connection::open(gateway.admin).request("DELETE", "/api/limits/a/x", &page, b"");
+    assert_eq!(changed.status, 200, "a page of this port");
+}
+
+#[test]
+fn a_reload_replaces_the_tokens() {
+    let gateway = gateway("0.0.0.0", TOKENS);
+    let reloaded = TOKENS.replace(READ, "another-token-of-16");
+    gateway.reload(&format!("management: {{server: {{address: 0.0.0.0}}, {reloaded}}}\n{ROUTES}"));
+    let paths = [READ, "another-token-of-16"].map(|token| ask(&gateway, "GET", "/api/limits", token).status);
+    assert_eq!(paths, [401, 200]);
+}
