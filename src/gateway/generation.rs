@@ -4,6 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::sanitize::SanitizeRules;
 use crate::http::service::SharedService;
@@ -19,6 +21,8 @@ pub struct Generation {
     pub table: RouteTable<Route>,
     /// Proxies trusted to report the client address.
     pub trusted_proxies: TrustedProxies,
+    /// Header field of the request id; `None` if requests have none.
+    pub request_id: Option<HeaderName>,
     /// Checks of requests before routing.
     pub sanitize: SanitizeRules,
     /// Header fields that are not forwarded.

@@ -4,9 +4,11 @@
 //! each configuration; [`respond`] turns failures into responses.
 
 mod cors;
+mod future;
 mod generation;
 pub mod layer_context;
 mod limiter;
+mod log_line;
 mod reroute;
 mod resilience;
 pub mod respond;
@@ -15,35 +17,34 @@ pub mod sanitize;
 pub mod stack;
 mod worker_state;
 
-use std::any::Any;
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use http::header::ORIGIN;
+use http::header::{HOST, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Request, StatusCode, Version};
 use tokio::time::Instant;
-use tollgate_filters::context::{Degraded, LocalReply, RequestContext, Tunnel, UpgradeRequested};
+use tollgate_filters::context::{RequestContext, UpgradeRequested};
 
 use cors::{ClientTls, client_used_tls};
+pub use future::GatewayFuture;
+use future::{Progress, panic_failure};
 pub use generation::{Generation, Route};
 use reroute::ReceivedFrom;
-use respond::render;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
 
 use crate::http::body::{Body, Incoming};
+use crate::http::facts;
 use crate::http::failure::Failure;
 use crate::http::fields::requested_upgrade;
 use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::request_id::RequestId;
 use crate::http::service::ResponseFuture;
 use crate::http::upgrade::Upgrade;
-use crate::telemetry::access_log::{AccessLog, LogLine};
+use crate::telemetry::access_log::{AccessLog, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 use crate::telemetry::record::{Record, RecordedBody};
 use crate::upstream::forwarded::{self, Hop, OriginalPath, client_ip};
@@ -86,18 +87,30 @@ impl Gateway {
     ) -> Result<ResponseFuture, Failure> {
         let generation = &*self.generation.borrow();
         let (mut head, incoming) = request.into_parts();
+        if let Some(name) = &generation.request_id {
+            let is_trusted = generation.trusted_proxies.trusts(connection.peer.ip());
+            record.identified(RequestId::of(name, &head.headers, is_trusted));
+        }
         if let Some(log) = &self.access_log {
-            let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-            record.logged(Rc::clone(log), LogLine::new(connection.peer.ip(), target, head.version, &head.headers));
+            log_line::start(log, &head, connection, record);
         }
         let summary = sanitize(&mut head, generation.sanitize)?;
+        if let Some(details) = record.details() {
+            details.host = head.headers.get(HOST).cloned();
+        }
+        let drains = connection.http1 && !summary.expects_continue;
+        let body = |record: &mut Record| {
+            let body = Body::from_client(incoming, generation.body_timeout, drains, &connection.busy);
+            if let Some(details) = record.details() {
+                details.upload = body.upload();
+            }
+            body
+        };
         *accepts_problem = summary.accepts_problem;
         let mut peer = connection.peer.ip();
         if generation.uses_reported_address {
             peer = client_ip(peer, &head.headers, &generation.trusted_proxies);
         }
-        let drains = connection.http1 && !summary.expects_continue;
-        let body = |body| Body::from_client(body, generation.body_timeout, drains, &connection.busy);
         let view = RequestView::new(&head.method, &head.uri, &head.headers, peer, fastrand::u64(..));
         let found = generation.table.find(&view)?;
         let may_reroute = found.as_ref().is_some_and(|found| found.value.may_reroute);
@@ -110,7 +123,7 @@ impl Gateway {
         }
         let Some(found) = found else {
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
-            return Ok(unrouted.respond(Request::from_parts(head, body(incoming))));
+            return Ok(unrouted.respond(Request::from_parts(head, body(record))));
         };
         let route: &Route = found.value;
         let variables = if route.needs_variables { found.variables(&view) } else { Vec::new() };
@@ -120,7 +133,14 @@ impl Gateway {
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
         prepare_head(&mut head, summary, connection, generation, route);
-        Ok(route.service.respond(Request::from_parts(head, body(incoming))))
+        if let Some(id) = record.request_id() {
+            id.set(&mut head.headers);
+        }
+        let request = Request::from_parts(head, body(record));
+        let mut facts = record.take_facts();
+        let running = facts::collect(&mut facts, || route.service.respond(request));
+        record.set_facts(facts);
+        Ok(running)
     }
 }
 
@@ -203,97 +223,11 @@ impl Handler for Gateway {
         record.answered(status, Some("unreadable-head"));
         if let Some(log) = &self.access_log {
             let version = if connection.http1 { Version::HTTP_11 } else { Version::HTTP_2 };
-            let line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
+            let mut line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
+            line.details = log.has_details().then(|| Details { tls: connection.tls_version, ..Details::default() });
             record.logged(Rc::clone(log), line);
         }
     }
-}
-
-/// Future of the response to one request.
-#[derive(Debug)]
-pub struct GatewayFuture {
-    progress: Progress,
-    accepts_problem: bool,
-    record: Option<Box<Record>>,
-}
-
-/// State of a [`GatewayFuture`].
-enum Progress {
-    Running(ResponseFuture),
-    Refused(Option<Failure>),
-}
-
-impl Future for GatewayFuture {
-    type Output = Response<RecordedBody<Body>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
-        let response = match &mut self.progress {
-            // A panic ends this request only.
-            Progress::Running(running) => match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-                Ok(result) => match ready!(result) {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                },
-                Err(panic) => panic_failure(&*panic).unrendered(),
-            },
-            Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
-        };
-        Poll::Ready(self.finish(response))
-    }
-}
-
-impl GatewayFuture {
-    fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
-        let (mut reason, mut is_degraded, mut tunnel) = (None, false, None);
-        if !response.extensions().is_empty() {
-            reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
-            is_degraded = response.extensions().get::<Degraded>().is_some();
-            tunnel = response.extensions().get::<Tunnel>().cloned();
-            render(&mut response, self.accepts_problem);
-        }
-        let mut record = self.record.take();
-        if let Some(record) = &mut record {
-            record.answered(response.status(), reason);
-            if is_degraded {
-                record.degraded();
-            }
-        }
-        if let Some(tunnel) = tunnel {
-            record = record.and_then(|record| hold_until_closed(&tunnel, record));
-        }
-        response.map(|body| RecordedBody::new(body, record))
-    }
-}
-
-/// Keeps the record of a request until its tunnel closes, so that its log line has the time and is written then.
-fn hold_until_closed(tunnel: &Tunnel, mut record: Box<Record>) -> Option<Box<Record>> {
-    record.tunnel_opened();
-    let (open, closed) = tokio::sync::oneshot::channel::<Infallible>();
-    tunnel.hold(open);
-    tokio::task::spawn_local(async move {
-        let _ = closed.await;
-        drop(record);
-    });
-    None
-}
-
-impl std::fmt::Debug for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Running(_) => "Running",
-            Self::Refused(_) => "Refused",
-        })
-    }
-}
-
-fn panic_failure(panic: &(dyn Any + Send)) -> Failure {
-    tracing::error!(panic = panic_text(panic), "request failed: panic in the gateway");
-    Failure::Internal
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&'static str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A panic in a layer.
 
+use http::Response;
 use http::StatusCode;
 
 use super::*;

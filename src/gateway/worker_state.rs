@@ -90,6 +90,7 @@ impl WorkerState {
         Generation {
             table,
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
+            request_id: config.request_id.header.clone(),
             sanitize: SanitizeRules::of(config),
             header_policy,
             body_timeout: config.server.body_timeout,

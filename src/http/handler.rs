@@ -36,6 +36,8 @@ pub struct ConnectionInfo {
     pub local: Option<SocketAddr>,
     /// True under TLS.
     pub tls: bool,
+    /// Version of TLS, such as `TLSv1.3`.
+    pub tls_version: Option<&'static str>,
     /// True for HTTP/1.0 and HTTP/1.1, where the next request waits until this request's body has been read.
     pub http1: bool,
     /// Count of the unfinished parts of its requests.

@@ -91,7 +91,7 @@ pub async fn serve<H: Handler>(
             }
         }
     };
-    let tls = stream.is_tls();
+    let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
     // The last packet of the handshake may have carried the first request.
     let mut may_wait = !tls;
     let mut received = Bytes::new();
@@ -111,7 +111,7 @@ pub async fn serve<H: Handler>(
         });
         let busy: Arc<dyn BusyCount> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
-            info: ConnectionInfo { peer, local, tls, http1, busy, tunnel_host },
+            info: ConnectionInfo { peer, local, tls, tls_version, http1, busy, tunnel_host },
             activity: Arc::clone(&activity),
             permit: Arc::clone(&permit),
             connections: Arc::clone(&connections),

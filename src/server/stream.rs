@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::ServerConfig;
+use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -57,6 +57,17 @@ impl ClientStream {
     #[must_use]
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// Returns the version of TLS, such as `TLSv1.3`; `None` in cleartext.
+    #[must_use]
+    pub fn tls_version(&self) -> Option<&'static str> {
+        let Self::Tls(stream) = self else { return None };
+        match stream.get_ref().1.protocol_version()? {
+            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
     }
 
     /// Waits until an idle client sends bytes, without consuming them, and returns the detected protocol.

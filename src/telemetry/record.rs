@@ -12,7 +12,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
 use crate::http::body::BodyError;
-use crate::telemetry::access_log::{AccessLog, LogLine};
+use crate::http::facts::RequestFacts;
+use crate::http::request_id::RequestId;
+use crate::telemetry::access_log::{AccessLog, Completion, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
 
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
@@ -33,6 +35,7 @@ pub struct Record {
     log: Option<(Rc<AccessLog>, Box<LogLine>)>,
     failure: Option<&'static str>,
     is_counted: bool,
+    request_id: Option<Box<RequestId>>,
 }
 
 /// Response body with the record of its request, which is closed when the body has been sent or is dropped.
@@ -57,6 +60,7 @@ impl Record {
             log: None,
             failure: None,
             is_counted: false,
+            request_id: None,
         })
     }
 
@@ -74,6 +78,17 @@ impl Record {
         }
     }
 
+    /// Sets the request id.
+    pub fn identified(&mut self, id: RequestId) {
+        self.request_id = Some(Box::new(id));
+    }
+
+    /// Request id; `None` if requests have none.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.request_id.as_deref()
+    }
+
     /// Writes `line` to `log` at the end of the request.
     pub fn logged(&mut self, log: Rc<AccessLog>, line: Box<LogLine>) {
         self.log = Some((log, line));
@@ -83,6 +98,24 @@ impl Record {
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// Fields that only JSON lines have; `None` if no such line will be written.
+    pub fn details(&mut self) -> Option<&mut Details> {
+        self.log.as_mut()?.1.details.as_mut()
+    }
+
+    /// Takes the facts that layers have reported, to collect more in them. They are put back with
+    /// [`set_facts`](Self::set_facts).
+    pub fn take_facts(&mut self) -> Option<Box<RequestFacts>> {
+        self.details()?.facts.take()
+    }
+
+    /// Puts back the facts that layers have reported.
+    pub fn set_facts(&mut self, facts: Option<Box<RequestFacts>>) {
+        if let Some(details) = self.details() {
+            details.facts = facts;
+        }
     }
 
     /// Sets the client address, as trusted proxies report it.
@@ -150,7 +183,11 @@ impl Drop for Record {
             self.metrics.observe(&self.method, self.status, duration);
         }
         if let Some((log, line)) = self.log.take() {
-            log.write(&line, &self.method, self.status, self.sent_bytes, duration, self.failure);
+            let Self { method, status, sent_bytes, failure: reason, .. } = self;
+            log.write(
+                &line,
+                &Completion { method, status: *status, sent_bytes: *sent_bytes, duration, reason: *reason },
+            );
         }
     }
 }

@@ -13,6 +13,7 @@ use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
 use crate::http::body::{Body, UploadProgress};
+use crate::http::facts::{self, Timer};
 use crate::http::failure::Failure;
 use crate::http::interim::InterimResponses;
 use crate::upstream::body::response_body;
@@ -75,7 +76,10 @@ impl Forward {
         let extras = RequestExtras::take(&mut head.extensions);
         let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
-            Some(idle) => (pick, idle),
+            Some(idle) => {
+                facts::report_attempt(&pick.pool.origin().authority);
+                (pick, idle)
+            }
             None => match Box::pin(self.connect(pick, upgrades)).await {
                 Ok(established) => established,
                 Err(response) => return Ok(response),
@@ -93,7 +97,9 @@ impl Forward {
                 relay_interim(&interim, response.status(), response.headers());
             });
         }
+        let timer = Timer::start();
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
+        timer.responded();
         Ok(match sent {
             Ok(response) => self.relay(response, pick, connection, extras),
             Err(error) => {
@@ -107,8 +113,13 @@ impl Forward {
     /// to the failure.
     async fn connect(&self, mut pick: Pick, upgrades: bool) -> Result<(Pick, Connection), Response<Body>> {
         loop {
+            facts::report_attempt(&pick.pool.origin().authority);
+            let timer = Timer::start();
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
-                Ok(connection) => return Ok((pick, connection)),
+                Ok(connection) => {
+                    timer.connected();
+                    return Ok((pick, connection));
+                }
                 Err(error) => {
                     pick.report(Outcome::ConnectFailed);
                     let response = self.failed(&error.into(), Some(pick.pool.origin()));
@@ -156,7 +167,10 @@ impl Forward {
                 return self.failed_at(&error, &pick);
             }
             let request = Request::from_parts(head, body);
-            failed = match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
+            let timer = Timer::start();
+            let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
+            timer.responded();
+            failed = match sent {
                 Ok(response) => return self.relay(response, pick, connection, extras),
                 Err(failed) => failed,
             };

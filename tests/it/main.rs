@@ -34,6 +34,7 @@ mod lifecycle;
 mod limiting;
 mod limits_api;
 mod limits_in_redis;
+mod log_fields;
 mod malformed;
 mod metering;
 mod metrics;

@@ -38,6 +38,7 @@ pub(crate) fn check(
     drop(context);
     report_limits_in_memory(raw, &routes, diagnostics);
     let server = crate::sections::server::check(&raw.server, nodes, env, diagnostics);
+    let access_log = crate::sections::access_log::check(&raw.access_log, diagnostics);
     Config {
         management: management(&raw.management, nodes, server.port, env, diagnostics),
         server,
@@ -46,7 +47,8 @@ pub(crate) fn check(
         jwt: tokens.jwt,
         memory: crate::sections::memory::check(&raw.memory),
         metering: crate::sections::metering::check(&raw.metering, diagnostics),
-        access_log: crate::sections::access_log::check(&raw.access_log, diagnostics),
+        request_id: crate::sections::request_id::check(&raw.request_id, &access_log, diagnostics),
+        access_log,
         logging: crate::sections::log::check(&raw.log),
         request_series: request_series(&raw.metrics, nodes, diagnostics),
         forwarding: forwarding(raw, nodes, switches, diagnostics),

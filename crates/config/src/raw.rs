@@ -24,6 +24,7 @@ use crate::sections::management::raw::RawManagement;
 use crate::sections::memory::RawMemory;
 use crate::sections::metering::RawMetering;
 use crate::sections::redis::RawRedis;
+use crate::sections::request_id::RawRequestId;
 use crate::sections::resilience::RawResilience;
 use crate::sections::scalars::{Scalar, StringOrList};
 use crate::sections::server::RawServer;
@@ -50,6 +51,8 @@ pub(crate) struct RawConfig {
     pub(crate) metering: RawMetering,
     /// Access log, one line per request.
     pub(crate) access_log: RawAccessLog,
+    /// Request ids: forwarded to upstreams, sent back to clients, and logged.
+    pub(crate) request_id: RawRequestId,
     /// Log of the gateway, on standard error.
     pub(crate) log: RawLog,
     /// Checks of header names.

@@ -26,6 +26,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct UploadProgress {
     last: Cell<Option<Instant>>,
+    bytes: Cell<u64>,
 }
 
 impl UploadProgress {
@@ -33,6 +34,12 @@ impl UploadProgress {
     #[must_use]
     pub fn last_progress(&self) -> Option<Instant> {
         self.last.get()
+    }
+
+    /// Returns the bytes of the body that have been read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
     }
 }
 
@@ -78,6 +85,8 @@ impl ClientBody {
             Poll::Ready(Some(Ok(frame))) => {
                 self.stall.clear();
                 self.upload.last.set(Some(Instant::now()));
+                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.upload.bytes.set(self.upload.bytes.get() + length);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {

@@ -82,12 +82,23 @@ fn config(yaml: &str) -> Config {
 #[test]
 fn defaults_in_doc_comments_are_correct() {
     let shown = |config: &Config| {
-        let Config { server, management, memory, metering, access_log, logging, forwarding, http_client, dns, .. } =
-            config;
+        let Config {
+            server,
+            management,
+            memory,
+            metering,
+            access_log,
+            request_id,
+            logging,
+            forwarding,
+            http_client,
+            dns,
+            ..
+        } = config;
         // As many as there are cores.
         let server = Server { workers: std::num::NonZeroUsize::MIN, ..server.clone() };
         format!(
-            "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {logging:#?} {forwarding:#?} {http_client:#?} {dns:#?}"
+            "{server:#?} {management:#?} {memory:#?} {metering:#?} {access_log:#?} {request_id:#?} {logging:#?} {forwarding:#?} {http_client:#?} {dns:#?}"
         )
     };
     let mut keys = keys::keys();

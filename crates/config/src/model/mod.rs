@@ -23,6 +23,7 @@ pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::memory::Memory;
 pub use crate::sections::metering::Metering;
 pub use crate::sections::redis::Redis;
+pub use crate::sections::request_id::RequestId;
 pub use crate::sections::server::Server;
 pub use crate::sections::server::tls::ServerTls;
 pub use crate::sections::upstreams::balance::Balance;
@@ -50,6 +51,8 @@ pub struct Config {
     pub metering: Metering,
     /// Access log.
     pub access_log: AccessLog,
+    /// Request ids.
+    pub request_id: RequestId,
     /// Log of the gateway.
     pub logging: Logging,
     /// Metrics of routed requests.

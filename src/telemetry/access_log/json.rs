@@ -1,0 +1,203 @@
+//! Lines in JSON. [`fields`](super::fields) documents them.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::{HeaderValue, Version};
+
+use super::text::{milliseconds, number, padded, quoted};
+use crate::telemetry::access_log::{Completion, Details, LogLine};
+
+const DAY_SECONDS: u64 = 86_400;
+
+/// Date of the latest line, formatted once a day.
+#[derive(Debug, Default)]
+pub(super) struct IsoDate {
+    day: u64,
+    text: String,
+}
+
+impl IsoDate {
+    /// Writes `time` as RFC 3339 with microseconds.
+    fn write(&mut self, out: &mut String, time: Duration) {
+        let day = time.as_secs() / DAY_SECONDS;
+        if day != self.day || self.text.is_empty() {
+            self.day = day;
+            self.text.clear();
+            let midnight = UNIX_EPOCH + Duration::from_secs(day * DAY_SECONDS);
+            if let Ok(midnight) = jiff::Timestamp::try_from(midnight) {
+                let _ = write!(self.text, "{}", midnight.strftime("%Y-%m-%dT"));
+            }
+        }
+        let second = time.as_secs() % DAY_SECONDS;
+        out.push_str(&self.text);
+        padded(out, second / 3600, 2);
+        out.push(':');
+        padded(out, second / 60 % 60, 2);
+        out.push(':');
+        padded(out, second % 60, 2);
+        out.push('.');
+        padded(out, time.subsec_micros().into(), 6);
+        out.push('Z');
+    }
+}
+
+/// Writes the line of a request that ended `now`.
+pub(super) fn write(
+    out: &mut String,
+    date: &mut IsoDate,
+    now: SystemTime,
+    line: &LogLine,
+    completion: &Completion<'_>,
+) {
+    let none = Details::default();
+    let details = line.details.as_ref().unwrap_or(&none);
+    out.push_str("{\"time\":\"");
+    let ended = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    date.write(out, ended.saturating_sub(completion.duration));
+    // Writing to a `String` cannot fail.
+    let _ = write!(out, "\",\"client\":\"{}\"", line.client);
+    field(out, "host", details.host.as_ref());
+    text(out, "method", completion.method.as_str());
+    text(out, "target", &line.target);
+    text(out, "protocol", protocol(line.version));
+    optional(out, "tls", details.tls);
+    out.push_str(",\"status\":");
+    number(out, completion.status);
+    optional(out, "reason", completion.reason);
+    out.push_str(",\"bytes\":");
+    number(out, completion.sent_bytes);
+    out.push_str(",\"received_bytes\":");
+    number(out, details.upload.as_ref().map_or(0, |upload| upload.bytes()));
+    out.push_str(",\"duration_ms\":");
+    milliseconds(out, completion.duration);
+    field(out, "request_id", details.request_id.as_ref());
+    if let Some(traceparent) = &details.traceparent {
+        optional(out, "trace_id", traceparent.to_str().ok().and_then(|value| value.get(3..35)));
+    }
+    optional(out, "route", line.route.as_deref());
+    if line.is_degraded {
+        out.push_str(",\"degraded\":true");
+    }
+    if let Some(facts) = &details.facts {
+        let upstream = &facts.upstream;
+        field(out, "endpoint", upstream.endpoint.as_ref());
+        time(out, "connect_ms", upstream.connect);
+        time(out, "response_ms", upstream.response);
+        if let retries @ 1.. = upstream.attempts.saturating_sub(1) {
+            out.push_str(",\"retries\":");
+            number(out, retries);
+        }
+    }
+    field(out, "referer", line.referer.as_ref());
+    field(out, "user_agent", line.user_agent.as_ref());
+    out.push_str("}\n");
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+fn name(out: &mut String, name: &str) {
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":");
+}
+
+fn text(out: &mut String, label: &str, value: &str) {
+    name(out, label);
+    quoted(out, value.as_bytes());
+}
+
+fn optional(out: &mut String, label: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        text(out, label, value);
+    }
+}
+
+fn field(out: &mut String, label: &str, value: Option<&HeaderValue>) {
+    if let Some(value) = value {
+        name(out, label);
+        quoted(out, value.as_bytes());
+    }
+}
+
+fn time(out: &mut String, label: &str, value: Option<Duration>) {
+    if let Some(value) = value {
+        name(out, label);
+        milliseconds(out, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::{HeaderMap, Method, header};
+
+    use super::*;
+    use crate::http::facts::{RequestFacts, UpstreamFacts};
+    use crate::telemetry::access_log::fields::FIELDS;
+
+    fn line() -> Box<LogLine> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, HeaderValue::from_bytes(b"a\"b\\\xff").unwrap());
+        LogLine::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
+    }
+
+    fn parsed(line: &LogLine, now: SystemTime) -> serde_json::Map<String, serde_json::Value> {
+        let completion = Completion {
+            method: &Method::GET,
+            status: 429,
+            sent_bytes: 0,
+            duration: Duration::from_micros(1_500_007),
+            reason: Some("rate-limited"),
+        };
+        let mut out = String::new();
+        write(&mut out, &mut IsoDate::default(), now, line, &completion);
+        serde_json::from_str(&out).unwrap()
+    }
+
+    #[test]
+    fn a_json_line_parses_for_any_client_input() {
+        let value = parsed(&line(), UNIX_EPOCH + Duration::from_micros(1_763_719_201_500_010));
+        assert_eq!(value["time"], "2025-11-21T10:00:00.000003Z", "the arrival of the request");
+        assert_eq!(value["status"], 429);
+        assert_eq!(value["duration_ms"], 1500.007);
+        assert_eq!(value["reason"], "rate-limited");
+        assert_eq!(value["target"], "/a?b=\"\u{7f}");
+        assert_eq!(value["user_agent"], "a\"b\\\u{fffd}");
+        assert!(value.get("referer").is_none() && value.get("degraded").is_none());
+    }
+
+    #[test]
+    fn every_field_of_a_line_is_documented_in_its_order() {
+        let field = |text| Some(HeaderValue::from_static(text));
+        let mut line = line();
+        line.referer = field("http://a/");
+        line.route = Some("a".into());
+        line.is_degraded = true;
+        line.details = Some(Details {
+            host: field("a"),
+            tls: Some("TLSv1.3"),
+            traceparent: field("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            request_id: field("x"),
+            upload: None,
+            facts: Some(Box::new(RequestFacts {
+                upstream: UpstreamFacts {
+                    endpoint: field("b:80"),
+                    connect: Some(Duration::ZERO),
+                    response: Some(Duration::ZERO),
+                    attempts: 2,
+                },
+            })),
+        });
+        let value = parsed(&line, UNIX_EPOCH);
+        let documented: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+        assert_eq!(value.keys().collect::<Vec<_>>(), documented);
+        assert_eq!(value["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    }
+}

@@ -1,0 +1,78 @@
+//! Numbers and strings of JSON lines, without intermediate strings.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Writes a whole number.
+pub(super) fn number(out: &mut String, value: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(value));
+}
+
+/// Writes milliseconds with three decimals.
+pub(super) fn milliseconds(out: &mut String, duration: Duration) {
+    let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    number(out, us / 1000);
+    out.push('.');
+    padded(out, us % 1000, 3);
+}
+
+/// Writes `value` with at least `digits` digits.
+pub(super) fn padded(out: &mut String, value: u64, digits: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(value);
+    for _ in text.len()..digits {
+        out.push('0');
+    }
+    out.push_str(text);
+}
+
+/// Writes a JSON string. Bytes that are not UTF-8 become U+FFFD; control characters, DEL included, are escaped.
+pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some(at) = rest.find(|char: char| matches!(char, '"' | '\\') || char.is_control()) {
+            let (plain, from) = rest.split_at(at);
+            out.push_str(plain);
+            let mut chars = from.chars();
+            match chars.next() {
+                Some(mark @ ('"' | '\\')) => out.extend(['\\', mark]),
+                Some(control) => {
+                    let _ = write!(out, "\\u{:04x}", u32::from(control));
+                }
+                None => {}
+            }
+            rest = chars.as_str();
+        }
+        out.push_str(rest);
+        if !chunk.invalid().is_empty() {
+            out.push('\u{fffd}');
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_survive_as_json_and_control_nothing() {
+        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}".as_bytes()] {
+            let mut out = String::new();
+            quoted(&mut out, bytes);
+            assert_eq!(serde_json::from_str::<String>(&out).ok().as_deref().map(str::as_bytes), Some(bytes), "{out}");
+            assert!(!out.contains(char::is_control), "{out}");
+        }
+        let mut out = String::new();
+        quoted(&mut out, b"a\xff\xfeb");
+        assert_eq!(out, "\"a\u{fffd}\u{fffd}b\"");
+    }
+
+    #[test]
+    fn milliseconds_have_three_decimals() {
+        let mut out = String::new();
+        milliseconds(&mut out, Duration::from_nanos(12_034_999));
+        assert_eq!(out, "12.034");
+    }
+}

@@ -1,0 +1,115 @@
+//! Fields of JSON lines in the access log: request ids, trace ids, hosts, bytes, and attempts at upstreams.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::eventually;
+use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, response};
+
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// Waits until the log at `path` has `count` lines, and returns them in the order of their targets.
+pub fn lines(path: &Path, count: usize) -> Vec<Value> {
+    let read = || std::fs::read_to_string(path).unwrap_or_default();
+    eventually("the lines are written", || read().lines().count() >= count);
+    let mut lines: Vec<Value> = read().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.sort_by_key(|line| line["target"].as_str().unwrap().to_owned());
+    lines
+}
+
+/// Starts a gateway with `yaml` in front of a JSON log at `path`.
+fn logging(path: &Path, yaml: &str) -> Gateway {
+    Gateway::start(&format!("access-log: {{output: '{}', format: json}}\n{yaml}", path.display()))
+}
+
+#[test]
+fn a_line_describes_request_response_and_upstream() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::start(|request| response(200, &[], if request.target() == "/b" { b"12345" } else { b"" }));
+    let route = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]", upstream.uri());
+    let gateway = logging(&path, &route);
+    let mut client = gateway.connect();
+    client.request("GET", "/a", &[("Host", "Shop.Example"), ("traceparent", TRACEPARENT)], b"");
+    client.request("POST", "/b", &[("traceparent", "00-broken")], b"seven b");
+    let lines = lines(&path, 2);
+    assert_eq!(lines[0]["host"], "shop.example");
+    assert_eq!(lines[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(lines[0]["endpoint"], upstream.uri().trim_start_matches("http://"));
+    assert!(lines[0]["connect_ms"].is_number() && lines[0]["response_ms"].is_number(), "{}", lines[0]);
+    assert!(lines[1]["connect_ms"].is_null(), "a pooled connection: {}", lines[1]);
+    assert!(lines[1]["trace_id"].is_null() && lines[1]["retries"].is_null() && lines[1]["tls"].is_null());
+    assert_eq!((&lines[1]["bytes"], &lines[1]["received_bytes"]), (&5.into(), &7.into()));
+    let time = lines[0]["time"].as_str().unwrap();
+    assert!(time.len() == 27 && time.ends_with('Z') && time < lines[1]["time"].as_str().unwrap(), "{time}");
+}
+
+#[test]
+fn a_line_counts_the_retries() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let upstream = Upstream::start(|_| response(503, &[], b""));
+    let retry = "{name: Retry, args: {retries: 2, statuses: SERVICE_UNAVAILABLE}}";
+    let uri = upstream.uri();
+    let gateway =
+        logging(&path, &format!("routes: [{{id: a, uri: '{uri}', predicates: [Path=/**], filters: [{retry}]}}]"));
+    assert_eq!(gateway.get("/a").status, 503);
+    assert_eq!(lines(&path, 1)[0]["retries"], 2);
+}
+
+#[test]
+fn request_ids_reach_log_upstream_and_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let route = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]";
+    let trusted = format!("trusted-proxies: ['127.0.0.1']\nrequest-id: {{header: X-Correlation-Id}}\n{route}");
+    let gateway = logging(&path, &trusted);
+    let mut client = gateway.connect();
+    for (target, sent, is_kept) in [("/1", "from-the-proxy", true), ("/2", "two words", false)] {
+        let answer = client.request("GET", target, &[("X-Correlation-Id", sent)], b"");
+        let id = answer.header("x-correlation-id").unwrap().to_owned();
+        assert_eq!(id == sent, is_kept, "{id}");
+        assert_eq!(answer.json()["headers"]["x-correlation-id"], id.as_str());
+        let line = lines(&path, target[1..].parse().unwrap()).pop().unwrap();
+        assert_eq!((&line["target"], &line["request_id"]), (&target.into(), &id.into()));
+    }
+    // A client cannot remove the id on its way.
+    let drop_id = [("Connection", "X-Correlation-Id"), ("X-Correlation-Id", "kept")];
+    assert_eq!(client.request("GET", "/3", &drop_id, b"").json()["headers"]["x-correlation-id"], "kept");
+    // Refused requests are answered with an id too.
+    assert_eq!(
+        client.request("GET", "/%00", &[("X-Correlation-Id", "bad")], b"").header("x-correlation-id"),
+        Some("bad")
+    );
+}
+
+#[test]
+fn clients_cannot_choose_request_ids_and_ids_can_be_switched_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let route = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]";
+    let gateway = logging(&path, route);
+    let answer = gateway.connect().request("GET", "/1", &[("X-Request-Id", "chosen")], b"");
+    assert_eq!(answer.header("x-request-id").map(str::len), Some(32));
+    let off = logging(&folder.path().join("off.log"), &format!("request-id: {{enabled: false}}\n{route}"));
+    let answer = off.connect().request("GET", "/1", &[("X-Request-Id", "chosen")], b"");
+    assert_eq!(answer.header("x-request-id"), None);
+    assert_eq!(answer.json()["headers"]["x-request-id"], "chosen", "passed on like any other field");
+    assert!(lines(&folder.path().join("off.log"), 1)[0]["request_id"].is_null());
+}
+
+#[test]
+fn a_head_that_the_parser_refuses_has_a_json_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let gateway = logging(&path, "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]");
+    let mut client = gateway.connect();
+    client.send("GET / HTTP/1.1\r\nno colon\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 400);
+    let line = lines(&path, 1).remove(0);
+    assert_eq!((&line["method"], &line["target"], &line["status"]), (&"-".into(), &"-".into(), &400.into()));
+    assert_eq!(line["reason"], "unreadable-head");
+    assert_eq!(gateway.metric("tollgate_unrouted_requests_total", &["httpMethod=\"OTHER\""]), 1.0);
+}
