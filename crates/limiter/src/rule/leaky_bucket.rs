@@ -125,6 +125,12 @@ impl LeakyBucket {
         self.max_queue
     }
 
+    /// Returns the time in which an idle key reaches the full rate; 0 without a warm-up.
+    #[must_use]
+    pub fn warm_up_time(&self) -> Duration {
+        Duration::from_micros(self.warm_up_us)
+    }
+
     /// Returns the number of requests that can be admitted at one time: the current turn and the usable queue places.
     ///
     /// `max-wait` may allow fewer places than `max-queue`.

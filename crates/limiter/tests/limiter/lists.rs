@@ -1,11 +1,13 @@
 //! Several rules in Redis: one script, one round trip.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
+use tollgate_limiter::store::memory::{Clock, ManualClock};
 use tollgate_limiter::store::{Check, Decision, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
@@ -108,6 +110,38 @@ async fn rules_of_other_lists_stay_in_the_shared_string() {
         Decision::Pending(verdict) => verdict.await,
     };
     crate::support::eventually("the correction arrives", async || look().await.remaining == Some(9)).await;
+}
+
+/// A string of several rules keeps the states of rules that calls do not name, as long as they matter and no longer.
+#[tokio::test]
+async fn unused_rules_leave_the_shared_string_when_their_states_expire() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let clock = Arc::new(ManualClock::default());
+    clock.set(1_763_700_000_000_000);
+    let store = store(&client, OnStoreFailure::Deny).with_clock(clock.clone());
+    let window = |secs| Rule::FixedWindow(FixedWindow::new(9, Duration::from_secs(secs), Align::First).unwrap());
+    let (short, long) = (window(60), window(600));
+    let ask = async |names: [&'static str; 2], rule: &Rule| {
+        let checks = names.map(|scope| Check { key: BucketKey { scope, id: b"me" }, rule, cost: 1 });
+        let Decision::Pending(verdict) = store.decide(&checks) else { panic!("redis is reachable") };
+        left(&verdict.await)
+    };
+    let redis = &mut server.connection();
+    let mut stored = || redis::cmd("GET").arg("rules.{r.me}").query::<String>(redis).unwrap();
+    assert_eq!(ask(["r#a", "r#b"], &short).await, [8, 8]);
+    for seconds in 1..=2 {
+        assert_eq!(ask(["r#c", "r#d"], &long).await, [9 - seconds; 2]);
+        let all = stored();
+        assert!(all.contains("window_a@") && all.contains("window_b@"), "{all}");
+        clock.set(clock.now_us() + 1_000_000);
+    }
+    assert_eq!(ask(["r#b", "r#c"], &short).await, [7, 6], "found in the string");
+    assert!(stored().contains("window_a@") && stored().contains("window_d@"), "{}", stored());
+    clock.set(clock.now_us() + 59_000_000);
+    assert_eq!(ask(["r#c", "r#d"], &long).await, [5, 6], "both windows still count");
+    let rest = stored();
+    assert!(!rest.contains("window_a"), "{rest}");
 }
 
 /// One rule of each algorithm.

@@ -9,6 +9,7 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::verdict::{Outcome, RuleVerdict};
 
 use super::rng::Rng;
+use super::trace::Amount;
 
 /// Algorithm with its random rules and its model.
 #[derive(Clone, Copy)]
@@ -52,6 +53,11 @@ pub(crate) trait Model: Send {
 
     /// Consumes up to `more` tokens, or returns tokens consumed at `taken_at` that still count.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64);
+
+    /// Applies the operation of an operator to a quota.
+    fn grant(&mut self, rule: &Rule, _now: u64, _amount: Amount) {
+        panic!("{rule:?} has no grants");
+    }
 
     /// Returns the time until which a consumed token counts; 0 if there is none.
     fn spent_until(&self, rule: &Rule) -> u64;

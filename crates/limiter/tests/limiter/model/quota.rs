@@ -4,6 +4,7 @@ use tollgate_limiter::rule::{Calendar, CalendarUnit, Quota, Rule};
 
 use super::definition::Model;
 use super::rng::Rng;
+use super::trace::Amount;
 
 const HOUR: u64 = 3_600_000_000;
 
@@ -99,6 +100,14 @@ impl Model for Used {
         } else if now < self.until && self.since.min(now) <= taken_at {
             self.change(rule, now, more);
         }
+    }
+
+    fn grant(&mut self, rule: &Rule, now: u64, amount: Amount) {
+        let more = match amount {
+            Amount::Add(more) => more,
+            Amount::Leave(left) => self.taken(now) - (rule.capacity() as i64 - left as i64),
+        };
+        self.change(rule, now, -more);
     }
 
     fn never(&self, rule: &Rule, cost: u64) -> bool {

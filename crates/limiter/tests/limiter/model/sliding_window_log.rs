@@ -88,17 +88,17 @@ impl Model for Withdrawal {
         }
     }
 
-    /// Returns tokens consumed in that grain. A step that finds a clock set back returns none: their times have changed.
+    /// Returns tokens of the entry that holds that time. Rules with other grains may have written further entries of its
+    /// grain. A step that finds a clock set back returns none: their times have changed.
     fn settle(&mut self, rule: &Rule, now: u64, more: i64, taken_at: u64) {
         if more > 0 {
             return self.take(rule, now, more.unsigned_abs().min(self.left(rule, now)));
         }
         let counts = now < taken_at + numbers(rule).1 && !self.was_ahead;
-        let mut amount = if counts { more.unsigned_abs() } else { 0 };
+        let amount = if counts { more.unsigned_abs() } else { 0 };
         let of_grain = |at: u64| at >= taken_at && grain(rule, at) == grain(rule, taken_at);
-        for (_, cost) in self.log.iter_mut().filter(|(at, _)| of_grain(*at)) {
-            let gives = amount.min(*cost);
-            (amount, *cost) = (amount - gives, *cost - gives);
+        if let Some((_, cost)) = self.log.iter_mut().find(|(at, _)| of_grain(*at)) {
+            *cost -= amount.min(*cost);
         }
         self.log.retain(|(_, cost)| *cost > 0);
     }

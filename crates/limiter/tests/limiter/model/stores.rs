@@ -5,12 +5,15 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
+use tollgate_limiter::key::BucketKey;
+use tollgate_limiter::rule::Quota;
 use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
 use super::number;
+use super::trace::Amount;
 
 /// Memory store of one trace, and a shared Redis.
 pub(crate) struct Stores {
@@ -83,6 +86,25 @@ impl Stores {
 }
 
 impl Stores {
+    /// Applies an operation to a quota in both stores. Returns the remaining tokens; fails unless they are equal.
+    pub(crate) async fn grant(&self, key: BucketKey<'_>, rule: &Quota, amount: Amount) -> Result<u64, String> {
+        let memory = match amount {
+            Amount::Add(more) => self.memory.grant_quota(key, rule, more),
+            Amount::Leave(left) => self.memory.set_quota(key, rule, left),
+        };
+        if *MEMORY_ONLY {
+            return Ok(memory);
+        }
+        let redis = match amount {
+            Amount::Add(more) => self.redis.grant_quota(key, rule, more).await,
+            Amount::Leave(left) => self.redis.set_quota(key, rule, left).await,
+        };
+        match redis {
+            Ok(redis) if redis == memory => Ok(memory),
+            other => Err(format!("memory: {memory} remain\n redis: {other:?}")),
+        }
+    }
+
     /// Deletes the state of a key in both stores.
     pub(crate) async fn forget(&self, check: Check<'_>) -> Result<(), String> {
         self.memory.forget(check.key, check.rule);

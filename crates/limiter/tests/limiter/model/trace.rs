@@ -41,6 +41,16 @@ pub(super) enum Step {
     Decide(Vec<Part>),
     Reset(usize),
     Settle { slot: usize, id: usize, more: i64, taken_at: u64 },
+    Grant { slot: usize, id: usize, amount: Amount },
+}
+
+/// Operation of an operator on a quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Amount {
+    /// Adds tokens, or removes them.
+    Add(i64),
+    /// Leaves exactly so many tokens.
+    Leave(u64),
 }
 
 /// Rule and key of one check.
@@ -121,6 +131,7 @@ impl<'e> Trace<'e> {
             0 => self.change_rule(),
             1 | 2 => self.settle().await?,
             3 if self.rng.chance(1, 4) => self.reset().await?,
+            4 | 5 if self.slots.iter().any(|slot| matches!(slot.rule, Rule::Quota(_))) => self.grant().await?,
             _ => {
                 *decisions += 1;
                 self.decide().await?;
@@ -154,6 +165,27 @@ impl<'e> Trace<'e> {
         keys[id].settle(rule, now, more, taken_at);
         let check = Check { key: BucketKey { scope, id: IDS[id] }, rule, cost };
         self.stores.settle(check, more, taken_at).await
+    }
+
+    /// An operator adds tokens to a quota or sets it.
+    async fn grant(&mut self) -> Result<(), String> {
+        let quotas: Vec<usize> =
+            (0..self.slots.len()).filter(|at| matches!(self.slots[*at].rule, Rule::Quota(_))).collect();
+        let (slot, id) = (self.rng.pick(&quotas), self.rng.below(IDS.len() as u64) as usize);
+        let amount = match self.rng.below(4) {
+            0 => Amount::Leave(self.rng.pick(&[0, 1, 5, self.slots[slot].rule.capacity()])),
+            1 => Amount::Add(-(self.rng.below(8) as i64)),
+            _ => Amount::Add(self.rng.below(12) as i64),
+        };
+        self.steps.push(Step::Grant { slot, id, amount });
+        let (now, Slot { scope, rule, keys, .. }) = (self.stores.now(), &mut self.slots[slot]);
+        self.visits.push(now);
+        keys[id].seen(rule, now);
+        keys[id].grant(rule, now, amount);
+        let Rule::Quota(quota) = &*rule else { unreachable!("chosen above") };
+        let remaining = self.stores.grant(BucketKey { scope, id: IDS[id] }, quota, amount).await?;
+        let left = keys[id].left(rule, now);
+        if remaining == left { Ok(()) } else { Err(format!("{remaining} remain after a grant, not {left}")) }
     }
 
     /// An operator resets one key id under all rules.

@@ -7,8 +7,8 @@
 //!
 //! Redis' cost is in commands, not in arithmetic. So all rules that count the same key id under the same limiter share one
 //! string, which is read and written once. Its format is
-//! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>=<state>`. Rules in the string that the call does
-//! not name (of another plan, or of an earlier configuration) stay as they are.
+//! `<us since 1970 until which any state matters>|<rule>=<state>|<rule>@<us>=<state>`. Rules in the string that the call
+//! does not name (of another plan, or of an earlier configuration) stay until the time behind `@`, then they are dropped.
 //!
 //! A batch is many equal requests at one moment. Their total cost is taken if it fits. Otherwise as many requests pass as
 //! fit, in their order, as they would have one after the other. The batch's arguments are the number of requests and how
@@ -142,7 +142,7 @@ impl Composer<'_> {
     fn commit(&mut self, at: usize) {
         let rule = &self.rules[at];
         let sections = Sections::of(rule.algorithm);
-        let commit = match rule.packed_as {
+        let commit = rule.relocate(&match rule.packed_as {
             Some(_) => sections.commit.replace(
                 WRITE,
                 &format!(
@@ -151,9 +151,8 @@ impl Composer<'_> {
                 ),
             ),
             None => sections.commit.to_owned(),
-        };
+        });
         let untaken = if sections.decide.contains(UNTAKEN) { "untaken" } else { "left + cost" };
-        let commit = rule.relocate(&commit);
         let (condition, end) = if self.batch { ("if not again then\n", "end\n") } else { ("", "") };
         let _ = write!(self.script, "{condition}if all or allowed ~= 1 then\n{commit}else\nleft = {untaken}\nend\n");
         let replies: Vec<String> = (5 * at + 1..=5 * at + 5).map(|n| format!("out[{n}]")).collect();
@@ -225,8 +224,9 @@ fn read_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
         "local {states}\nlocal {written}\nlocal till{key}, others{key} = 0, ''\n\
          do\nlocal pack = call('GET', KEYS[{n}])\n\
          if pack then\n  local _, till\n  _, _, till, {states} = find(pack, '^(%d+){pattern}$')\n\
-         \x20 if not till then\n    till = string.match(pack, '^(%d+)|')\n\
-         \x20   for rule, state in string.gmatch(pack, '|([%w_-]+)=([^|]*)') do\n      if false then\n",
+         \x20 if not till then\n    till = string.match(pack, '^(%d+)|') or '0'\n\
+         \x20   for rule, past, state in string.gmatch(pack, '|([%w_-]+)@?(%d*)=([^|]*)') do\n      if past == '' then past = till end\n\
+         \x20     if false then\n",
         states = states.join(", "),
         written = written.join(", "),
         n = key + 1,
@@ -237,7 +237,8 @@ fn read_pack(script: &mut String, (key, members): &Pack, rules: &[ListedRule]) {
     }
     let _ = write!(
         script,
-        "      else others{key} = others{key} .. '|' .. rule .. '=' .. state end\n    end\n  end\n  till{key} = tonumber(till) or 0\n"
+        "      elseif state ~= '' and tonumber(past) > now then others{key} = others{key} .. '|' .. rule .. '@' .. past .. '=' .. state end\n\
+         \x20   end\n  end\n  till{key} = tonumber(till) or 0\n"
     );
     for at in members {
         let _ = writeln!(script, "  if was{at} == '' then was{at} = nil end");
@@ -285,7 +286,6 @@ mod tests {
         let rule = ListedRule { algorithm: Algorithm::Gcra, packed_as: None, key: 3, arg: 10, args: 4 };
         assert_eq!(rule.relocate("a(KEYS[1], ARGV[4]) KEYS[2]"), "a(KEYS[4], ARGV[14]) KEYS[5]");
         assert_eq!(rule.relocate("tonumber(ARGV[5] or 1)"), "tonumber(nil or 1)", "the next rule's");
-        assert_eq!(rule.relocate("nothing"), "nothing");
     }
 
     #[test]
