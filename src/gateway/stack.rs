@@ -21,6 +21,7 @@ use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
 use crate::gateway::layer_context::LayerContext;
+use crate::gateway::respond::forward_failed;
 use crate::gateway::{limiter, resilience, response_cache};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
@@ -47,7 +48,9 @@ pub fn with_forwarded_prefix(action: HeaderAction, innermost: SharedService) -> 
 /// Returns the innermost service of the built-in demo upstream (`echo:`).
 #[must_use]
 pub fn echo_service() -> SharedService {
-    SharedService::new(service_fn(|request: Request<Body>| std::future::ready(Ok::<_, Infallible>(echo(&request)))))
+    SharedService::new(service_fn(|request: Request<Body>| async {
+        Ok::<_, Infallible>(echo(request).await.unwrap_or_else(|failure| forward_failed(failure, None)))
+    }))
 }
 
 /// Returns the innermost service of a route without an upstream (`no:`).

@@ -1,15 +1,24 @@
 //! Built-in upstream `echo:`, which responds with the request it got. The demo uses it.
 
+use std::pin::Pin;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
+use http_body::Body as _;
 use serde_json::{Map, Value, json};
 
-use crate::http::body::Body;
+use super::error::body_failure;
+use crate::http::body::{Body, BodyError};
+use crate::http::failure::Failure;
 
-/// Responds 200 with the method, target and header fields of the request as JSON. The body is not read.
-#[must_use]
-pub fn echo(request: &Request<Body>) -> Response<Body> {
+/// Reads the body of `request` to its end, then responds 200 with its method, target, header fields and the number of
+/// body bytes as JSON. Layers in front of it see every byte, as they would with another upstream.
+///
+/// # Errors
+/// Fails if the body is too large, malformed, incomplete or late.
+pub async fn echo(mut request: Request<Body>) -> Result<Response<Body>, Failure> {
+    let body_bytes = discard(request.body_mut()).await.map_err(|error| body_failure(&error))?;
     let mut fields = Map::new();
     for name in request.headers().keys() {
         let values = request.headers().get_all(name).iter();
@@ -20,8 +29,19 @@ pub fn echo(request: &Request<Body>) -> Response<Body> {
         "method": request.method().as_str(),
         "target": request.uri().to_string(),
         "headers": fields,
+        "bodyBytes": body_bytes,
     });
     let mut response = Response::new(Body::from(Bytes::from(format!("{body:#}\n"))));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    Ok(response)
+}
+
+/// Reads `body` to its end without keeping it. Returns its length in bytes.
+async fn discard(body: &mut Body) -> Result<u64, BodyError> {
+    let mut bytes = 0;
+    while !body.is_end_stream() {
+        let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await else { break };
+        bytes += frame?.data_ref().map_or(0, |data| data.len() as u64);
+    }
+    Ok(bytes)
 }

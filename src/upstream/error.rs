@@ -103,6 +103,11 @@ pub(super) fn is_invalid(error: &hyper::Error) -> bool {
     error.is_parse() || http2.is_some_and(|error| error.is_reset() && error.is_library())
 }
 
+/// Returns the failure of a request whose body ended with `error`.
+pub(super) fn body_failure(error: &BodyError) -> Failure {
+    causes(error).find_map(client_failure).unwrap_or(Failure::ClientBody)
+}
+
 /// Returns the failure of the client, if `error` is about its request body.
 fn client_failure(error: &(dyn Error + 'static)) -> Option<Failure> {
     if error.is::<BodyTooLarge>() {

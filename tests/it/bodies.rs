@@ -177,14 +177,14 @@ fn a_body_long_after_its_response_is_not_read_as_a_request() {
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let gateway = Gateway::start(&format!(
-        "routes:\n- {{id: echo, uri: 'echo:', predicates: [Path=/echo/**]}}\n\
+        "routes:\n- {{id: none, uri: 'no://op', predicates: [Path=/none/**]}}\n\
          - {{id: early, uri: '{}', predicates: [Path=/early/**]}}\n\
          - {{id: limited, uri: 'echo:', predicates: [Path=/limited/**], filters: [{{name: RequestRateLimiter, \
          args: {{replenish-rate: 1, burst-capacity: 0, key-resolver: ip}}}}]}}\n",
         early.uri()
     ));
     let chunked = format!("{:x}\r\n{SMUGGLED}\r\n0\r\n\r\n", SMUGGLED.len());
-    for (path, status) in [("/echo/a", 200), ("/early/a", 200), ("/limited/a", 429)] {
+    for (path, status) in [("/none/a", 200), ("/early/a", 200), ("/limited/a", 429)] {
         for (framing, body) in [
             (format!("Content-Length: {}", SMUGGLED.len()), SMUGGLED),
             ("Transfer-Encoding: chunked".to_owned(), chunked.as_str()),
@@ -256,4 +256,28 @@ fn the_server_body_limit_applies_to_every_route() {
     assert_eq!(gateway.connect().request("POST", "/x", &[], b"0123456789").status, 200);
     assert_eq!(gateway.connect().request("POST", "/x", &[], b"0123456789+").status, 413);
     assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn the_echo_upstream_reads_bodies() {
+    let gateway = Gateway::start(
+        "server: {address: 127.0.0.1, workers: 1, max-body-size: 2MB, body-timeout: 300ms}\n\
+         routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]",
+    );
+    let chunked = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut client = gateway.connect();
+    assert!(client.request("GET", "/x", &[], b"").text().contains("\"bodyBytes\": 0"));
+    assert!(client.request("POST", "/x", &[], &[b'x'; 1_500_000]).text().contains("\"bodyBytes\": 1500000"));
+    // The response follows the last chunk; more than an unread body that the gateway would discard.
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(65_536));
+    client.send(format!("{chunked}{}0\r\n\r\n", chunk.repeat(16)));
+    assert!(client.response().unwrap().text().contains("\"bodyBytes\": 1048576"));
+    assert_eq!(client.request("GET", "/x", &[], b"").status, 200, "the connection is reused");
+    let failing = [("fffff\r\n".to_owned(), 408), ("zz\r\n".to_owned(), 400), (chunk.repeat(33), 413)];
+    for (body, status) in failing {
+        let mut client = gateway.connect();
+        client.send(format!("{chunked}{body}"));
+        assert_eq!(client.response().unwrap().status, status, "{body:.20}");
+        assert!(client.is_closed());
+    }
 }

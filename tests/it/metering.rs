@@ -41,6 +41,17 @@ fn sum(redis: &Redis, field: &str) -> u64 {
 }
 
 #[test]
+fn bytes_of_bodies_for_the_echo_upstream_are_counted() {
+    let redis = Redis::start();
+    let gateway = Gateway::start(&yaml(&redis, "echo:", "}\nmetering: {flush-every: 10ms}", ""));
+    let mut client = gateway.connect();
+    client.request("POST", "/a", &[("x-key", "ann")], &[b'x'; 300_000]);
+    client.request("POST", "/a", &[("x-key", "ann")], b"four");
+    eventually("all are counted", || gateway.metric("tollgate_metering_flushed_requests_total", &[]) == 2.0);
+    assert_eq!(sum(&redis, "a.ann a.POST.2xx.bytes_in"), 300_004);
+}
+
+#[test]
 fn usage_in_redis_is_split_by_key_route_method_and_status() {
     let redis = Redis::start();
     let gateway = Gateway::start(&yaml(&redis, &Upstream::ok("hello").uri(), "}\nmetering: {flush-every: 10ms}", ""));

@@ -68,6 +68,7 @@ fn complete_filters_are_valid() {
         "{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 10, redis-rate-limiter.burstCapacity: 20, \
          redis-rate-limiter.requestedTokens: 1, deny-empty-key: false, status-code: TOO_MANY_REQUESTS}}",
         "{name: RequestRateLimiter, args: {redis-rate-limiter: {replenishRate: 10, burstCapacity: 20}}}",
+        "{name: RequestRateLimiter, args: {replenish-rate: 0.5, burst-capacity: 2}}",
         "{name: RequestRateLimiter, args: {algorithm: fixed-window, limit: 100, window: day, time-zone: Europe/Berlin, \
          key-resolver: [ip, route], mode: observe, on-limit: 'forward:/busy', gateways: auto, lease: 100ms}}",
         "{name: RequestRateLimiter, args: {algorithm: leaky-bucket, rate: 10, max-wait: 1s, max-queue: 5, warm-up: 1m}}",
@@ -104,7 +105,7 @@ fn misspelled_arguments_and_wrong_types_are_invalid() {
     for filter in [
         "{name: RequestRateLimiter, args: {replenish-rat: 10}}",
         "{name: RequestRateLimiter, args: {replenish-rate: many}}",
-        "{name: RequestRateLimiter, args: {replenish-rate: 0.5}}",
+        "{name: RequestRateLimiter, args: {replenish-rate: -0.5}}",
         "{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRat: 10}}",
         "{name: RequestRateLimiter, args: {redis-rate-limiter: {replenishRat: 10}}}",
         "{name: RequestRateLimiter, args: {algorithm: token-bukket}}",

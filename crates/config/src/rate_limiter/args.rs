@@ -25,7 +25,7 @@ macro_rules! with_rule {
             /// Algorithm: `token-bucket`, `gcra` (the same verdicts, half the memory in Redis), `fixed-window`, `sliding-window-log` (exact), `sliding-window-counter` (an estimate), `leaky-bucket` (paces requests) or `quota`. Default `token-bucket`.
             #[schemars(with = "AlgorithmName")]
             algorithm: Given<String>,
-            /// Buckets: tokens added each `period`. Required for them.
+            /// Buckets: tokens added each `period`, such as `10` or `0.5`. Required for them.
             replenish_rate: Given<Rate>,
             /// Buckets: capacity in tokens, the largest burst. Default 1.
             burst_capacity: Given<Count>,
@@ -41,7 +41,7 @@ macro_rules! with_rule {
             align: Given<Align>,
             /// Calendar windows and quotas: time zone such as `Europe/Berlin`. Default `UTC`.
             time_zone: Given<String>,
-            /// Leaky bucket: requests that start in each `period`, evenly spaced; the others wait. Required for it.
+            /// Leaky bucket: requests that start in each `period`, evenly spaced, such as `10` or `0.5`; the others wait. Required for it.
             rate: Given<Rate>,
             /// Leaky bucket: longest wait; requests that would wait longer are denied. Default 1s.
             max_wait: Given<PositiveTime>,

@@ -12,7 +12,7 @@ use crate::de::given::Given;
 use crate::diagnostics::{Diagnostics, suggest};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::words::{Align, CalendarWord, Window};
-use crate::spec::types::{MAX_COUNT, PositiveTime};
+use crate::spec::types::{MAX_COUNT, PositiveTime, Rate};
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.
@@ -126,15 +126,26 @@ impl Reader<'_> {
         let (field, period) =
             if is_period { ("period", &args.period) } else { ("replenish-period", &args.replenish_period) };
         let period = length(field, period, diagnostics);
-        let rate = args.replenish_rate.optional()?.map(|rate| rate.0);
+        let rate = args.replenish_rate.optional()?;
         let burst = args.burst_capacity.optional()?.map(|burst| burst.0);
         let period = period?.unwrap_or(Duration::from_secs(1));
         let example = "args: {replenish-rate: 10, burst-capacity: 20, key-resolver: ip}";
-        let rate = self.needed(rate, "replenish-rate", example, diagnostics)?;
-        if burst.is_none() && rate > 1 && !diagnostics.is_spring {
+        let Rate { tokens: rate, periods } = self.needed(rate, "replenish-rate", example, diagnostics)?;
+        if periods > 1 && diagnostics.is_spring {
+            diagnostics
+                .error(args.replenish_rate.span().unwrap_or(self.at), "`replenishRate` is a whole number in Spring")
+                .help(format!("multiply rate, burst and `requestedTokens` by {periods}, which admits the same"));
+            return None;
+        }
+        // An exact fraction: 0.5 per second is 1 per 2 seconds.
+        let period = period.saturating_mul(periods);
+        if burst.is_none() && rate > periods.into() && !diagnostics.is_spring {
             diagnostics
                 .warn(self.at, "`burst-capacity` is missing and is 1, as in Spring: concurrent requests are denied")
-                .help(format!("`burst-capacity: {rate}` admits one period's requests at once"));
+                .help(format!(
+                    "`burst-capacity: {}` admits one period's requests at once",
+                    rate.div_ceil(periods.into())
+                ));
         }
         let burst = burst.unwrap_or(1);
         if diagnostics.is_spring && burst > 0 && burst * 2 < rate && period == Duration::from_secs(1) {
@@ -218,8 +229,8 @@ impl Reader<'_> {
         let args = self.args;
         let period = length("period", &args.period, diagnostics);
         let example = "args: {algorithm: leaky-bucket, rate: 10, max-wait: 1s, key-resolver: ip}";
-        let rate = self.needed(args.rate.optional()?.map(|rate| rate.0), "rate", example, diagnostics)?;
-        let period = period?.unwrap_or(Duration::from_secs(1));
+        let Rate { tokens: rate, periods } = self.needed(args.rate.optional()?, "rate", example, diagnostics)?;
+        let period = period?.unwrap_or(Duration::from_secs(1)).saturating_mul(periods);
         let max_wait = args.max_wait.optional()?.map_or(Duration::from_secs(1), |wait| wait.time);
         let max_queue = args.max_queue.optional()?.map_or(MAX_COUNT, |queue| queue.0);
         let warm_up = args.warm_up.optional()?.map(|time| time.time).unwrap_or_default();

@@ -66,3 +66,32 @@ fn a_wrong_value_does_not_hide_the_other_errors() {
     }
     assert!(!report.contains("needs `replenish-rate`"), "{report}");
 }
+
+#[test]
+fn a_fractional_rate_is_exact() {
+    for (fraction, whole) in [
+        ("replenish-rate: 0.5", "replenish-rate: 1, period: 2s"),
+        ("replenish-rate: 2.25, period: 1m", "replenish-rate: 9, period: 4m"),
+        ("algorithm: gcra, replenish-rate: 0.0001", "algorithm: gcra, replenish-rate: 1, period: 10000s"),
+        ("replenish-rate: '.100'", "replenish-rate: 1, period: 10s"),
+        ("replenish-rate: 3.0", "replenish-rate: 3"),
+    ] {
+        let [fraction, whole] = [fraction, whole].map(|args| {
+            limiter(&format!("{{key-resolver: ip, burst-capacity: 7, {args}}}")).limits().next().unwrap().rule.clone()
+        });
+        assert_eq!(fraction, whole);
+    }
+    let paced = |args: &str| limiter(&format!("{{key-resolver: ip, algorithm: leaky-bucket, max-wait: 9s, {args}}}"));
+    let rule = |args: &str| paced(args).limits().next().unwrap().rule.clone();
+    assert_eq!(rule("rate: 0.2"), rule("rate: 1, period: 5s"));
+    for wrong in ["-0.5", "0.", ".", "1e3", "0.12345", "0,5", "9007199254740.9921", "1.-5"] {
+        let args = format!("{{key-resolver: ip, burst-capacity: 7, replenish-rate: '{wrong}'}}");
+        let report = parse("test.yaml", &text(&args), &|_| None).unwrap_err().to_string();
+        assert!(report.contains("expected a number up to"), "{wrong}: {report}");
+    }
+    for zero in ["0", "0.0"] {
+        let args = format!("{{key-resolver: ip, burst-capacity: 7, replenish-rate: {zero}}}");
+        let report = parse("test.yaml", &text(&args), &|_| None).unwrap_err().to_string();
+        assert!(report.contains("`replenish-rate` must be at least 1"), "{report}");
+    }
+}

@@ -17,9 +17,17 @@ pub(crate) const MAX_COUNT: u64 = tollgate_limiter::rule::MAX_SAFE_INTEGER;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Count(pub(crate) u64);
 
-/// A [`Count`] per period.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate(pub(crate) u64);
+/// An exact decimal number per period: `10`, `0.5`, `2.25`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// Whole number of tokens, as a [`Count`].
+    pub(crate) tokens: u64,
+    /// Number of periods in which they are added. Not divisible together with `tokens`.
+    pub(crate) periods: u32,
+}
+
+/// Most digits behind the point of a [`Rate`].
+const MAX_FRACTION_DIGITS: usize = 4;
 
 /// A time above 0.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +124,13 @@ read_by! {
 
 described_by! {
     Count: "Count" {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64};
-    Rate: "Rate" {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64};
+    Rate: "Rate" {
+        "type": ["number", "string"],
+        "minimum": 0,
+        "maximum": 9_007_199_254_740_991_u64,
+        "pattern": r"^\s*[0-9]*(\.[0-9]+)?\s*$|\$\{",
+        "examples": [10, 0.5]
+    };
     PositiveTime: "PositiveDuration" {
         "type": ["string", "integer"],
         "description": "`500ms`, `5s`, `1h`, `PT1S`; a bare number is milliseconds; more than 0",
@@ -155,13 +169,29 @@ fn count(text: &str) -> Result<Count, String> {
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
-    whole(text).map(Rate).ok_or_else(|| {
-        let hint = match text.contains('.') {
-            true => "; for less than one a second use a longer `period`: rate 1 and period 1m is one a minute",
-            false => "",
-        };
-        format!("expected a whole number up to {MAX_COUNT}, found `{text}`{hint}")
-    })
+    let (before, after) = text.split_once('.').unwrap_or((text, "0"));
+    let after = match after.trim_end_matches('0') {
+        "" if !after.is_empty() => "",
+        digits if (1..=MAX_FRACTION_DIGITS).contains(&digits.len()) => digits,
+        _ => return Err(bad_rate(text)),
+    };
+    let digits = format!("{before}{after}");
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let mut tokens = whole(&digits).filter(|_| is_number).ok_or_else(|| bad_rate(text))?;
+    let mut periods = 10_u32.pow(after.len() as u32);
+    for prime in [2, 5] {
+        while periods.is_multiple_of(prime) && tokens.is_multiple_of(prime.into()) {
+            (tokens, periods) = (tokens / u64::from(prime), periods / prime);
+        }
+    }
+    Ok(Rate { tokens, periods })
+}
+
+fn bad_rate(text: &str) -> String {
+    format!(
+        "expected a number up to {MAX_COUNT} with at most {MAX_FRACTION_DIGITS} digits behind the point, found `{text}`; \
+         rate 1 and period 1m is one a minute"
+    )
 }
 
 pub(crate) fn positive_time(text: &str) -> Result<PositiveTime, String> {
