@@ -26,7 +26,7 @@ pub struct Generation {
     /// Checks of requests before routing.
     pub sanitize: SanitizeRules,
     /// Header fields that are not forwarded.
-    pub header_policy: Rc<HeaderPolicy>,
+    pub header_policy: Arc<HeaderPolicy>,
     /// Timeout for the next part of a request body.
     pub body_timeout: Duration,
     /// True if predicates see the client address that a trusted peer reports.

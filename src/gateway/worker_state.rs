@@ -76,7 +76,7 @@ impl WorkerState {
         // The number of threads is fixed at the start.
         let workers = *self.workers.get_or_init(|| config.server.workers);
         self.pools.configure(PoolSettings::for_worker(&config.http_client, self.worker, workers));
-        let header_policy = Rc::new(HeaderPolicy {
+        let header_policy = Arc::new(HeaderPolicy {
             underscores: config.forwarding.underscores,
             remove: config.forwarding.remove_hop_by_hop.clone(),
             via: config.forwarding.via.clone(),
@@ -108,7 +108,7 @@ impl WorkerState {
         &self,
         route: &tollgate_config::Route,
         config: &Config,
-        header_policy: &Rc<HeaderPolicy>,
+        header_policy: &Arc<HeaderPolicy>,
         cors: Option<&PolicyTable>,
     ) -> Route {
         let innermost = self.innermost(route, config, header_policy);
@@ -144,7 +144,7 @@ impl WorkerState {
         &self,
         route: &tollgate_config::Route,
         config: &Config,
-        header_policy: &Rc<HeaderPolicy>,
+        header_policy: &Arc<HeaderPolicy>,
     ) -> SharedService {
         let dynamic_target = self.dynamic_target(route, &config.http_client);
         match (&route.uri, self.endpoints(&route.uri, &dynamic_target, config)) {
@@ -155,7 +155,7 @@ impl WorkerState {
                 endpoints,
                 dynamic_target,
                 timeouts: timeouts(route, &config.http_client),
-                header_policy: Rc::clone(header_policy),
+                header_policy: Arc::clone(header_policy),
                 failure_response: forward_failed,
             }),
         }

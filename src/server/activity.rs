@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::http::busy::BusyCount;
+use crate::http::interim::{InterimResponses, InterimSender};
 
 /// Timeouts for a client.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,10 @@ pub struct Activity {
     unwritten: AtomicUsize,
     /// 1 if more of the response was requested and refused.
     is_held: AtomicU8,
+    /// HTTP/1.1: interim responses to the current request.
+    interim: InterimResponses,
+    /// 1 if the socket has written all of the messages before the final response: an interim response may follow.
+    at_boundary: AtomicU8,
     /// Task of the connection, once it asked to be woken when the connection becomes idle.
     task: OnceLock<Waker>,
     /// HTTP/1: bytes between two requests belong to the next head. HTTP/2 has other frames to send.
@@ -73,6 +78,8 @@ impl Activity {
             write_blocked: AtomicU8::new(0),
             unwritten: AtomicUsize::new(0),
             is_held: AtomicU8::new(0),
+            interim: InterimResponses::default(),
+            at_boundary: AtomicU8::new(0),
             task: OnceLock::new(),
             http1,
         })
@@ -106,8 +113,31 @@ impl Activity {
         self.unwritten.store(self.unwritten.load(Relaxed) + bytes, Relaxed);
     }
 
+    /// Returns the queue of interim responses over HTTP/1.1.
+    pub(super) fn interim(&self) -> &InterimResponses {
+        &self.interim
+    }
+
+    /// Begins a request that may get interim responses. hyper may still have to write an earlier response.
+    pub(super) fn open_interim(&self) -> InterimSender {
+        self.at_boundary.store(0, Relaxed);
+        self.interim.open()
+    }
+
+    /// Begins the final response. Interim responses that wait are written before it, unless hyper is in the middle of
+    /// another message.
+    pub(super) fn close_interim(&self) {
+        self.interim.close(self.at_boundary.load(Relaxed) != 0);
+    }
+
+    /// Notes that hyper writes bytes.
+    pub(super) fn writing(&self) {
+        self.at_boundary.store(0, Relaxed);
+    }
+
     /// Notes that hyper has written all bytes.
     pub(super) fn all_written(&self) {
+        self.at_boundary.store(1, Relaxed);
         self.unwritten.store(0, Relaxed);
         self.write_blocked.store(0, Relaxed);
     }

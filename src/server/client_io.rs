@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::http::deadline::Deadline;
 use crate::server::activity::{Activity, ClientTimeouts};
+use crate::server::interim_heads::InterimHeads;
 use crate::server::stream::ClientStream;
 
 /// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
@@ -25,6 +26,8 @@ pub struct ClientIo {
     timeouts: ClientTimeouts,
     half_close: bool,
     has_ended: bool,
+    /// Interim responses that are being written, before further bytes of hyper.
+    interim: InterimHeads,
     read_deadline: Deadline,
     write_deadline: Deadline,
 }
@@ -41,7 +44,17 @@ impl ClientIo {
         half_close: bool,
     ) -> Self {
         let (read_deadline, write_deadline) = (Deadline::default(), Deadline::default());
-        Self { stream, received, activity, timeouts, half_close, has_ended: false, read_deadline, write_deadline }
+        Self {
+            stream,
+            received,
+            activity,
+            timeouts,
+            half_close,
+            has_ended: false,
+            interim: InterimHeads::default(),
+            read_deadline,
+            write_deadline,
+        }
     }
 
     /// Returns the connection.
@@ -83,6 +96,27 @@ impl ClientIo {
             self.write_deadline.set(Instant::now() + self.timeouts.write);
         }
         self.write_deadline.poll_expired(cx).is_ready()
+    }
+
+    /// Writes interim responses to their end. Bytes of hyper follow.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim.is_empty() {
+            let progress = Pin::new(&mut self.stream).poll_write(cx, self.interim.bytes());
+            match ready!(self.track_write(cx, progress))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.interim.advance(written),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Completes when hyper may write: the interim responses before its bytes have been written.
+    fn poll_may_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.activity.interim().has_waiting() {
+            self.interim.encode(&self.activity.interim().take_last());
+        }
+        self.activity.writing();
+        self.poll_interim(cx)
     }
 
     fn track_write<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -131,6 +165,7 @@ impl AsyncRead for ClientIo {
 impl AsyncWrite for ClientIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        ready!(this.poll_may_write(cx))?;
         let progress = Pin::new(&mut this.stream).poll_write(cx, buf);
         this.track_write(cx, progress)
     }
@@ -141,6 +176,7 @@ impl AsyncWrite for ClientIo {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        ready!(this.poll_may_write(cx))?;
         let progress = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
         this.track_write(cx, progress)
     }
@@ -151,10 +187,14 @@ impl AsyncWrite for ClientIo {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // hyper flushes the socket when its own buffer is empty: no message is half-written.
+        if this.activity.interim().has_waiting() {
+            this.interim.encode(&this.activity.interim().take());
+        }
+        ready!(this.poll_interim(cx))?;
         // TLS buffers what the socket does not accept.
         let progress = Pin::new(&mut this.stream).poll_flush(cx);
         ready!(this.track_write(cx, progress))?;
-        // hyper flushes the socket when its own buffer is empty.
         this.activity.all_written();
         // After a response hyper does not read until the socket wakes it, so the idle time starts here.
         Poll::Ready(match this.poll_read_timeout(cx) {

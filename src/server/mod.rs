@@ -12,6 +12,7 @@ pub mod connection;
 pub mod drain;
 pub mod gate;
 mod http2;
+mod interim_heads;
 pub mod listener;
 pub mod protocol;
 pub mod sniff;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -19,6 +19,7 @@ use pin_project_lite::pin_project;
 use crate::http::body::Incoming;
 use crate::http::busy::BusyGuard;
 use crate::http::handler::{ConnectionInfo, Handler};
+use crate::http::interim::InterimSender;
 use crate::server::activity::Activity;
 use crate::server::body::ServedBody;
 use crate::server::client_io::ClientIo;
@@ -109,6 +110,8 @@ pin_project! {
         response: F,
         served: Rc<ServedConnection>,
         busy: Option<BusyGuard>,
+        // Sends interim responses; `None` for HTTP/1.0.
+        interim: Option<InterimSender>,
     }
 }
 
@@ -119,8 +122,9 @@ fn respond<H: Handler>(
     served: &Rc<ServedConnection>,
 ) -> ServedResponse<H::Future> {
     let busy = Some(BusyGuard::new(Arc::clone(&served.info.busy)));
+    let interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
     let request = request.map(Incoming::Http1);
-    ServedResponse { response: handler.handle(request, &served.info), served: Rc::clone(served), busy }
+    ServedResponse { response: handler.handle(request, &served.info), served: Rc::clone(served), busy, interim }
 }
 
 impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
@@ -128,8 +132,16 @@ impl<F: Future<Output = Response<B>>, B> Future for ServedResponse<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = ready!(this.response.poll(cx));
         let served = &**this.served;
+        let mut response = match this.interim {
+            None => ready!(this.response.poll(cx)),
+            Some(interim) => {
+                served.activity.interim().watch(cx);
+                let response = ready!(interim.scope(|| this.response.poll(cx)));
+                served.activity.close_interim();
+                response
+            }
+        };
         if served.connections.stage() > DrainStage::Serving && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

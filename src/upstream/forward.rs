@@ -5,8 +5,10 @@
 
 use std::convert::Infallible;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request, Response, StatusCode, Version, response};
 use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
@@ -15,7 +17,7 @@ use tollgate_filters::fault::Fault;
 use crate::http::body::{Body, UploadProgress};
 use crate::http::facts::{self, Timer};
 use crate::http::failure::Failure;
-use crate::http::interim::InterimResponses;
+use crate::http::interim::InterimSender;
 use crate::upstream::body::response_body;
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
@@ -52,7 +54,7 @@ pub struct Forward {
     /// Timeouts of the route.
     pub timeouts: UpstreamTimeouts,
     /// Header fields that do not pass the gateway.
-    pub header_policy: Rc<HeaderPolicy>,
+    pub header_policy: Arc<HeaderPolicy>,
     /// Builds the response to a failure. Outer layers find the upstream's fault in its extensions.
     pub failure_response: fn(Failure, Option<Fault>) -> Response<Body>,
 }
@@ -72,7 +74,6 @@ impl Forward {
             Err(error) => return Ok(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
-        let interim = head.extensions.remove::<InterimResponses>();
         let extras = RequestExtras::take(&mut head.extensions);
         let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
@@ -92,9 +93,10 @@ impl Forward {
         }
         let upload = body.upload();
         let mut request = Request::from_parts(head, body);
-        if let Some(interim) = interim.filter(|_| !is_http2) {
+        if let Some(client) = InterimSender::current().filter(|_| !is_http2) {
+            let policy = Arc::clone(&self.header_policy);
             hyper::ext::on_informational(&mut request, move |response| {
-                relay_interim(&interim, response.status(), response.headers());
+                relay_interim(&client, &policy, response.status(), response.headers());
             });
         }
         let timer = Timer::start();
@@ -236,13 +238,15 @@ impl Forward {
 }
 
 /// Passes an interim response of the upstream to the client. The server itself sends 100.
-fn relay_interim(client: &InterimResponses, status: StatusCode, headers: &HeaderMap) {
+fn relay_interim(client: &InterimSender, policy: &HeaderPolicy, status: StatusCode, headers: &HeaderMap) {
     if matches!(status, StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS) {
         return;
     }
     let mut interim = Response::new(());
     *interim.status_mut() = status;
     interim.headers_mut().clone_from(headers);
+    policy.clean_response(status, interim.headers_mut());
+    interim.headers_mut().remove(CONTENT_LENGTH);
     client.send(interim);
 }
 

@@ -26,6 +26,7 @@ mod http2;
 mod http2_resets;
 mod http2_upstreams;
 mod https_upstreams;
+mod interim;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod key_resolvers;

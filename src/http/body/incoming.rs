@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::http::body::BodyError;
-use crate::http::interim::InterimResponses;
+use crate::http::interim::InterimSender;
 
 /// Request body as the server receives it.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub struct StreamBody {
     left: Option<u64>,
     is_data_read: bool,
     /// Present if the client waits for `100 Continue` before it sends the body.
-    waiting: Option<InterimResponses>,
+    waiting: Option<InterimSender>,
 }
 
 impl StreamBody {
     /// Wraps the body of a request that announced `length` bytes. The first read sends `100 Continue` to `waiting`.
     #[must_use]
-    pub fn new(stream: RecvStream, length: Option<u64>, waiting: Option<InterimResponses>) -> Self {
+    pub fn new(stream: RecvStream, length: Option<u64>, waiting: Option<InterimSender>) -> Self {
         let left = if stream.is_end_stream() { Some(0) } else { length };
         Self { stream, left, is_data_read: false, waiting }
     }

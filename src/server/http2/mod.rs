@@ -132,17 +132,17 @@ impl<H: Handler> Http2Server<H> {
             respond.send_reset(Reason::REFUSED_STREAM);
             return;
         };
-        let (mut head, stream) = request.into_parts();
+        let (head, stream) = request.into_parts();
         let interim = InterimResponses::default();
-        let waiting = head.headers.contains_key(EXPECT).then(|| interim.clone());
-        head.extensions.insert(interim.clone());
+        let sender = interim.open();
+        let waiting = head.headers.contains_key(EXPECT).then(|| sender.clone());
         let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let body = StreamBody::new(stream, length, waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.info.busy));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
         let exchange =
-            Exchange { respond, watched: self.responses.watch(), interim, is_head, _busy: busy, _place: place };
+            Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, _busy: busy, _place: place };
         tokio::task::spawn_local(exchange.run(self.handler.handle(request, &self.served.info)));
     }
 }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 
 use crate::http::busy::BusyGuard;
-use crate::http::interim::InterimResponses;
+use crate::http::interim::{InterimResponses, InterimSender};
 use crate::server::clients::ClientStreamGuard;
 use crate::server::http2::outstanding::{Outstanding, Part, Watched};
 
@@ -39,6 +39,7 @@ pub(super) struct Exchange {
     pub(super) watched: Watched,
     /// Interim responses on their way to the client.
     pub(super) interim: InterimResponses,
+    pub(super) sender: InterimSender,
     pub(super) is_head: bool,
     /// Keeps the connection busy until the response has been written.
     pub(super) _busy: BusyGuard,
@@ -69,7 +70,7 @@ impl Exchange {
         B: HttpBody<Data = Bytes> + Unpin,
     {
         let (mut head, mut body) = self.response(response).await?.into_parts();
-        self.interim.close();
+        self.interim.close(false);
         prepare_head(&mut head.headers, &body);
         let is_empty = self.is_head || body.is_end_stream();
         let mut stream = self.respond.send_response(Response::from_parts(head, ()), is_empty)?;
@@ -87,8 +88,9 @@ impl Exchange {
     async fn response<B>(&mut self, response: impl Future<Output = Response<B>>) -> Result<Response<B>, StreamEnded> {
         let mut response = pin!(response);
         poll_fn(|cx| {
-            let response = response.as_mut().poll(cx);
-            for mut interim in self.interim.take(cx) {
+            self.interim.watch(cx);
+            let response = self.sender.scope(|| response.as_mut().poll(cx));
+            for mut interim in self.interim.take() {
                 FORBIDDEN.iter().for_each(|name| drop(interim.headers_mut().remove(name)));
                 self.respond.send_informational(interim)?;
             }
