@@ -27,6 +27,7 @@ mod http2_upstreams;
 mod https_upstreams;
 #[cfg(feature = "jwt")]
 mod jwt;
+mod key_floods;
 mod key_resolvers;
 mod layers;
 mod lifecycle;
