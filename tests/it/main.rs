@@ -33,6 +33,7 @@ mod layers;
 mod lifecycle;
 mod limiting;
 mod limits_api;
+mod limits_batch;
 mod limits_in_redis;
 mod malformed;
 mod metering;
