@@ -10,6 +10,7 @@ mod balancing;
 mod bodies;
 mod bounds;
 mod cached_identity;
+mod changed_limits;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;
