@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::filters::model::Filter;
 use crate::rate_limiter::model::{Limit, RateLimiter, Rules};
-use crate::routes::model::Route;
 
 /// Names the rules of one limiter of a route.
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +26,6 @@ pub struct NamedLimit<'n> {
     pub scope: Arc<str>,
     /// The rule.
     pub limit: &'n Limit,
-}
-
-impl Route {
-    /// Each `RequestRateLimiter` of the route with its number, in their order.
-    pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
-        let limiters = self.filters.iter().filter_map(|filter| match filter {
-            Filter::RequestRateLimiter(limiter) => Some(&**limiter),
-            _ => None,
-        });
-        limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
-    }
 }
 
 impl<'n> Naming<'n> {
