@@ -42,7 +42,7 @@ pub(super) fn authorize(
     headers: &HeaderMap,
 ) -> Result<Caller, AccessError> {
     if access == Access::Write {
-        check_change(address, headers)?;
+        check_change(headers)?;
     }
     let needed = match access {
         Access::Open => return Ok(Caller::Anonymous),

@@ -34,7 +34,8 @@ pub struct AdminState {
     pub(super) started: SystemTime,
     /// Address of the port. It stays the same over reloads.
     pub(super) address: IpAddr,
-    pub(super) stores: Arc<SharedStores>,
+    /// Stores of limiters.
+    pub stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) log: Option<LogWriter>,

@@ -49,6 +49,7 @@ impl Process {
         #[cfg(feature = "jwt")]
         self.jwks.apply(config.jwt.as_ref()).await;
         self.upstreams.apply(&config).await;
+        self.admin.stores.declare_limiters(&config);
         self.admin.config.store(Arc::clone(&config));
         self.admin.reloads.fetch_add(1, Relaxed);
         self.admin.last_reload.record(true);

@@ -211,7 +211,7 @@ fn example_path(config: &Config) -> Option<String> {
     (!path.contains(['*', '?', '{'])).then_some(path)
 }
 
-/// Removes full buckets from memory periodically.
+/// Removes full buckets from memory periodically, and reports limiters without room for new keys.
 async fn sweep(stores: Arc<SharedStores>) {
     let memory = stores.memory();
     let shards = memory.shards();
@@ -220,6 +220,9 @@ async fn sweep(stores: Arc<SharedStores>) {
         for shard in 0..shards {
             tokio::time::sleep(pause).await;
             memory.sweep_shard(shard);
+        }
+        for (limiter, decisions) in memory.report_overflows() {
+            tracing::warn!(%limiter, decisions, "no room for new keys in memory: they share buckets, see memory.max-keys");
         }
     }
 }

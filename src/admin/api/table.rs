@@ -29,6 +29,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get(Base::Root, "/metrics", Access::Metrics, Operation::Metrics),
     get(Base::Root, "/api/limits", Access::Read, Operation::Limits),
     get(Base::Root, "/api/limits/{route}/{key...}", Access::Read, Operation::Limits),
+    change(Verb::Post, Base::Root, "/api/limits/{route}", Operation::Limits),
     change(Verb::Put, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
     change(Verb::Delete, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
     get(Base::Actuator, "", Access::Read, Operation::Index),

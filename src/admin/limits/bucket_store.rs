@@ -8,7 +8,7 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::RedisStore;
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
-use tollgate_limiter::verdict::Source;
+use tollgate_limiter::verdict::{RuleVerdict, Source};
 
 use crate::admin::limits::error::LimitsError;
 use crate::admin::state::AdminState;
@@ -18,6 +18,14 @@ use tollgate_config::{Atomicity, Config, RateLimiter, StoreKind};
 pub(super) enum BucketStore {
     Memory(Arc<MemoryStore>),
     Redis(RedisStore),
+}
+
+/// State of a key, after a grant if there was one.
+pub(super) struct Reading {
+    /// Remaining tokens.
+    pub(super) remaining: u64,
+    /// Time until the bucket is full.
+    pub(super) reset_after: Duration,
 }
 
 impl BucketStore {
@@ -46,6 +54,34 @@ impl BucketStore {
     pub(super) async fn read(&self, key: BucketKey<'_>, rule: &Rule) -> Result<(u64, Duration), LimitsError> {
         let (remaining, reset_after, _) = self.query(key, rule).await?;
         Ok((remaining, reset_after))
+    }
+
+    /// Reads each of `wanted`, after a grant to it if there is one, which needs a `quota`. In Redis this is one pipeline
+    /// to each server.
+    pub(super) async fn read_all(
+        &self,
+        rule: &Rule,
+        wanted: &[(BucketKey<'_>, Option<u64>)],
+    ) -> Vec<Result<Reading, LimitsError>> {
+        match self {
+            Self::Redis(store) => {
+                let reading =
+                    |verdict: RuleVerdict| Reading { remaining: verdict.remaining, reset_after: verdict.reset_after };
+                let verdicts = store.read_all(rule, wanted).await.into_iter();
+                verdicts.map(|verdict| verdict.map(reading).map_err(|_| LimitsError::Unreachable)).collect()
+            }
+            Self::Memory(store) => {
+                let mut readings = Vec::with_capacity(wanted.len());
+                for &(key, grant) in wanted {
+                    if let (Rule::Quota(quota), Some(grant)) = (rule, grant) {
+                        store.grant_quota(key, quota, i64::try_from(grant).unwrap_or(i64::MAX));
+                    }
+                    let read = self.read(key, rule).await;
+                    readings.push(read.map(|(remaining, reset_after)| Reading { remaining, reset_after }));
+                }
+                readings
+            }
+        }
     }
 
     /// Returns the remaining tokens, the time until the bucket is full, and the time of the reading in microseconds.
@@ -86,7 +122,7 @@ impl BucketStore {
         self.settle(key, rule, signed(left) - signed(remaining), now_us).await
     }
 
-    /// Adds `more` tokens; removes them if it is negative.
+    /// Adds `more` tokens.
     pub(super) async fn grant(&self, key: BucketKey<'_>, rule: &Rule, more: i64) -> Result<(), LimitsError> {
         if let Rule::Quota(quota) = rule {
             match self {

@@ -3,8 +3,6 @@
 use http::StatusCode;
 use thiserror::Error;
 
-use crate::admin::guard::GuardError;
-
 /// Error of a request, sent as a problem (RFC 9457).
 #[derive(Debug, Error)]
 pub(super) enum LimitsError {
@@ -24,16 +22,19 @@ pub(super) enum LimitsError {
     BadPath,
     #[error("the body must be {{\"remaining\": N}} or {{\"grant\": N}}, optionally with \"rule\" and \"plan\": {0}")]
     BadBody(String),
+    #[error(
+        "the body must be {{\"keys\": [{{\"key\": \"KEY\", \"grant\": N}}]}}, optionally with \"rule\" and \"plan\"; \
+         without \"grant\" the key is read: {0}"
+    )]
+    BadBatch(String),
     #[error("limits under `atomicity: lock` cannot be read or changed here: use Redis commands")]
     Locked,
     #[error("Redis is unreachable")]
     Unreachable,
-    #[error("only GET, PUT and DELETE are allowed here")]
+    #[error("only GET, PUT and DELETE of a key and POST of a list are allowed here")]
     Method,
     #[error("the body did not arrive in time")]
     SlowBody,
-    #[error(transparent)]
-    Guard(#[from] GuardError),
 }
 
 impl LimitsError {
@@ -42,6 +43,7 @@ impl LimitsError {
             Self::NoRoute(_) | Self::NoRules(_) | Self::NoRule { .. } => StatusCode::NOT_FOUND,
             Self::BadPath
             | Self::BadBody(_)
+            | Self::BadBatch(_)
             | Self::BadQuery(_)
             | Self::SeveralRules(_)
             | Self::SeveralResolvers(_) => StatusCode::BAD_REQUEST,
@@ -49,7 +51,6 @@ impl LimitsError {
             Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
-            Self::Guard(_) => StatusCode::FORBIDDEN,
         }
     }
 }

@@ -1,10 +1,9 @@
-//! `/api/limits`: lists the rules, and reads, sets, grants or resets the budget of one key.
+//! `/api/limits`: lists the rules, and reads, sets, grants or resets the budget of one key, or reads and grants many.
 
+mod batch;
 mod bucket_store;
 mod error;
 mod selection;
-
-use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -15,16 +14,20 @@ use serde_json::{Value, json};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 
+use self::batch::Batch;
 use self::bucket_store::BucketStore;
 use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
+use crate::admin::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
-use crate::admin::{BODY_TIMEOUT, guard};
 use tollgate_config::{Config, Route};
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
 const MAX_BODY_BYTES: usize = 4096;
+
+/// Largest grant.
+const MAX_GRANT: i64 = MAX_SAFE_INTEGER as i64;
 
 /// Path prefix of the API.
 pub(super) const ROOT: &str = "/api/limits";
@@ -46,56 +49,58 @@ struct Change {
     plan: Option<String>,
     /// Tokens that shall remain.
     remaining: Option<u64>,
-    /// Tokens to add. A negative number removes them from a quota.
+    /// Tokens to add.
     grant: Option<i64>,
 }
 
 /// Returns the response to a request below [`ROOT`].
 pub(super) async fn respond(request: Request<Incoming>, state: &AdminState) -> Response<Full<Bytes>> {
     match dispatch(request, state).await {
-        Ok(body) => json(StatusCode::OK, &body),
+        Ok((status, body)) => json(status, &body),
         Err(error) => problem(error.status(), &error.to_string()),
     }
 }
 
-async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<Value, LimitsError> {
+async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(StatusCode, Value), LimitsError> {
     let config = state.config.load_full();
     let path = request.uri().path().strip_prefix(ROOT).unwrap_or_default().to_owned();
     if path.trim_matches('/').is_empty() {
-        return if request.method() == Method::GET { Ok(all_rules(&config)) } else { Err(LimitsError::Method) };
+        let is_read = request.method() == Method::GET;
+        return if is_read { Ok((StatusCode::OK, all_rules(&config))) } else { Err(LimitsError::Method) };
     }
-    let (route, key) = path.trim_start_matches('/').split_once('/').ok_or(LimitsError::BadPath)?;
+    let path = path.trim_start_matches('/');
+    let (route, key) = path.split_once('/').map_or((path, None), |(route, key)| (route, Some(key)));
     let route = String::from_utf8(decode(route)).map_err(|_| LimitsError::BadPath)?;
-    let key = decode(key);
-    let route = config.routes.iter().find(|known| *known.id == *route).ok_or(LimitsError::NoRoute(route))?;
+    let find =
+        || config.routes.iter().find(|known| *known.id == *route).ok_or_else(|| LimitsError::NoRoute(route.clone()));
     let selector = selector(request.uri().query().unwrap_or_default())?;
-    let (action, selector) = action(request, selector, state.address).await?;
+    let Some(key) = key.map(decode) else {
+        if request.method() != Method::POST {
+            return Err(LimitsError::BadPath);
+        }
+        let mut batch = Batch::parse(&body(request, batch::MAX_BODY_BYTES).await?)?;
+        let selector = selector.or(batch.rule.take(), batch.plan.take());
+        return batch::apply(batch, find()?, &selector, &config, state).await;
+    };
+    let route = find()?;
+    let (action, selector) = action(request, selector).await?;
     let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
     let limits = apply(&action, route, &rules, &key, &config, state).await?;
     let key = String::from_utf8_lossy(&key);
     if !matches!(action, Action::Read) {
         tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
     }
-    Ok(json!({"route": &*route.id, "key": key, "limits": limits}))
+    Ok((StatusCode::OK, json!({"route": &*route.id, "key": key, "limits": limits})))
 }
 
-/// Reads the action of a request, and checks that it is allowed.
-async fn action(
-    request: Request<Incoming>,
-    selector: Selector,
-    address: IpAddr,
-) -> Result<(Action, Selector), LimitsError> {
+/// Reads the action of a request.
+async fn action(request: Request<Incoming>, selector: Selector) -> Result<(Action, Selector), LimitsError> {
     let action = match *request.method() {
         Method::GET => Action::Read,
-        Method::DELETE => {
-            guard::check_change(address, request.headers())?;
-            Action::Reset
-        }
+        Method::DELETE => Action::Reset,
         Method::PUT => {
-            guard::check_change(address, request.headers())?;
             let mut change = change(request).await?;
-            let selector =
-                Selector { rule: change.rule.take().or(selector.rule), plan: change.plan.take().or(selector.plan) };
+            let selector = selector.or(change.rule.take(), change.plan.take());
             return Ok((Action::Change(change), selector));
         }
         _ => return Err(LimitsError::Method),
@@ -167,15 +172,20 @@ fn describe(route: &Route, rule: &RouteRule<'_>) -> Value {
 
 async fn change(request: Request<Incoming>) -> Result<Change, LimitsError> {
     let bad = |reason: &dyn ToString| LimitsError::BadBody(reason.to_string());
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
-    let body = tokio::time::timeout(BODY_TIMEOUT, body).await.map_err(|_| LimitsError::SlowBody)?;
-    let body = body.map_err(|error| bad(&error))?;
-    let change: Change = serde_json::from_slice(&body.to_bytes()).map_err(|error| bad(&error))?;
+    let body = body(request, MAX_BODY_BYTES).await?;
+    let change: Change = serde_json::from_slice(&body).map_err(|error| bad(&error))?;
     match (change.remaining, change.grant) {
-        (Some(0..=MAX_SAFE_INTEGER), None) | (None, Some(_)) => Ok(change),
-        (Some(_), None) => Err(bad(&"the number is too large")),
+        (Some(0..=MAX_SAFE_INTEGER), None) | (None, Some(0..=MAX_GRANT)) => Ok(change),
+        (None, Some(..0)) => Err(bad(&"a grant must not be negative: set \"remaining\" to take tokens away")),
+        (Some(_), None) | (None, Some(_)) => Err(bad(&format!("the number must be at most {MAX_SAFE_INTEGER}"))),
         _ => Err(bad(&"give exactly one of the two")),
     }
+}
+
+async fn body(request: Request<Incoming>, max_bytes: usize) -> Result<Bytes, LimitsError> {
+    let body = Limited::new(request.into_body(), max_bytes).collect();
+    let body = tokio::time::timeout(BODY_TIMEOUT, body).await.map_err(|_| LimitsError::SlowBody)?;
+    Ok(body.map_err(|error| LimitsError::BadBody(error.to_string()))?.to_bytes())
 }
 
 /// Percent-decodes a path segment. Invalid escapes stay as they are.

@@ -1,6 +1,6 @@
 //! Selection of the rules that a call of the limits API reads or changes.
 
-use tollgate_config::{Filter, NamedLimit, Naming, RateLimiter, Route};
+use tollgate_config::{NamedLimit, Naming, RateLimiter, Route};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::admin::limits::error::LimitsError;
@@ -23,6 +23,13 @@ pub(super) struct Selector {
     pub(super) plan: Option<String>,
 }
 
+impl Selector {
+    /// Returns the names of a body, or else those of the query.
+    pub(super) fn or(self, rule: Option<String>, plan: Option<String>) -> Self {
+        Self { rule: rule.or(self.rule), plan: plan.or(self.plan) }
+    }
+}
+
 impl RouteRule<'_> {
     /// Name of the rule in calls and responses.
     pub(super) fn name(&self) -> &str {
@@ -42,16 +49,12 @@ impl RouteRule<'_> {
 }
 
 /// Returns every rule of a route.
-pub(super) fn rules(route: &Route) -> Vec<RouteRule<'_>> {
-    let limiters = route.filters.iter().filter_map(|filter| match filter {
-        Filter::RequestRateLimiter(limiter) => Some(&**limiter),
-        _ => None,
-    });
-    let named = |(at, limiter)| {
-        let naming = Naming { route: &route.id, number: at + 1, limiter };
+pub(super) fn rules<'c>(route: &'c Route) -> Vec<RouteRule<'c>> {
+    let named = |naming: Naming<'c>| {
+        let limiter = naming.limiter;
         naming.all().into_iter().map(move |named| RouteRule { limiter, named })
     };
-    limiters.enumerate().flat_map(named).collect()
+    route.rate_limiters().flat_map(named).collect()
 }
 
 /// Returns the rules of `route` to which a key belongs.

@@ -81,7 +81,7 @@ impl Snapshot {
             ("tollgate_failed_reloads", "Configurations refused on reload", state.failed_reloads.load(Relaxed)),
             (
                 "tollgate_memory_overflowed",
-                "Decisions on the overflow bucket past memory.max-keys",
+                "Decisions on buckets that keys without room share, past memory.max-keys",
                 memory.overflowed(),
             ),
         ];

@@ -11,7 +11,7 @@ use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisCli
 use crate::state::circuit_breakers::CircuitBreakers;
 use crate::state::redis_servers::RedisServers;
 use crate::state::response_caches::ResponseCaches;
-use tollgate_config::Config;
+use tollgate_config::{Config, Route};
 
 /// Limiter state of the process: buckets and slots in memory, usage counts, cached responses, and the state of Redis.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl SharedStores {
     /// Creates empty stores of the sizes in `config`. Connects to nothing.
     #[must_use]
     pub fn new(config: &Config) -> Arc<Self> {
-        Arc::new(Self {
+        let stores = Arc::new(Self {
             memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
@@ -48,7 +48,15 @@ impl SharedStores {
             servers: RedisServers::default(),
             gateways: GatewayCount::default(),
             caches: ResponseCaches::default(),
-        })
+        });
+        stores.declare_limiters(config);
+        stores
+    }
+
+    /// Gives each limiter of `config` its share of the keys in memory.
+    pub fn declare_limiters(&self, config: &Config) {
+        let rules = config.routes.iter().flat_map(Route::rate_limiters).flat_map(|limiter| limiter.all());
+        self.memory.declare(rules.map(|rule| rule.scope));
     }
 
     /// Buckets in memory.

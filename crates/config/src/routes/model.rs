@@ -8,6 +8,7 @@ use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::filters::model::Filter;
+use crate::rate_limiter::naming::Naming;
 use crate::sections::cors::RouteCors;
 use crate::sections::http_client::Http2;
 use crate::sections::http_client::tls::Tls;
@@ -40,6 +41,17 @@ pub struct Route {
     pub cors: Option<RouteCors>,
     /// The route as in the file.
     pub definition: Definition,
+}
+
+impl Route {
+    /// Each `RequestRateLimiter` of the route with its number, in their order.
+    pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
+        let limiters = self.filters.iter().filter_map(|filter| match filter {
+            Filter::RequestRateLimiter(limiter) => Some(&**limiter),
+            _ => None,
+        });
+        limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
+    }
 }
 
 /// CORS policies by path pattern; the first match applies.

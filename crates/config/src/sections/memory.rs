@@ -9,14 +9,14 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawMemory {
-    /// Upper bound of keys; further keys share one bucket. Default 1000000, some tens of megabytes.
+    /// Upper bound of keys in memory; new keys of a limiter without room share buckets. Default 1000000, some tens of megabytes.
     max_keys: Option<NonZeroUsize>,
 }
 
 /// Limits kept in memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Upper bound of keys; further keys share one bucket.
+    /// Upper bound of keys in memory; new keys of a limiter without room share buckets.
     pub max_keys: NonZeroUsize,
 }
 

@@ -3,6 +3,7 @@
 mod cross_slot;
 mod plans;
 mod quota;
+mod read_all;
 
 use std::sync::Arc;
 use std::time::Duration;

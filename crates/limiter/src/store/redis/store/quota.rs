@@ -75,6 +75,15 @@ impl RedisStore {
         rule: &Quota,
         operations: &[(BucketKey<'_>, QuotaAction, i64)],
     ) -> Result<Vec<RuleVerdict>, StoreError> {
+        self.run_quota_operations(rule, operations).await.into_iter().collect()
+    }
+
+    /// Returns the result of each operation on its own.
+    pub(super) async fn run_quota_operations(
+        &self,
+        rule: &Quota,
+        operations: &[(BucketKey<'_>, QuotaAction, i64)],
+    ) -> Vec<Result<RuleVerdict, StoreError>> {
         let raised = operations.iter().filter(|(_, action, _)| !matches!(action, QuotaAction::Take));
         let raised: Vec<_> = raised.map(|(key, ..)| command::quota_key_name(*key, &self.options)).collect();
         let invalidations = self.client.invalidations();
