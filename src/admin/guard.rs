@@ -97,7 +97,9 @@ mod tests {
     fn changes_come_from_no_page_of_another_origin() {
         let checked = |fields: &[(HeaderName, &str)]| {
             let mut headers = HeaderMap::from_iter([(HOST, "localhost:9090".parse().unwrap())]);
-            fields.iter().for_each(|(name, value)| drop(headers.append(name, value.parse().unwrap())));
+            for (name, value) in fields {
+                headers.append(name, value.parse().unwrap());
+            }
             check_change(Ipv4Addr::LOCALHOST.into(), &headers)
         };
         assert_eq!(checked(&[]), Ok(()), "no browser");

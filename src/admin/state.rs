@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::top_keys;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::Config;
 
@@ -31,6 +32,7 @@ pub struct AdminState {
     pub(super) stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) top: top_keys::Readers,
     pub(super) log: Option<LogWriter>,
     reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
 }
@@ -46,6 +48,7 @@ impl AdminState {
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
+        top: top_keys::Readers,
         log: Option<LogWriter>,
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
@@ -60,6 +63,7 @@ impl AdminState {
             stores,
             upstreams,
             metrics,
+            top,
             log,
         };
         (Arc::new(state), reload_requests)

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
+use crate::telemetry::key_display;
 use tollgate_config::Config;
 
 /// Source of the configuration, read again on a reload.
@@ -49,6 +50,7 @@ impl Process {
         #[cfg(feature = "jwt")]
         self.jwks.apply(config.jwt.as_ref()).await;
         self.upstreams.apply(&config).await;
+        key_display::configure(config.management.key_hashing.as_ref());
         self.admin.config.store(Arc::clone(&config));
         self.admin.reloads.fetch_add(1, Relaxed);
         self.config.send_replace(Arc::clone(&config));

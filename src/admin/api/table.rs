@@ -20,6 +20,7 @@ pub(crate) enum Operation {
     GlobalFilters,
     Refresh,
     Limits,
+    Top,
 }
 
 /// Every endpoint. If several match a request, the first one answers.
@@ -31,6 +32,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get(Base::Root, "/api/limits/{route}/{key...}", Access::Read, Operation::Limits),
     change(Verb::Put, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
     change(Verb::Delete, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
+    get(Base::Root, "/api/top", Access::Read, Operation::Top),
     get(Base::Actuator, "", Access::Read, Operation::Index),
     get(Base::Health, "", Access::Open, Operation::Health),
     get(Base::Health, "/liveness", Access::Open, Operation::Live),

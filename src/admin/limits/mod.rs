@@ -20,6 +20,7 @@ use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
+use crate::telemetry::key_display;
 use crate::admin::{BODY_TIMEOUT, guard};
 use tollgate_config::{Config, Route};
 
@@ -72,7 +73,7 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<Valu
     let (action, selector) = action(request, selector, state.address).await?;
     let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
     let limits = apply(&action, route, &rules, &key, &config, state).await?;
-    let key = String::from_utf8_lossy(&key);
+    let key = key_display::shown(&key);
     if !matches!(action, Action::Read) {
         tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
     }
