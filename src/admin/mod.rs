@@ -10,9 +10,11 @@ mod guard;
 mod health;
 mod limits;
 mod metrics;
+mod query;
 mod reply;
 mod routes;
 mod state;
+mod top;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -152,6 +154,7 @@ async fn run(
         Operation::GlobalFilters => reply::json(StatusCode::OK, &json!({})),
         Operation::Refresh => actuator::refresh(state).await,
         Operation::Limits => limits::respond(request, state).await,
+        Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::LastReload;
+use crate::telemetry::top_keys;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::Config;
 
@@ -38,6 +39,7 @@ pub struct AdminState {
     pub stores: Arc<SharedStores>,
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) top: top_keys::Readers,
     pub(super) log: Option<LogWriter>,
     reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
 }
@@ -53,6 +55,7 @@ impl AdminState {
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
+        top: top_keys::Readers,
         log: Option<LogWriter>,
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
@@ -69,6 +72,7 @@ impl AdminState {
             stores,
             upstreams,
             metrics,
+            top,
             log,
         };
         (Arc::new(state), reload_requests)

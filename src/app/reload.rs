@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
+use crate::telemetry::key_display;
 use tollgate_config::Config;
 
 /// Source of the configuration, read again on a reload.
@@ -50,6 +51,7 @@ impl Process {
         self.jwks.apply(config.jwt.as_ref()).await;
         self.upstreams.apply(&config).await;
         self.admin.stores.declare_limiters(&config);
+        key_display::configure(config.management.key_hashing.as_ref());
         self.admin.config.store(Arc::clone(&config));
         self.admin.reloads.fetch_add(1, Relaxed);
         self.admin.last_reload.record(true);

@@ -23,8 +23,10 @@ use crate::state::jwks::JwksRefresher;
 use crate::state::metering::Metering;
 use crate::state::redis_monitor::RedisMonitor;
 use crate::state::stores::SharedStores;
+use crate::telemetry::key_display;
 use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::top_keys;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_config::{Config, LogOutput};
 use tollgate_routing::Predicate;
@@ -79,11 +81,15 @@ impl Process {
         let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
         manager.apply(&config).await;
         let metrics = Arc::new(Metrics::default());
+        let mut top_readers = top_keys::Readers::default();
+        let top_queries: Vec<_> = listeners.iter().map(|_| top_readers.add()).collect();
+        key_display::configure(config.management.key_hashing.as_ref());
         let (admin, reload_requests) = AdminState::new(
             Arc::clone(&config),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),
+            top_readers,
             log.clone(),
         );
         let admin_address = start_admin(&config, &admin)?;
@@ -91,8 +97,8 @@ impl Process {
         let (drain_sender, drain_receiver) = watch::channel(None);
         let (starting, started) = mpsc::channel(1);
         let workers = start_workers(
-            listeners,
-            |number, listener, gate| Worker {
+            listeners.into_iter().zip(top_queries).collect(),
+            |number, listener, gate, top_queries| Worker {
                 number,
                 listener,
                 gate,
@@ -103,6 +109,7 @@ impl Process {
                 upstreams: Arc::clone(&upstreams),
                 metrics: Arc::clone(&metrics),
                 log: log.clone(),
+                top_queries,
             },
             &config,
         )?;
@@ -168,14 +175,14 @@ fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<Socket
 
 /// Starts one thread per listener. The workers share `server.max-connections`.
 fn start_workers(
-    listeners: Vec<TcpListener>,
-    worker: impl Fn(usize, TcpListener, Gate) -> Worker,
+    listeners: Vec<(TcpListener, top_keys::Queries)>,
+    worker: impl Fn(usize, TcpListener, Gate, top_keys::Queries) -> Worker,
     config: &Config,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
     let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
     let gate = Gate::new(max_connections, listeners.len());
-    let threads = listeners.into_iter().enumerate().map(|(number, listener)| {
-        let worker = worker(number, listener, gate.clone());
+    let threads = listeners.into_iter().enumerate().map(|(number, (listener, queries))| {
+        let worker = worker(number, listener, gate.clone(), queries);
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
     });
     threads.collect()

@@ -21,6 +21,7 @@ use crate::state::stores::{SharedStores, Stores};
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::top_keys;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
 
@@ -47,6 +48,8 @@ pub struct Worker {
     pub metrics: Arc<Metrics>,
     /// Access log, unless it is off.
     pub log: Option<LogWriter>,
+    /// Queries for the most frequent keys.
+    pub top_queries: top_keys::Queries,
 }
 
 impl Worker {
@@ -76,6 +79,7 @@ impl Worker {
         drop(self.starting);
         let limits = Rc::new(RefCell::new(connection_limits(&config)));
         spawn_local(maintain(Rc::clone(&state)));
+        spawn_local(top_keys::answer(self.top_queries));
         let reloads = apply_configs(self.config, Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits));
         let stop = drain_requested(self.drain, reloads);
         let connections = self.gate.connections(self.number);
@@ -113,13 +117,14 @@ async fn apply_configs(
     }
 }
 
-/// Closes old idle connections to upstreams once a second.
+/// Closes old idle connections to upstreams, and counts keys in a new window when it begins, once a second.
 async fn maintain(state: Rc<WorkerState>) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
         state.close_idle_connections();
+        top_keys::tick();
     }
 }
 

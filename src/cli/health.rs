@@ -5,13 +5,14 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::cli::admin_client;
+
 /// Timeout for connecting and for the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Queries readiness on the admin port at `address`, by default on the local address that the gateway uses.
 pub(super) fn run(address: Option<String>) -> ExitCode {
-    let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
-    let address = address.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")));
+    let address = admin_client::address(address);
     match status_line(&address) {
         Ok(line) if line.split(' ').nth(1) == Some("200") => ExitCode::SUCCESS,
         Ok(line) => {

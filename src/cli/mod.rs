@@ -1,5 +1,6 @@
 //! Command line: one file per command.
 
+mod admin_client;
 pub mod check;
 mod explain;
 mod health;
@@ -7,6 +8,7 @@ mod load;
 mod migrate;
 mod schema;
 mod serve;
+mod top;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,6 +68,8 @@ enum Command {
         #[arg(value_name = "HOST:PORT")]
         address: Option<String>,
     },
+    /// List the keys that the limiters of a running gateway deny most often
+    Top(top::Arguments),
 }
 
 /// Runs the command of the process arguments.
@@ -83,5 +87,6 @@ pub fn main() -> ExitCode {
         Command::Migrate { file, out } => migrate::run(&file, out),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
+        Command::Top(arguments) => top::run(&arguments),
     }
 }

@@ -13,6 +13,7 @@ use tower::util::{MapRequest, MapResponse};
 use crate::gateway::layer_context::LayerContext;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
+use crate::telemetry::top_keys::{self, RuleName};
 use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
@@ -28,14 +29,25 @@ pub(super) fn with_rate_limiter(
     let naming = Naming { route, number, limiter };
     let (sets, labels) = rule_sets(naming, context);
     let (metrics, worker) = context.metrics();
-    let series: Vec<_> = labels.iter().map(|label| metrics.limiter(worker, route, label)).collect();
     let is_in_memory = limiter.store == Some(StoreKind::Memory);
-    series.iter().for_each(|series| series.configured(is_in_memory));
+    let series = labels.iter().zip(naming.all()).map(|(label, named)| {
+        let rule = named.name.map_or_else(|| Arc::clone(&named.scope), Into::into);
+        let name = RuleName { route: Arc::clone(route), rule, plan: named.plan.map(Into::into) };
+        let series = metrics.limiter(worker, route, label);
+        series.configured(is_in_memory);
+        (series, top_keys::register(name))
+    });
+    let series: Vec<_> = series.collect();
     let limiter_series = metrics.limiter(worker, route, &naming.scope());
     let store: Arc<dyn Store> = context.store(limiter);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
-        move |event| match event.rule.and_then(|rule| series.get(rule)) {
-            Some(series) => series.observe(event.kind, event.source),
+        move |event, key| match event.rule.and_then(|rule| series.get(rule)) {
+            Some((series, rule)) => {
+                series.observe(event.kind, event.source);
+                if let Some(key) = key {
+                    top_keys::observe(*rule, event.kind, key);
+                }
+            }
             None => limiter_series.observe(event.kind, event.source),
         },
     ));

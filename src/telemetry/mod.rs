@@ -1,11 +1,13 @@
 //! Telemetry: the gateway's log, the access log, and the metrics of requests, limiters and upstreams.
 //!
-//! Workers write series of their own ([`metrics`]); a scrape sums them. [`record`] accompanies one request.
+//! Workers write series of their own ([`metrics`]); a scrape sums them. [`top_keys`] names the keys that limiters deny
+//! most often. [`record`] accompanies one request.
 
 pub mod access_log;
 pub mod caches;
 pub mod concurrency;
 pub mod encode;
+pub mod key_display;
 pub mod log_writer;
 pub mod logs;
 pub mod metrics;
@@ -14,5 +16,6 @@ pub mod reloads;
 pub mod requests;
 pub mod resilience;
 pub mod series;
+pub mod top_keys;
 pub mod upstreams;
 pub mod verdicts;

@@ -64,6 +64,7 @@ mod streaming;
 mod support;
 mod timeouts;
 mod tls;
+mod top_keys;
 mod tunnels;
 mod unread;
 mod unwritable_logs;

@@ -79,7 +79,7 @@ impl Limiter {
                 let key = BucketKey { scope: &limit.scope, id };
                 let checks = [Check { key, rule: &limit.rule, cost: limit.cost.tokens }];
                 let check_set = CheckSet { set, count: 1, rules: [0; MAX_CHECKS], varying: None };
-                self.decide(check_set, &checks)
+                self.decide(check_set, stage, &checks)
             }
             _ => self.check_several(rules, set, stage, request),
         }
@@ -124,13 +124,17 @@ impl Limiter {
             let key = BucketKey { scope: &limit.scope, id };
             checks.push(Check { key, rule: &limit.rule, cost: reserved.tokens });
         }
-        if checks.is_empty() { CheckResult::NoChecks } else { self.decide(check_set, &checks) }
+        if checks.is_empty() { CheckResult::NoChecks } else { self.decide(check_set, stage, &checks) }
     }
 
+    /// Asks the store. A verdict that is ready at once is notified here, where the keys are at hand.
     #[inline]
-    fn decide<R>(&self, check_set: CheckSet, checks: &[Check<'_>]) -> CheckResult<R> {
+    fn decide<R>(&self, check_set: CheckSet, stage: Stage, checks: &[Check<'_>]) -> CheckResult<R> {
         match self.store.decide(checks) {
-            Decision::Ready(verdict) => CheckResult::Ready(check_set, verdict),
+            Decision::Ready(verdict) => {
+                self.notify_ready(&check_set, stage, &verdict, checks);
+                CheckResult::Ready(check_set, verdict)
+            }
             Decision::Pending(verdict) => CheckResult::Pending(check_set, verdict),
         }
     }

@@ -49,6 +49,7 @@ impl Limiter {
         request: &Request<B>,
     ) -> Action<R> {
         let (check_set, report) = (std::mem::take(&mut pending.check_set), pending.report.take());
+        self.notify_awaited(&check_set, pending.stage, &verdict, request);
         self.conclude(check_set, pending.stage, verdict, report, request)
     }
 
@@ -58,7 +59,6 @@ impl Limiter {
         match self.check(at, Stage::Enforced, request) {
             // Most requests: allowed, with no observed rule and no cost to settle.
             CheckResult::Ready(check_set, verdict) if verdict.is_allowed() && !set.observes && !set.varies => {
-                self.notify_verdict(set, &check_set, Stage::Enforced, &verdict);
                 let reports = set.headers.included() || verdict.source == Source::Fallback;
                 Action::Forward(reports.then(|| Report { verdict: Some((check_set, verdict)), extra: None }))
             }
@@ -93,7 +93,6 @@ impl Limiter {
         request: &Request<B>,
     ) -> Action<R> {
         let at = usize::from(check_set.set);
-        self.notify_verdict(&self.sets[at], &check_set, stage, &verdict);
         let report = match (verdict.outcome, stage) {
             (Outcome::Allowed, _) => self.allowed_report(check_set, stage, verdict, report),
             (Outcome::StoreUnavailable { .. }, Stage::Enforced) => {

@@ -51,5 +51,6 @@ impl VerdictKind {
     }
 }
 
-/// Hook for events, called before the request is forwarded.
-pub type OnVerdict = Arc<dyn Fn(VerdictEvent) + Send + Sync>;
+/// Hook for events, called before the request is forwarded. It gets the key id that the rule counts; `None` for events
+/// without a rule.
+pub type OnVerdict = Arc<dyn Fn(VerdictEvent, Option<&[u8]>) + Send + Sync>;

@@ -106,7 +106,7 @@ impl Limiter {
 
     pub(super) fn notify(&self, event: VerdictEvent) {
         if let Some(hook) = &self.on_verdict {
-            hook(event);
+            hook(event, None);
         }
     }
 

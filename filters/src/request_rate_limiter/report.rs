@@ -12,10 +12,11 @@ use super::enforcement::Stage;
 use super::event::{VerdictEvent, VerdictKind};
 use super::limiter::{LimitIndex, Limiter};
 use super::outcome::{PacingDelay, Report};
-use super::rule_set::RuleSet;
 use super::settings::OnLimit;
 use super::settlement::{Meter, RequestMeter, Reservation, ResponseMeter};
 use crate::context::{Degraded, Rerouted};
+use crate::key_resolver::KeyBuf;
+use tollgate_limiter::store::Check;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 
 const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny");
@@ -107,12 +108,46 @@ impl Limiter {
         }
     }
 
-    /// Notifies the hook of every rule of an allowed request, and of the violated rules of a denied one.
+    /// Notifies the hook of a verdict that was ready at once; `checks` are those of `check_set`.
     #[inline]
-    pub(super) fn notify_verdict(&self, set: &RuleSet, check_set: &CheckSet, stage: Stage, verdict: &Verdict) {
+    pub(super) fn notify_ready(&self, check_set: &CheckSet, stage: Stage, verdict: &Verdict, checks: &[Check<'_>]) {
         let Some(hook) = &self.on_verdict else { return };
-        let notify =
-            |at: usize, kind| hook(VerdictEvent { rule: Some(set.first + at), kind, source: Some(verdict.source) });
+        self.for_each_event(check_set, stage, verdict, |at, event| {
+            let position = check_set.rules().iter().position(|rule| usize::from(*rule) == at);
+            hook(event, position.and_then(|position| checks.get(position)).map(|check| check.key.id));
+        });
+    }
+
+    /// Notifies the hook of an awaited verdict. The keys are resolved again, since a waiting request keeps none.
+    pub(super) fn notify_awaited<B>(
+        &self,
+        check_set: &CheckSet,
+        stage: Stage,
+        verdict: &Verdict,
+        request: &Request<B>,
+    ) {
+        let Some(hook) = &self.on_verdict else { return };
+        let limits = &self.sets[usize::from(check_set.set)].limits;
+        self.for_each_event(check_set, stage, verdict, |at, event| {
+            let mut buf = KeyBuf::new();
+            hook(event, limits.get(at).and_then(|limit| limit.key_resolver.resolve(request, &mut buf)));
+        });
+    }
+
+    /// Calls `notify` for every rule of an allowed request, and for the violated rules of a denied one, with the rule's
+    /// position in its set.
+    #[inline]
+    fn for_each_event(
+        &self,
+        check_set: &CheckSet,
+        stage: Stage,
+        verdict: &Verdict,
+        notify: impl Fn(usize, VerdictEvent),
+    ) {
+        let set = &self.sets[usize::from(check_set.set)];
+        let notify = |at: usize, kind| {
+            notify(at, VerdictEvent { rule: Some(set.first + at), kind, source: Some(verdict.source) })
+        };
         let all = check_set.rules().iter().map(|at| usize::from(*at));
         let violated = || set.violated(verdict, check_set.rules());
         match (verdict.outcome, stage) {

@@ -103,7 +103,7 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
         let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
         let seen = Arc::clone(&events);
         let layer = layer(rules, by_user(), &store)
-            .on_verdict(Arc::new(move |event: VerdictEvent| seen.lock().unwrap().push(event)));
+            .on_verdict(Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| seen.lock().unwrap().push(event)));
         let service = layer.layer(hello(&Arc::default()));
         assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
         assert_eq!(*store.calls_seen.lock().unwrap(), [2; 4]);

@@ -253,7 +253,9 @@ async fn the_hook_sees_every_verdict() {
         let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
         let hook = {
             let seen = Arc::clone(&seen);
-            Arc::new(move |event: VerdictEvent| seen.lock().unwrap().push(event.kind == VerdictKind::Allowed))
+            Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| {
+                seen.lock().unwrap().push(event.kind == VerdictKind::Allowed)
+            })
         };
         let layer = limiter(1, 1, by_user(), NoRefill { deferred, ..NoRefill::default() }).on_verdict(hook);
         let service = layer.layer(hello(&Arc::default()));

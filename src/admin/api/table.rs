@@ -20,6 +20,7 @@ pub(crate) enum Operation {
     GlobalFilters,
     Refresh,
     Limits,
+    Top,
 }
 
 /// Every endpoint. If several match a request, the first one answers.
@@ -32,6 +33,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     change(Verb::Post, Base::Root, "/api/limits/{route}", Operation::Limits),
     change(Verb::Put, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
     change(Verb::Delete, Base::Root, "/api/limits/{route}/{key...}", Operation::Limits),
+    get(Base::Root, "/api/top", Access::Read, Operation::Top),
     get(Base::Actuator, "", Access::Read, Operation::Index),
     get(Base::Health, "", Access::Open, Operation::Health),
     get(Base::Health, "/liveness", Access::Open, Operation::Live),

@@ -21,6 +21,7 @@ use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::BODY_TIMEOUT;
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
+use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
@@ -86,7 +87,7 @@ async fn dispatch(request: Request<Incoming>, state: &AdminState) -> Result<(Sta
     let (action, selector) = action(request, selector).await?;
     let rules = select(route, &selector, matches!(action, Action::Change(_)))?;
     let limits = apply(&action, route, &rules, &key, &config, state).await?;
-    let key = String::from_utf8_lossy(&key);
+    let key = key_display::shown(&key);
     if !matches!(action, Action::Read) {
         tracing::info!(route = &*route.id, %key, action = action.as_str(), "limit changed on the admin port");
     }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::sections::management::key_hashing::KeyHashing;
 use crate::sections::management::tokens::AdminTokens;
 
 /// Listener for health, metrics and the API.
@@ -23,6 +24,8 @@ pub struct Management {
     pub metrics_are_open: bool,
     /// Tokens of clients.
     pub tokens: AdminTokens,
+    /// Hashing of shown key ids; `None` shows the ids.
+    pub key_hashing: Option<KeyHashing>,
 }
 
 /// Metrics of requests that match a route, as in Spring Cloud Gateway.

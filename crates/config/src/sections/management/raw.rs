@@ -32,6 +32,10 @@ pub(crate) struct RawManagement {
     pub(crate) metrics: RawCommonTags,
     /// Tokens, sent as `Authorization: Bearer TOKEN`. On a loopback address none is needed; on any other one, reads need the role `read` and changes the role `write`. Default: none, and nothing but health is served on other addresses.
     pub(crate) tokens: Vec<Spanned<RawToken>>,
+    /// Shows keyed hashes (HMAC-SHA-256) instead of key ids: in the API, in logs and on the command line. Default false.
+    pub(crate) hash_keys: Option<bool>,
+    /// Key of these hashes, 16 bytes at least; the same in all gateways makes their hashes equal. Take it from the environment: `${TOLLGATE_HASH_SECRET}`. Default: a random one, new at each start.
+    pub(crate) hash_secret: Option<Spanned<String>>,
 }
 
 /// Address and port of the management listener.

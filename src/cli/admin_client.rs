@@ -1,0 +1,146 @@
+//! Client of the admin port of a running gateway.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use thiserror::Error;
+
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout for a part of the response. A reload may wait for DNS.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest response in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Arguments that name the gateway.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// Address of the admin port [default: 127.0.0.1 and MANAGEMENT_SERVER_PORT or 9090]
+    #[arg(value_name = "HOST:PORT")]
+    address: Option<String>,
+}
+
+/// Client of one admin port. The token comes from `TOLLGATE_TOKEN`.
+#[derive(Debug)]
+pub(super) struct AdminClient {
+    address: String,
+    token: Option<String>,
+}
+
+/// Error of a call.
+#[derive(Debug, Error)]
+pub(super) enum CallError {
+    #[error("no response from {address}: {source}")]
+    Connection { address: String, source: io::Error },
+    #[error("{address} does not respond as an admin port does")]
+    Response { address: String },
+    #[error("{detail} (status {status})")]
+    Refused { status: u16, detail: String },
+}
+
+/// Returns `given`, or the local address that the gateway uses.
+pub(super) fn address(given: Option<String>) -> String {
+    let port = || std::env::var("MANAGEMENT_SERVER_PORT").ok().filter(|port| !port.is_empty());
+    given.unwrap_or_else(|| format!("127.0.0.1:{}", port().as_deref().unwrap_or("9090")))
+}
+
+impl AdminClient {
+    pub(super) fn new(target: &Target) -> Self {
+        let token = std::env::var("TOLLGATE_TOKEN").ok().map(|token| token.trim().to_owned());
+        Self { address: address(target.address.clone()), token: token.filter(|token| !token.is_empty()) }
+    }
+
+    /// Sends a request, and returns the JSON of a successful response.
+    pub(super) fn call(&self, method: &str, path: &str, body: &str) -> Result<Value, CallError> {
+        let (status, body) = self.exchange(method, path, body)?;
+        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if (200..300).contains(&status) {
+            return Ok(value);
+        }
+        let detail = value["detail"].as_str().map_or_else(|| "refused".to_owned(), str::to_owned);
+        Err(CallError::Refused { status, detail })
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: &str) -> Result<(u16, Vec<u8>), CallError> {
+        let response = self.send(method, path, body);
+        let response = response.map_err(|source| CallError::Connection { address: self.address.clone(), source })?;
+        parse(&response).ok_or_else(|| CallError::Response { address: self.address.clone() })
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Vec<u8>> {
+        let resolved = self.address.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let mut stream = TcpStream::connect_timeout(&resolved, CONNECT_TIMEOUT)?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        stream.set_write_timeout(Some(READ_TIMEOUT))?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {resolved}\r\nConnection: close\r\n");
+        if let Some(token) = self.token.as_ref().filter(|token| !token.contains(['\r', '\n'])) {
+            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        }
+        if !body.is_empty() {
+            head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+        }
+        head.push_str("\r\n");
+        stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())?;
+        let mut response = Vec::new();
+        stream.take(MAX_BYTES).read_to_end(&mut response)?;
+        Ok(response)
+    }
+}
+
+/// Splits a response into its status and its body.
+fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&response[..end]).ok()?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    Some((status, response[end + 4..].to_vec()))
+}
+
+/// Returns `text` without control characters, which a terminal would execute: key ids are the clients' to choose.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// Returns `text` percent-encoded, for a segment of a path or the value of a query parameter.
+pub(super) fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Returns `rows` as a table with aligned columns. Columns named in `right` are aligned to the right.
+pub(super) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let padding = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
+            if right.contains(&column) { format!("{padding}{cell}") } else { format!("{cell}{padding}") }
+        });
+        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned_and_show_no_control_characters() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| printable(cell)).collect::<Vec<_>>();
+        let rows = [row(&["KEY", "COUNT"]), row(&["a\u{1b}[2J\n", "5"]), row(&["müller", "1000"])];
+        assert_eq!(table(&rows, &[1]), "KEY           COUNT\na\\u{1b}[2J\\n      5\nmüller         1000\n");
+    }
+
+    #[test]
+    fn a_response_is_split_into_status_and_body() {
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}"), Some((200, b"{}".to_vec())));
+        for broken in [&b""[..], b"HTTP/1.1 200 OK\r\n", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 2\r\n\r\n"] {
+            assert_eq!(parse(broken), None);
+        }
+    }
+}

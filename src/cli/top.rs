@@ -1,0 +1,137 @@
+//! `tollgate top`: the keys that the limiters of a running gateway deny most often.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use crate::cli::admin_client::{AdminClient, CallError, Target, encoded, printable, table};
+
+/// Interval of `--watch`.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Moves the cursor of a terminal to the top and clears the screen (ECMA-48).
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Route
+    #[arg(long, value_name = "ID")]
+    route: Option<String>,
+    /// Rule, by its name
+    #[arg(long, value_name = "NAME")]
+    rule: Option<String>,
+    /// Requests to count
+    #[arg(long, value_enum, default_value_t = Verdict::Denied)]
+    verdict: Verdict,
+    /// Keys for each rule, up to 100
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Print the table again every second
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Requests to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verdict {
+    /// Denied requests.
+    Denied,
+    /// Requests that an observed rule would have denied.
+    Observed,
+    /// Allowed requests.
+    Allowed,
+    /// All of them.
+    Asked,
+}
+
+/// Prints the most frequent keys. The exit code is 0, or 1 if the gateway does not answer.
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    let client = AdminClient::new(&arguments.target);
+    let clears = arguments.watch && io::stdout().is_terminal();
+    loop {
+        let text = match page(&client, arguments) {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("tollgate: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let mut out = io::stdout().lock();
+        let written = write!(out, "{}{text}", if clears { CLEAR } else { "" }).and_then(|()| out.flush());
+        drop(out);
+        if written.is_err() || !arguments.watch {
+            return ExitCode::from(u8::from(written.is_err()));
+        }
+        sleep(INTERVAL);
+    }
+}
+
+fn page(client: &AdminClient, arguments: &Arguments) -> Result<String, CallError> {
+    let verdict = arguments.verdict.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let mut path = format!("/api/top?verdict={verdict}&limit={}", arguments.limit);
+    for (name, value) in [("route", &arguments.route), ("rule", &arguments.rule)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", encoded(value)));
+        }
+    }
+    let top = client.call("GET", &path, "")?;
+    Ok(if arguments.json { format!("{top:#}\n") } else { render(&top) })
+}
+
+/// Returns the answer as a table.
+fn render(top: &Value) -> String {
+    let text = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let mut rows = vec![["ROUTE", "RULE", "PLAN", "KEY", "COUNT", "ERROR", "SHARE"].map(str::to_owned).to_vec()];
+    for rule in top["rules"].as_array().into_iter().flatten() {
+        let total = rule["total"].as_f64().unwrap_or_default();
+        for key in rule["keys"].as_array().into_iter().flatten() {
+            let share = 100.0 * key["count"].as_f64().unwrap_or_default() / total.max(1.0);
+            let cut = if key["cut"] == true { "…" } else { "" };
+            rows.push(vec![
+                text(&rule["route"]),
+                text(&rule["rule"]),
+                text(&rule["plan"]),
+                format!("{}{cut}", text(&key["key"])),
+                key["count"].to_string(),
+                key["error"].to_string(),
+                format!("{share:.1} %"),
+            ]);
+        }
+    }
+    let (verdict, seconds) = (text(&top["verdict"]), &top["seconds"]);
+    let part = if top["complete"] == false { ", without workers that did not answer" } else { "" };
+    match rows.len() {
+        1 => format!("no {verdict} requests in the last {seconds} s{part}\n"),
+        _ => format!("{verdict} requests in the last {seconds} s{part}\n\n{}", table(&rows, &[4, 5, 6])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_becomes_a_table() {
+        let keys =
+            json!([{"key": "alice", "count": 75, "error": 0}, {"key": "k", "cut": true, "count": 5, "error": 3}]);
+        let rules = json!([{"route": "orders", "rule": "daily", "plan": "gold", "total": 100, "keys": keys}]);
+        let top = json!({"verdict": "denied", "seconds": 87, "complete": true, "rules": rules});
+        let expected = "denied requests in the last 87 s\n\n\
+            ROUTE   RULE   PLAN  KEY    COUNT  ERROR   SHARE\n\
+            orders  daily  gold  alice     75      0  75.0 %\n\
+            orders  daily  gold  k…         5      3   5.0 %\n";
+        assert_eq!(render(&top), expected);
+        let empty = json!({"verdict": "observed", "seconds": 3, "complete": true, "rules": []});
+        assert_eq!(render(&empty), "no observed requests in the last 3 s\n");
+    }
+}

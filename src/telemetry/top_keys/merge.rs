@@ -1,0 +1,66 @@
+//! Merge of sketches: the sums of their counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::telemetry::top_keys::{KeyCount, RuleName, SketchTop, WorkerTop};
+
+/// Most frequent keys of all workers.
+#[derive(Debug, Default)]
+pub struct Top {
+    /// Time that the counts cover.
+    pub covered: Duration,
+    /// True if every worker answered.
+    pub is_complete: bool,
+    /// Rules with events, those with the most first.
+    pub rules: Vec<RuleTop>,
+}
+
+/// Most frequent keys of one rule.
+#[derive(Debug)]
+pub struct RuleTop {
+    /// The rule.
+    pub name: RuleName,
+    /// Events of all its keys.
+    pub total: u64,
+    /// Keys with the highest certain counts (`count - error`) first.
+    pub keys: Vec<KeyCount>,
+}
+
+/// Merges the answers of workers, `limit` keys for each rule.
+///
+/// A key that a sketch does not list may have as many events as that sketch's lowest listed count. The sum adds that to
+/// the count and to its error, so the count stays an upper bound (Agarwal et al., "Mergeable Summaries", PODS 2012).
+pub(super) fn merge(answers: Vec<WorkerTop>, workers: usize, limit: usize) -> Top {
+    let is_complete = answers.len() == workers;
+    let covered = answers.iter().map(|answer| answer.covered).max().unwrap_or_default();
+    let mut by_rule: BTreeMap<RuleName, Vec<SketchTop>> = BTreeMap::new();
+    for sketch in answers.into_iter().flat_map(|answer| answer.sketches) {
+        by_rule.entry(sketch.name.clone()).or_default().push(sketch);
+    }
+    let mut rules: Vec<RuleTop> =
+        by_rule.into_iter().map(|(name, sketches)| merge_rule(name, sketches, limit)).collect();
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.total));
+    Top { covered, is_complete, rules }
+}
+
+fn merge_rule(name: RuleName, sketches: Vec<SketchTop>, limit: usize) -> RuleTop {
+    let total = sketches.iter().map(|sketch| sketch.total).sum();
+    let others: u64 = sketches.iter().map(|sketch| sketch.others).sum();
+    let mut sums: HashMap<(Box<[u8]>, bool), (u64, u64)> = HashMap::new();
+    for sketch in sketches {
+        for KeyCount { key, is_cut, count, error } in sketch.keys {
+            let (sum, errors) = sums.entry((key, is_cut)).or_insert((others, others));
+            *sum = sum.saturating_sub(sketch.others) + count;
+            *errors = errors.saturating_sub(sketch.others) + error;
+        }
+    }
+    let key = |((key, is_cut), (count, error))| KeyCount { key, is_cut, count, error };
+    let mut keys: Vec<KeyCount> = sums.into_iter().map(key).collect();
+    keys.sort_unstable_by(|a, b| {
+        let certain = |key: &KeyCount| key.count.saturating_sub(key.error);
+        certain(b).cmp(&certain(a)).then(b.count.cmp(&a.count)).then_with(|| a.key.cmp(&b.key))
+    });
+    keys.truncate(limit);
+    RuleTop { name, total, keys }
+}
