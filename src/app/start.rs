@@ -16,6 +16,7 @@ use crate::admin::{self, AdminState};
 use crate::app::descriptors;
 use crate::app::process::Process;
 use crate::app::worker::Worker;
+use crate::http::connection_stats::ConnectionStats;
 use crate::server::gate::Gate;
 use crate::server::listener;
 #[cfg(feature = "jwt")]
@@ -105,6 +106,7 @@ impl Process {
                 log: log.clone(),
             },
             &config,
+            &admin.connections,
         )?;
         drop(starting);
         tokio::task::spawn_local(sweep(Arc::clone(&stores)));
@@ -171,9 +173,10 @@ fn start_workers(
     listeners: Vec<TcpListener>,
     worker: impl Fn(usize, TcpListener, Gate) -> Worker,
     config: &Config,
+    stats: &Arc<ConnectionStats>,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
     let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
-    let gate = Gate::new(max_connections, listeners.len());
+    let gate = Gate::new(max_connections, listeners.len(), Arc::clone(stats));
     let threads = listeners.into_iter().enumerate().map(|(number, listener)| {
         let worker = worker(number, listener, gate.clone());
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())

@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod busy;
+pub mod connection_stats;
 pub mod deadline;
 pub mod executor;
 pub mod failure;
@@ -14,4 +15,5 @@ pub mod handler;
 pub mod interim;
 pub mod read_ahead;
 pub mod service;
+pub mod time_histogram;
 pub mod upgrade;

@@ -4,7 +4,9 @@
 
 pub mod access_log;
 pub mod caches;
+pub mod certificates;
 pub mod concurrency;
+pub mod connections;
 pub mod encode;
 pub mod log_writer;
 pub mod logs;
@@ -14,5 +16,6 @@ pub mod reloads;
 pub mod requests;
 pub mod resilience;
 pub mod series;
+pub mod upstream_times;
 pub mod upstreams;
 pub mod verdicts;

@@ -5,7 +5,8 @@
 
 use std::convert::Infallible;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Request, Response, StatusCode, Version, response};
 use hyper::body::Incoming;
@@ -28,6 +29,7 @@ use crate::upstream::pick::Pick;
 use crate::upstream::pool::Connection;
 use crate::upstream::repeat::{Progress, Repeats};
 use crate::upstream::request::{Replay, RequestExtras, prepare_head};
+use crate::upstream::times::UpstreamTimes;
 use crate::upstream::upgrade;
 
 /// Timeouts for an upstream.
@@ -48,6 +50,10 @@ pub struct Forward {
     pub endpoints: RouteEndpoints,
     /// Connections to targets that a request names instead.
     pub dynamic_target: DynamicTarget,
+    /// Connect and response times of the endpoints.
+    pub times: Arc<UpstreamTimes>,
+    /// Connect and response times of targets that a request names.
+    pub dynamic_times: Arc<UpstreamTimes>,
     /// Timeouts of the route.
     pub timeouts: UpstreamTimeouts,
     /// Header fields that do not pass the gateway.
@@ -62,9 +68,9 @@ impl Forward {
     /// A request is sent again in two cases: the upstream certainly did not process it, or it may be repeated (RFC 9110
     /// §9.2.2) and the connection closed before the response.
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let pick = match request.extensions_mut().remove::<TargetUri>() {
-            None => self.endpoints.pick(&request),
-            Some(target) => self.dynamic_target.pick(target, &mut request),
+        let (pick, times) = match request.extensions_mut().remove::<TargetUri>() {
+            None => (self.endpoints.pick(&request), &*self.times),
+            Some(target) => (self.dynamic_target.pick(target, &mut request), &*self.dynamic_times),
         };
         let pick = match pick {
             Ok(pick) => pick,
@@ -76,7 +82,7 @@ impl Forward {
         let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
             Some(idle) => (pick, idle),
-            None => match Box::pin(self.connect(pick, upgrades)).await {
+            None => match Box::pin(self.connect(pick, upgrades, times)).await {
                 Ok(established) => established,
                 Err(response) => return Ok(response),
             },
@@ -93,22 +99,35 @@ impl Forward {
                 relay_interim(&interim, response.status(), response.headers());
             });
         }
+        let started = Instant::now();
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
         Ok(match sent {
-            Ok(response) => self.relay(response, pick, connection, extras),
+            Ok(response) => {
+                times.response.observe(started.elapsed());
+                self.relay(response, pick, connection, extras)
+            }
             Err(error) => {
                 drop(connection);
-                Box::pin(self.send_again(error, replay, pick, extras, upload)).await
+                Box::pin(self.send_again(error, replay, pick, extras, upload, times)).await
             }
         })
     }
 
     /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
     /// to the failure.
-    async fn connect(&self, mut pick: Pick, upgrades: bool) -> Result<(Pick, Connection), Response<Body>> {
+    async fn connect(
+        &self,
+        mut pick: Pick,
+        upgrades: bool,
+        times: &UpstreamTimes,
+    ) -> Result<(Pick, Connection), Response<Body>> {
         loop {
+            let started = Instant::now();
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
-                Ok(connection) => return Ok((pick, connection)),
+                Ok(connection) => {
+                    times.connect.observe(started.elapsed());
+                    return Ok((pick, connection));
+                }
                 Err(error) => {
                     pick.report(Outcome::ConnectFailed);
                     let response = self.failed(&error.into(), Some(pick.pool.origin()));
@@ -127,6 +146,7 @@ impl Forward {
         mut pick: Pick,
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
+        times: &UpstreamTimes,
     ) -> Response<Body> {
         let mut repeats = Repeats::default();
         let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
@@ -143,7 +163,7 @@ impl Forward {
             }
             pick = pick.another().unwrap_or(pick);
             let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-            let mut connection = match self.connect(pick, upgrades).await {
+            let mut connection = match self.connect(pick, upgrades, times).await {
                 Ok((reached, connection)) => {
                     pick = reached;
                     connection
@@ -156,8 +176,12 @@ impl Forward {
                 return self.failed_at(&error, &pick);
             }
             let request = Request::from_parts(head, body);
+            let started = Instant::now();
             failed = match exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await {
-                Ok(response) => return self.relay(response, pick, connection, extras),
+                Ok(response) => {
+                    times.response.observe(started.elapsed());
+                    return self.relay(response, pick, connection, extras);
+                }
                 Err(failed) => failed,
             };
         }
