@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::http::connection_stats::ConnectionStats;
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
@@ -31,6 +32,8 @@ pub struct AdminState {
     pub failed_reloads: AtomicU64,
     /// Time and outcome of the last reload.
     pub last_reload: LastReload,
+    /// Counters of client connections.
+    pub connections: Arc<ConnectionStats>,
     /// Start of the process.
     pub(super) started: SystemTime,
     /// Address of the port. It stays the same over reloads.
@@ -68,6 +71,7 @@ impl AdminState {
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
             last_reload: LastReload::at_start(),
+            connections: Arc::default(),
             started: SystemTime::now(),
             stores,
             upstreams,

@@ -16,6 +16,7 @@ use crate::admin::{self, AdminState};
 use crate::app::descriptors;
 use crate::app::process::Process;
 use crate::app::worker::Worker;
+use crate::http::connection_stats::ConnectionStats;
 use crate::server::gate::Gate;
 use crate::server::listener;
 #[cfg(feature = "jwt")]
@@ -112,6 +113,7 @@ impl Process {
                 top_queries,
             },
             &config,
+            &admin.connections,
         )?;
         drop(starting);
         tokio::task::spawn_local(sweep(Arc::clone(&stores)));
@@ -178,9 +180,10 @@ fn start_workers(
     listeners: Vec<(TcpListener, top_keys::Queries)>,
     worker: impl Fn(usize, TcpListener, Gate, top_keys::Queries) -> Worker,
     config: &Config,
+    stats: &Arc<ConnectionStats>,
 ) -> io::Result<Vec<JoinHandle<io::Result<usize>>>> {
     let max_connections = descriptors::client_connections(config.server.max_connections, listeners.len());
-    let gate = Gate::new(max_connections, listeners.len());
+    let gate = Gate::new(max_connections, listeners.len(), Arc::clone(stats));
     let threads = listeners.into_iter().enumerate().map(|(number, (listener, queries))| {
         let worker = worker(number, listener, gate.clone(), queries);
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())

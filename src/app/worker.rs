@@ -134,7 +134,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits {
         head: HeadLimits { max_bytes: server.max_header_bytes, max_fields: server.max_headers },
         http2: server.http2,
-        tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.0)),
+        tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
         timeouts: ClientTimeouts {
             header: server.header_timeout,
             idle: server.idle_timeout,

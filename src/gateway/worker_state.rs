@@ -34,6 +34,7 @@ use crate::upstream::headers::HeaderPolicy;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::PoolSettings;
 use crate::upstream::pools::Pools;
+use crate::upstream::times;
 use tollgate_config::{
     self, ConcurrencyLimiter, Config, Filter, HeaderAction, HttpClient, RateLimiter, RequestCounter, ResponseCache,
     Target, TrustedProxies,
@@ -152,6 +153,8 @@ impl WorkerState {
             (Target::Nowhere, _) => empty_service(),
             (_, None) => echo_service(),
             (_, Some(endpoints)) => upstream_service(Forward {
+                times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),
+                dynamic_times: self.metrics.upstream_times(self.worker, times::DYNAMIC),
                 endpoints,
                 dynamic_target,
                 timeouts: timeouts(route, &config.http_client),
@@ -249,6 +252,15 @@ impl LayerContext for WorkerState {
 
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
+    }
+}
+
+/// Returns the name of a target in the metrics of upstreams.
+fn upstream_name(target: &Target) -> String {
+    match target {
+        Target::Balanced { upstream, .. } => upstream.name.to_string(),
+        Target::Http { host, port, .. } => format!("{host}:{port}"),
+        Target::Echo | Target::Forward(_) | Target::Nowhere => String::new(),
     }
 }
 

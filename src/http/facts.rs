@@ -75,32 +75,30 @@ pub fn report_attempt(endpoint: &HeaderValue) {
     });
 }
 
-/// Time of a step; empty if no facts are collected, which saves reading the clock.
+/// Time of a step of an attempt, for the metrics and for the facts of the request.
 #[derive(Clone, Copy, Debug)]
-pub struct Timer(Option<Instant>);
+pub struct Timer(Instant);
 
 impl Timer {
     /// Starts a timer.
     #[inline]
     #[must_use]
     pub fn start() -> Self {
-        let mut started = None;
-        report(|_| started = Some(Instant::now()));
-        Self(started)
+        Self(Instant::now())
     }
 
-    /// Reports the time since the start as the time of connecting.
-    pub fn connected(self) {
-        report(|facts| facts.upstream.connect = self.elapsed());
+    /// Reports the time since the start as the time of connecting, and returns it.
+    pub fn connected(self) -> Duration {
+        let elapsed = self.0.elapsed();
+        report(|facts| facts.upstream.connect = Some(elapsed));
+        elapsed
     }
 
-    /// Reports the time since the start as the time of the response head.
-    pub fn responded(self) {
-        report(|facts| facts.upstream.response = self.elapsed());
-    }
-
-    fn elapsed(self) -> Option<Duration> {
-        self.0.map(|started| started.elapsed())
+    /// Reports the time since the start as the time of the response head, and returns it.
+    pub fn responded(self) -> Duration {
+        let elapsed = self.0.elapsed();
+        report(|facts| facts.upstream.response = Some(elapsed));
+        elapsed
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod busy;
+pub mod connection_stats;
 pub mod deadline;
 pub mod executor;
 pub mod facts;
@@ -16,4 +17,5 @@ pub mod interim;
 pub mod read_ahead;
 pub mod request_id;
 pub mod service;
+pub mod time_histogram;
 pub mod upgrade;

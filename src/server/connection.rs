@@ -85,7 +85,9 @@ pub async fn serve<H: Handler>(
         None => (ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)),
         Some(tls) => {
             let handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
-            match wait_for_client(handshake, &open, timeout).await {
+            let shaken = wait_for_client(handshake, &open, timeout).await;
+            permit.count_handshake(shaken.is_ok());
+            match shaken {
                 Ok((stream, protocol)) => (stream, Some(protocol)),
                 Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
             }

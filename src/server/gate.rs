@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use crate::http::connection_stats::ConnectionStats;
 use crate::server::clients::{ClientConnection, ClientStreamGuard, Clients};
 use crate::server::drain::Connections;
 
@@ -21,6 +22,7 @@ pub struct Gate {
     permits: Arc<Semaphore>,
     clients: Arc<Clients>,
     workers: Arc<[Arc<Connections>]>,
+    stats: Arc<ConnectionStats>,
 }
 
 /// Limits of each client.
@@ -39,6 +41,7 @@ pub struct ConnectionPermit {
     /// `None` for a trusted proxy, which has no limit of its own.
     client: Option<ClientConnection>,
     limits: ClientLimits,
+    stats: Arc<ConnectionStats>,
 }
 
 /// Connections refused because their client has too many.
@@ -49,11 +52,11 @@ pub(super) struct Refused {
 }
 
 impl Gate {
-    /// Creates a gate for `max` connections, on `workers`.
+    /// Creates a gate for `max` connections, on `workers`. Connections are counted in `stats`.
     #[must_use]
-    pub fn new(max: usize, workers: usize) -> Self {
+    pub fn new(max: usize, workers: usize, stats: Arc<ConnectionStats>) -> Self {
         let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Self { permits, clients: Arc::default(), workers: (0..workers).map(|_| Arc::default()).collect() }
+        Self { permits, clients: Arc::default(), workers: (0..workers).map(|_| Arc::default()).collect(), stats }
     }
 
     /// Returns the connections of a worker, numbered from 0.
@@ -91,15 +94,33 @@ impl Gate {
         limits: Option<ClientLimits>,
     ) -> Option<Arc<ConnectionPermit>> {
         let client = match limits {
-            Some(limits) => Some(self.clients.connect(ip, limits.connections)?),
+            Some(limits) => match self.clients.connect(ip, limits.connections) {
+                Some(client) => Some(client),
+                None => {
+                    self.stats.count_refused();
+                    return None;
+                }
+            },
             None => None,
         };
         let limits = limits.unwrap_or(ClientLimits { connections: usize::MAX, streams: usize::MAX });
-        Some(Arc::new(ConnectionPermit { _place: place, client, limits }))
+        self.stats.count_opened();
+        Some(Arc::new(ConnectionPermit { _place: place, client, limits, stats: Arc::clone(&self.stats) }))
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.stats.count_closed();
     }
 }
 
 impl ConnectionPermit {
+    /// Counts a TLS handshake of the connection.
+    pub(super) fn count_handshake(&self, is_complete: bool) {
+        self.stats.count_handshake(is_complete);
+    }
+
     /// Counts an HTTP/2 stream. Fails if the client has too many.
     pub(super) fn stream(&self) -> Result<Option<ClientStreamGuard>, TooManyStreams> {
         match &self.client {

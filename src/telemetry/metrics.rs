@@ -12,6 +12,7 @@ use crate::telemetry::concurrency::ConcurrencyMetrics;
 use crate::telemetry::resilience::RetryMetrics;
 use crate::telemetry::series::SeriesList;
 use crate::telemetry::verdicts::LimiterMetrics;
+use crate::upstream::times::UpstreamTimes;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -27,6 +28,7 @@ pub struct Metrics {
     pub(super) limiters: SeriesList<LimiterMetrics>,
     pub(super) concurrency: SeriesList<ConcurrencyMetrics>,
     pub(super) retries: SeriesList<RetryMetrics>,
+    pub(super) upstream_times: SeriesList<UpstreamTimes>,
 }
 
 /// Requests of one route on one worker, by method and status.
@@ -83,6 +85,11 @@ impl Metrics {
     pub fn concurrency(&self, worker: usize, route: &Arc<str>, rule: &str) -> Arc<ConcurrencyMetrics> {
         let create = || ConcurrencyMetrics::new(route, rule);
         self.concurrency.get_or_create(worker, |known| known.is_of(route, rule), create)
+    }
+
+    /// Returns the connect and response times of the upstream `name` on one worker.
+    pub fn upstream_times(&self, worker: usize, name: &str) -> Arc<UpstreamTimes> {
+        self.upstream_times.get_or_create(worker, |known| &*known.name == name, || UpstreamTimes::new(name.into()))
     }
 
     /// Returns the series of the `Retry` filters of `route` on one worker.

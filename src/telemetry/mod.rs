@@ -5,7 +5,9 @@
 
 pub mod access_log;
 pub mod caches;
+pub mod certificates;
 pub mod concurrency;
+pub mod connections;
 pub mod encode;
 pub mod key_display;
 pub mod log_writer;
@@ -17,5 +19,6 @@ pub mod requests;
 pub mod resilience;
 pub mod series;
 pub mod top_keys;
+pub mod upstream_times;
 pub mod upstreams;
 pub mod verdicts;

@@ -31,6 +31,7 @@ use crate::upstream::pick::Pick;
 use crate::upstream::pool::Connection;
 use crate::upstream::repeat::{Progress, Repeats};
 use crate::upstream::request::{Replay, RequestExtras, prepare_head};
+use crate::upstream::times::UpstreamTimes;
 use crate::upstream::upgrade;
 
 /// Timeouts for an upstream.
@@ -51,6 +52,10 @@ pub struct Forward {
     pub endpoints: RouteEndpoints,
     /// Connections to targets that a request names instead.
     pub dynamic_target: DynamicTarget,
+    /// Connect and response times of the endpoints.
+    pub times: Arc<UpstreamTimes>,
+    /// Connect and response times of targets that a request names.
+    pub dynamic_times: Arc<UpstreamTimes>,
     /// Timeouts of the route.
     pub timeouts: UpstreamTimeouts,
     /// Header fields that do not pass the gateway.
@@ -65,9 +70,9 @@ impl Forward {
     /// A request is sent again in two cases: the upstream certainly did not process it, or it may be repeated (RFC 9110
     /// §9.2.2) and the connection closed before the response.
     pub async fn forward(self: Rc<Self>, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let pick = match request.extensions_mut().remove::<TargetUri>() {
-            None => self.endpoints.pick(&request),
-            Some(target) => self.dynamic_target.pick(target, &mut request),
+        let (pick, times) = match request.extensions_mut().remove::<TargetUri>() {
+            None => (self.endpoints.pick(&request), &*self.times),
+            Some(target) => (self.dynamic_target.pick(target, &mut request), &*self.dynamic_times),
         };
         let pick = match pick {
             Ok(pick) => pick,
@@ -81,7 +86,7 @@ impl Forward {
                 facts::report_attempt(&pick.pool.origin().authority);
                 (pick, idle)
             }
-            None => match Box::pin(self.connect(pick, upgrades)).await {
+            None => match Box::pin(self.connect(pick, upgrades, times)).await {
                 Ok(established) => established,
                 Err(response) => return Ok(response),
             },
@@ -101,25 +106,33 @@ impl Forward {
         }
         let timer = Timer::start();
         let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
-        timer.responded();
+        let elapsed = timer.responded();
         Ok(match sent {
-            Ok(response) => self.relay(response, pick, connection, extras),
+            Ok(response) => {
+                times.response.observe(elapsed);
+                self.relay(response, pick, connection, extras)
+            }
             Err(error) => {
                 drop(connection);
-                Box::pin(self.send_again(error, replay, pick, extras, upload)).await
+                Box::pin(self.send_again(error, replay, pick, extras, upload, times)).await
             }
         })
     }
 
     /// Establishes a connection to the picked endpoint, or to the next reachable one. Otherwise returns the response
     /// to the failure.
-    async fn connect(&self, mut pick: Pick, upgrades: bool) -> Result<(Pick, Connection), Response<Body>> {
+    async fn connect(
+        &self,
+        mut pick: Pick,
+        upgrades: bool,
+        times: &UpstreamTimes,
+    ) -> Result<(Pick, Connection), Response<Body>> {
         loop {
             facts::report_attempt(&pick.pool.origin().authority);
             let timer = Timer::start();
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
                 Ok(connection) => {
-                    timer.connected();
+                    times.connect.observe(timer.connected());
                     return Ok((pick, connection));
                 }
                 Err(error) => {
@@ -140,6 +153,7 @@ impl Forward {
         mut pick: Pick,
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
+        times: &UpstreamTimes,
     ) -> Response<Body> {
         let mut repeats = Repeats::default();
         let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
@@ -156,7 +170,7 @@ impl Forward {
             }
             pick = pick.another().unwrap_or(pick);
             let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-            let mut connection = match self.connect(pick, upgrades).await {
+            let mut connection = match self.connect(pick, upgrades, times).await {
                 Ok((reached, connection)) => {
                     pick = reached;
                     connection
@@ -171,9 +185,12 @@ impl Forward {
             let request = Request::from_parts(head, body);
             let timer = Timer::start();
             let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
-            timer.responded();
+            let elapsed = timer.responded();
             failed = match sent {
-                Ok(response) => return self.relay(response, pick, connection, extras),
+                Ok(response) => {
+                    times.response.observe(elapsed);
+                    return self.relay(response, pick, connection, extras);
+                }
                 Err(failed) => failed,
             };
         }

@@ -23,5 +23,6 @@ pub mod pools;
 pub mod proxy;
 mod repeat;
 mod request;
+pub mod times;
 pub mod tls;
 mod upgrade;

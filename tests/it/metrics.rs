@@ -2,6 +2,8 @@
 
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
+use crate::support::upstream::{Upstream, response};
+use tollgate_test_support::Certificates;
 
 const LIMITED: &str = "routes:
   - id: one
@@ -92,4 +94,68 @@ fn the_last_reload_is_told() {
     gateway.reload(LIMITED);
     eventually("the new configuration is in use", || figure("successful") == 1.0);
     assert!(figure("success_timestamp_seconds") > applied);
+}
+
+#[test]
+fn client_connections_and_handshakes_are_counted() {
+    let certificates = Certificates::new();
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, ssl: {{certificate: {}, certificate-private-key: {}}}}}\n\
+         routes: [{{id: a, uri: 'echo:', predicates: [Path=/a]}}]\n",
+        certificates.server().display(),
+        certificates.server_key().display(),
+    ));
+    let handshakes = |outcome: &str| gateway.metric("tollgate_tls_handshakes_total", &[outcome]);
+    assert_eq!((handshakes("ok"), handshakes("failed")), (0.0, 0.0));
+    assert_eq!(gateway.metric("tollgate_certificate_expiry_timestamp_seconds", &["role=\"server\""]), 67_090_118_400.0);
+    let clear = gateway.get("/a");
+    assert_eq!(clear.status, 400);
+    eventually("the failed handshake is counted", || handshakes("failed") == 1.0);
+    let opened = gateway.metric("tollgate_client_connections_opened_total", &[]);
+    let held = gateway.connect();
+    eventually("the connection is open", || gateway.metric("tollgate_client_connections{", &[]) == 1.0);
+    drop(held);
+    eventually("the connection is closed", || gateway.metric("tollgate_client_connections{", &[]) == 0.0);
+    assert_eq!(gateway.metric("tollgate_client_connections_opened_total", &[]), opened + 1.0);
+    let status = std::process::Command::new("curl")
+        .args(["-sfk", "-o", "/dev/null", &format!("https://{}/a", gateway.address)])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    eventually("the handshake is counted", || handshakes("ok") == 1.0);
+}
+
+#[test]
+fn refused_connections_are_counted() {
+    let gateway = Gateway::start("server: {address: 127.0.0.1, workers: 1, max-connections-per-client: 2}\nroutes: []");
+    let _held = [gateway.connect(), gateway.connect()];
+    eventually("both are open", || gateway.metric("tollgate_client_connections{", &[]) == 2.0);
+    let _refused = gateway.connect();
+    eventually("the third is refused", || gateway.metric("tollgate_client_connections_refused_total", &[]) == 1.0);
+}
+
+#[test]
+fn upstream_times_are_measured_by_upstream() {
+    let upstream = Upstream::start(|_| response(200, &[], b"x"));
+    let certificates = Certificates::new();
+    let gateway = Gateway::start(&format!(
+        "upstreams: {{pool: {{endpoints: ['{uri}']}}}}\nroutes:\n\
+         - {{id: one, uri: '{uri}', predicates: [Path=/one]}}\n- {{id: two, uri: 'lb://pool', predicates: [Path=/two]}}\n\
+         - {{id: three, uri: '{uri}', predicates: [Path=/three], filters: ['SetRequestUri={uri}/x']}}\n\
+         - {{id: four, uri: '{uri}', predicates: [Path=/four], tls: {{cert: {}, key: {}}}}}\n",
+        certificates.client().display(),
+        certificates.client_key().display(),
+        uri = upstream.uri(),
+    ));
+    for path in ["/one", "/one", "/two", "/three"] {
+        assert_eq!(gateway.get(path).status, 200, "{path}");
+    }
+    let address = upstream.uri().replace("http://", "");
+    for (name, requests, connections) in [(address.as_str(), 2.0, 1.0), ("pool", 1.0, 1.0), ("dynamic", 1.0, 0.0)] {
+        let label = format!("upstream=\"{name}\"");
+        let count = |family: &str| gateway.metric(&format!("tollgate_upstream_{family}_seconds_count"), &[&label]);
+        assert_eq!((count("response"), count("connect")), (requests, connections), "{name}");
+        assert!(gateway.metric("tollgate_upstream_response_seconds_sum", &[&label]) > 0.0, "{name}");
+    }
+    assert!(gateway.metric("tollgate_certificate_expiry_timestamp_seconds", &["client", "route=\"four\""]) > 1.0e9);
 }

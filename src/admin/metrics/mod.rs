@@ -22,12 +22,15 @@ use self::redis::RedisSnapshot;
 use crate::admin::reply::{problem, reply};
 use crate::admin::state::AdminState;
 use crate::telemetry::caches::CacheCollector;
+use crate::telemetry::certificates::CertificateCollector;
 use crate::telemetry::concurrency::ConcurrencyCollector;
+use crate::telemetry::connections::ConnectionCollector;
 use crate::telemetry::encode::{NO_LABELS, family, gauge};
 use crate::telemetry::logs::{self, repeats};
 use crate::telemetry::reloads::ReloadCollector;
 use crate::telemetry::requests::RequestCollector;
 use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
+use crate::telemetry::upstream_times::UpstreamTimesCollector;
 use crate::telemetry::upstreams::UpstreamCollector;
 
 /// Returns the current value of every metric, in the format that `headers` accept.
@@ -37,6 +40,8 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
     let mut registry = Registry::with_labels(common);
     registry.register_collector(Box::new(ProcessCollector { started: state.started }));
     registry.register_collector(Box::new(ReloadCollector::of(&state.last_reload)));
+    registry.register_collector(Box::new(CertificateCollector::of(&config)));
+    registry.register_collector(Box::new(ConnectionCollector(Arc::clone(&state.connections))));
     let metrics = &state.metrics;
     let has_redis = config.redis.is_some();
     registry.register_collector(Box::new(RequestCollector {
@@ -46,7 +51,8 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
     }));
     registry.register_collector(Box::new(ConcurrencyCollector { metrics: Arc::clone(metrics), has_redis }));
     registry.register_collector(Box::new(UpstreamCollector(Arc::clone(&state.upstreams))));
-    registry.register_collector(Box::new(RetryCollector(Arc::clone(&state.metrics))));
+    registry.register_collector(Box::new(UpstreamTimesCollector(Arc::clone(metrics))));
+    registry.register_collector(Box::new(RetryCollector(Arc::clone(metrics))));
     registry.register_collector(Box::new(BreakerCollector(state.stores.circuit_breakers().all())));
     registry.register_collector(Box::new(Snapshot::of(state)));
     let caches = state.stores.response_caches().all();

@@ -43,3 +43,27 @@ fn promtool_finds_nothing_to_mend() {
     assert_eq!(ours, Vec::<&str>::new(), "{page}");
     assert!(!found.contains("error while linting"), "{found}");
 }
+
+mod dashboard;
+mod server;
+
+/// Returns the path of a file of the repository.
+fn repository(path: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[test]
+fn alerting_rules_pass_their_tests() {
+    let tests = repository("deploy/prometheus/alerts_test.yaml");
+    let (passed, printed) = promtool(&["test", "rules", tests.to_str().unwrap()], "");
+    assert!(passed, "{printed}");
+    let rules = std::fs::read_to_string(repository("deploy/prometheus/alerts.yaml")).unwrap();
+    let tests = std::fs::read_to_string(tests).unwrap();
+    let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert_eq!(alerts.len(), 7, "{alerts:?}");
+    for alert in alerts {
+        let fires =
+            tests.split(&format!("alertname: {alert}\n        exp_alerts:\n          - exp_labels")).count() > 1;
+        assert!(fires, "no test makes {alert} fire");
+    }
+}

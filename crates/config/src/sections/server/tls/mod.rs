@@ -8,6 +8,8 @@ mod names;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -71,7 +73,12 @@ pub(crate) struct RawServerName {
 /// TLS with clients: valid certificates with their keys. Shared, so that clients can resume sessions on any
 /// worker.
 #[derive(Clone)]
-pub struct ServerTls(pub Arc<rustls::ServerConfig>);
+pub struct ServerTls {
+    /// Settings of the handshake.
+    pub config: Arc<rustls::ServerConfig>,
+    /// Certificates in DER, each with the name that clients request; the default has the name `""`.
+    pub certificates: Vec<(String, CertificateDer<'static>)>,
+}
 
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,16 +127,17 @@ pub(crate) fn check(
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
         diagnostics.error(node.span.key(), format!("invalid `server.ssl`: {error}"));
     });
+    let identities = Arc::new(ByName { default: own?, by_name: by_name? });
     let mut config = built
         .ok()?
         .with_client_cert_verifier(verifier?)
-        .with_cert_resolver(Arc::new(ByName { default: own?, by_name: by_name? }));
+        .with_cert_resolver(Arc::clone(&identities) as Arc<dyn ResolvesServerCert>);
     config.alpn_protocols = if http2 { vec![b"h2".into(), b"http/1.1".into()] } else { vec![b"http/1.1".into()] };
     // Tickets keep the session with the client, so the gateway holds no state for it.
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
-    Some(ServerTls(Arc::new(config)))
+    Some(ServerTls { config: Arc::new(config), certificates: identities.certificates() })
 }
 
 /// Other keys of Spring's Java key stores, in canonical form. They are reported once, at the store.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
@@ -28,6 +29,16 @@ impl ResolvesServerCert for ByName {
 }
 
 impl ByName {
+    /// Returns the certificates in DER, each with its name; the default has the name `""`.
+    pub(super) fn certificates(&self) -> Vec<(String, CertificateDer<'static>)> {
+        let named = self.by_name.iter().map(|(name, key)| (name.as_str(), key));
+        let all = [("", &self.default)].into_iter().chain(named);
+        let mut all: Vec<_> =
+            all.filter_map(|(name, key)| Some((name.to_owned(), key.cert.first()?.clone()))).collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
     fn named(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
         if self.by_name.is_empty() {
             return None;
