@@ -220,6 +220,7 @@ async fn sweep(stores: Arc<SharedStores>) {
         for shard in 0..shards {
             tokio::time::sleep(pause).await;
             memory.sweep_shard(shard);
+            stores.clock().follow_wall_clock();
         }
     }
 }

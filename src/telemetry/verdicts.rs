@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
+use crate::http::facts::report;
 use crate::telemetry::encode::family;
 use crate::telemetry::series::SeriesList;
 
@@ -17,7 +18,7 @@ use crate::telemetry::series::SeriesList;
 #[derive(Debug)]
 pub struct LimiterMetrics {
     route: Arc<str>,
-    rule: Box<str>,
+    rule: Arc<str>,
     counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
 }
 
@@ -51,6 +52,7 @@ impl LimiterMetrics {
     pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
         let verdict = VerdictKind::ALL.iter().position(|known| *known == finding).unwrap_or(0);
         let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
+        report(|facts| facts.limiter.judge(&self.route, &self.rule, finding));
         // One worker writes: a load and a store suffice, without an atomic add.
         let count = &self.counts[verdict][source];
         count.store(count.load(Relaxed) + 1, Relaxed);
@@ -59,7 +61,7 @@ impl LimiterMetrics {
 
 /// Encodes the verdicts of `limiters`, summed over workers.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, limiters: &SeriesList<LimiterMetrics>) -> fmt::Result {
-    let mut sums: BTreeMap<(Arc<str>, Box<str>, usize, usize), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<(Arc<str>, Arc<str>, usize, usize), u64> = BTreeMap::new();
     limiters.for_each(|limiter| {
         for (verdict, sources) in limiter.counts.iter().enumerate() {
             for (source, count) in sources.iter().enumerate() {
