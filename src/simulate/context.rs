@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -9,10 +10,13 @@ use parking_lot::Mutex;
 use tollgate_filters::circuit_breaker::{Breaker, Rules};
 use tollgate_filters::local_response_cache;
 use tollgate_limiter::concurrency::{LeaseStats, LeaseStore, LeaseTable, MemoryLeases};
+use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Ledger, Meter, MeterSettings};
 use tollgate_limiter::plan::PlanSource;
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
+use tollgate_limiter::verdict::{Outcome, Verdict};
 use tower::service_fn;
 
 use crate::gateway::layer_context::LayerContext;
@@ -25,24 +29,44 @@ use tollgate_config::{ConcurrencyLimiter, Config, RateLimiter, RequestCounter, R
 #[derive(Debug, Default)]
 pub(super) struct LogClock {
     now_us: AtomicU64,
-    /// Times of the further decisions of a request, last first.
-    decisions: Mutex<Vec<u64>>,
+    times: Mutex<DecisionTimes>,
+}
+
+/// Times of the decisions of the request that is replayed.
+#[derive(Debug, Default)]
+struct DecisionTimes {
+    /// Further times, last first.
+    further: Vec<u64>,
+    /// Arrival of the next request. Later decisions wait for it.
+    horizon_us: u64,
+    /// Time that the request waits for.
+    awaited_us: Option<u64>,
 }
 
 impl LogClock {
-    /// Sets the clock for a request at `now_us`, with the times of its decisions.
-    pub(super) fn set(&self, now_us: u64, decided_us: impl DoubleEndedIterator<Item = u64>) {
+    /// Sets the clock for a request at `now_us`, with the times of its further decisions, last first. The next request
+    /// arrives at `horizon_us`.
+    pub(super) fn set(&self, now_us: u64, further: Vec<u64>, horizon_us: u64) {
         self.now_us.store(now_us, Relaxed);
-        let mut decisions = self.decisions.lock();
-        decisions.clear();
-        decisions.extend(decided_us.rev());
+        *self.times.lock() = DecisionTimes { further, horizon_us, awaited_us: None };
     }
 
-    /// Advances the clock to the next decision of the request.
-    fn advance(&self) {
-        if let Some(time) = self.decisions.lock().pop() {
-            self.now_us.store(time, Relaxed);
+    /// Returns the time that the request waits for, and the times of its decisions after that.
+    pub(super) fn take_awaited(&self) -> Option<(u64, Vec<u64>)> {
+        let mut times = self.times.lock();
+        Some((times.awaited_us.take()?, std::mem::take(&mut times.further)))
+    }
+
+    /// Advances the clock to the next decision of the request. Returns false if the next request comes first.
+    fn advance(&self) -> bool {
+        let mut times = self.times.lock();
+        let Some(time) = times.further.pop() else { return true };
+        if time > times.horizon_us {
+            times.awaited_us = Some(time);
+            return false;
         }
+        self.now_us.store(time, Relaxed);
+        true
     }
 }
 
@@ -58,25 +82,60 @@ impl Clock for LogClock {
 
 /// Store whose decisions take the time of the log. Requests do not wait for their turn.
 struct LogStore {
-    memory: MemoryStore,
+    memory: Arc<MemoryStore>,
     clock: Arc<LogClock>,
+}
+
+/// Check that waits for its time.
+struct LaterCheck {
+    scope: Box<str>,
+    key: Box<[u8]>,
+    rule: Rule,
+    cost: u64,
+}
+
+impl LaterCheck {
+    fn as_check(&self) -> Check<'_> {
+        Check { key: BucketKey { scope: &self.scope, id: &self.key }, rule: &self.rule, cost: self.cost }
+    }
 }
 
 impl Store for LogStore {
     fn decide(&self, checks: &[Check<'_>]) -> Decision {
-        self.clock.advance();
-        match self.memory.decide(checks) {
-            Decision::Ready(mut verdict) => {
-                // The layer would wait for the turn. The time of the decision stays that of the request.
-                verdict.delay = Duration::ZERO;
-                Decision::Ready(verdict)
-            }
-            pending @ Decision::Pending(_) => pending,
+        if self.clock.advance() {
+            return undelayed(self.memory.decide(checks));
         }
+        let later = |check: &Check<'_>| LaterCheck {
+            scope: check.key.scope.into(),
+            key: check.key.id.into(),
+            rule: check.rule.clone(),
+            cost: check.cost,
+        };
+        let checks: Vec<_> = checks.iter().map(later).collect();
+        let (memory, mut is_early) = (Arc::clone(&self.memory), true);
+        // The replay polls the request a second time when its time has come.
+        Decision::Pending(Box::pin(std::future::poll_fn(move |_| {
+            if std::mem::replace(&mut is_early, false) {
+                return Poll::Pending;
+            }
+            let checks: Vec<Check<'_>> = checks.iter().map(LaterCheck::as_check).collect();
+            match undelayed(memory.decide(&checks)) {
+                Decision::Ready(verdict) => Poll::Ready(verdict),
+                Decision::Pending(_) => Poll::Ready(Verdict::uncounted(Outcome::Allowed)),
+            }
+        })))
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
         self.memory.settle(check, more, counted_at_us);
+    }
+}
+
+/// Removes the wait for a turn. The times in the log include it.
+fn undelayed(decision: Decision) -> Decision {
+    match decision {
+        Decision::Ready(verdict) => Decision::Ready(Verdict { delay: Duration::ZERO, ..verdict }),
+        pending @ Decision::Pending(_) => pending,
     }
 }
 
@@ -91,7 +150,11 @@ impl LogContext {
     pub(super) fn new(config: &Config) -> Self {
         let clock = Arc::<LogClock>::default();
         let memory = MemoryStore::with_clock(config.memory.max_keys, Arc::<LogClock>::clone(&clock));
-        Self { store: Arc::new(LogStore { memory, clock: Arc::clone(&clock) }), clock, metrics: Metrics::default() }
+        Self {
+            store: Arc::new(LogStore { memory: Arc::new(memory), clock: Arc::clone(&clock) }),
+            clock,
+            metrics: Metrics::default(),
+        }
     }
 }
 

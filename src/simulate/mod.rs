@@ -14,3 +14,4 @@ mod routes;
 pub mod run;
 mod statistics;
 mod text;
+mod waiting;

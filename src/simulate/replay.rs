@@ -1,9 +1,9 @@
 //! Replay of requests through one configuration.
 
+use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
@@ -13,13 +13,14 @@ use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use crate::gateway::sanitize::{SanitizeRules, sanitize};
 use crate::http::body::Body;
-use crate::http::facts::{self, RequestFacts};
+use crate::http::facts;
 use crate::simulate::context::LogContext;
 use crate::simulate::input::{Entry, LoggedVerdict};
 use crate::simulate::knowledge::Known;
 use crate::simulate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
 use crate::simulate::routes::{LogRoute, RouteBuilder};
 use crate::simulate::statistics::Counts;
+use crate::simulate::waiting::{RunningRequest, Waiting};
 use tollgate_config::Config;
 use tollgate_routing::{RequestView, RouteTable};
 
@@ -37,11 +38,20 @@ pub struct Replay {
     routes: Vec<(u64, u64)>,
     totals: Outcome,
     reproduced: Reproduced,
+    waiting: BinaryHeap<Waiting>,
 }
+
+/// Numbers of finished requests, with true if limiters refused them.
+pub type Finished = Vec<(u64, bool)>;
+
+/// Upper bound of the requests that wait for a further decision. Beyond it, the first continue early.
+const MAX_WAITING: usize = 10_000;
 
 /// Times at which a request is replayed, in microseconds.
 #[derive(Clone, Debug)]
 pub struct ReplayTimes {
+    /// Arrival of the next request.
+    pub horizon_us: u64,
     /// Time of the request.
     pub now_us: u64,
     /// Times of the decisions; empty for `now_us`.
@@ -64,34 +74,34 @@ impl Replay {
             counts: Counts::default(),
             totals: Outcome { file: file.to_owned(), ..Outcome::default() },
             reproduced: Reproduced::default(),
+            waiting: BinaryHeap::new(),
         }
     }
 
-    /// Replays a request. Returns true if limiters refused it.
-    pub fn run(&mut self, entry: &Entry, times: &ReplayTimes) -> bool {
+    /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
+    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
+        self.advance(times.now_us, times.horizon_us, finished);
         self.totals.requests += 1;
-        let Some(mut head) = head(entry) else {
+        let Some(mut head) =
+            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
+        else {
             self.totals.refused += 1;
-            return false;
+            return finished.push((number, false));
         };
-        if sanitize(&mut head, self.sanitize).is_err() {
-            self.totals.refused += 1;
-            return false;
-        }
         let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
         let index = match find(&self.table, &view, entry.logged.route.as_deref()) {
             Found::Route(index) => index,
             Found::None => {
                 self.totals.unrouted += 1;
-                return false;
+                return finished.push((number, false));
             }
             Found::Undetermined => {
                 self.totals.undetermined += 1;
-                return false;
+                return finished.push((number, false));
             }
         };
-        let Some((predicates, route)) = self.table.iter().nth(index) else { return false };
+        let Some((predicates, route)) = self.table.iter().nth(index) else { return };
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
@@ -103,31 +113,65 @@ impl Replay {
             variables,
             ..RequestContext::default()
         });
-        self.context.clock.set(times.now_us, times.decided_us.iter().copied());
-        let facts = judge(route, Request::from_parts(head, Body::default()));
-        let route_id = Arc::clone(&route.id);
-        self.count(index, &route_id, entry, times, &facts)
+        let mut further = times.decided_us.clone();
+        further.reverse();
+        self.context.clock.set(times.now_us, further, times.horizon_us);
+        let request = Request::from_parts(head, Body::default());
+        let mut facts = Some(Box::default());
+        // The limiters decide in this call or in a poll.
+        let response = facts::collect(&mut facts, || route.service.respond(request));
+        let request = RunningRequest {
+            at_us: times.now_us,
+            number,
+            second_us: times.now_us,
+            route: index,
+            logged: entry.logged.verdict,
+            response,
+            facts,
+        };
+        self.poll(request, finished);
+    }
+
+    /// Continues the requests whose next decision is due at `now_us`. The next request arrives at `horizon_us`.
+    pub fn advance(&mut self, now_us: u64, horizon_us: u64, finished: &mut Finished) {
+        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at_us <= now_us) {
+            let Some(Waiting(request, further)) = self.waiting.pop() else { return };
+            let at_us = request.at_us;
+            self.context.clock.set(at_us, further, horizon_us.max(at_us));
+            self.poll(request, finished);
+        }
+    }
+
+    /// Polls a request until it ends or waits for the time of its next decision.
+    fn poll(&mut self, mut request: RunningRequest, finished: &mut Finished) {
+        let RunningRequest { response, facts, .. } = &mut request;
+        let polled = facts::collect(facts, || response.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        match self.context.clock.take_awaited() {
+            Some((at_us, further)) if polled.is_pending() => {
+                request.at_us = at_us;
+                self.waiting.push(Waiting(request, further));
+            }
+            _ => {
+                let number = request.number;
+                let is_refused = self.count(request);
+                finished.push((number, is_refused));
+            }
+        }
     }
 
     /// Counts the verdicts on a request. Returns true if limiters refused it.
-    fn count(
-        &mut self,
-        index: usize,
-        route: &Arc<str>,
-        entry: &Entry,
-        times: &ReplayTimes,
-        facts: &RequestFacts,
-    ) -> bool {
-        let limiter = &facts.limiter;
-        self.counts.add(route, limiter, times.now_us);
+    fn count(&mut self, request: RunningRequest) -> bool {
+        let Some((_, route)) = self.table.iter().nth(request.route) else { return false };
+        let limiter = request.facts.map(|facts| facts.limiter).unwrap_or_default();
+        self.counts.add(&route.id, &limiter, request.second_us);
         let verdict = limiter.verdict();
         let is_refused = matches!(verdict, Some(VerdictKind::Denied | VerdictKind::Blocked));
-        if let Some(counts) = self.routes.get_mut(index) {
+        if let Some(counts) = self.routes.get_mut(request.route) {
             counts.0 += 1;
             counts.1 += u64::from(is_refused);
         }
         self.totals.denied += u64::from(is_refused);
-        if let Some(logged) = entry.logged.verdict {
+        if let Some(logged) = request.logged {
             let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
             *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
         }
@@ -225,16 +269,4 @@ fn add_logged_keys(head: &mut Parts, entry: &Entry, route: &LogRoute) {
             head.headers.insert(field.clone(), value);
         }
     }
-}
-
-/// Passes a request through the layers of a route, and returns the facts that they report.
-fn judge(route: &LogRoute, request: Request<Body>) -> RequestFacts {
-    let mut facts = Some(Box::<RequestFacts>::default());
-    facts::collect(&mut facts, || {
-        let mut response = pin!(route.service.respond(request));
-        // Stores in memory decide at once, and the upstream answers at once.
-        let polled = response.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        debug_assert!(matches!(polled, Poll::Ready(_)));
-    });
-    facts.map(|facts| *facts).unwrap_or_default()
 }

@@ -42,6 +42,7 @@ routes:
   predicates: [Path=/query, Query=k]
   filters:
   - {name: RequestRateLimiter, args: {key-resolver: 'query:k', algorithm: sliding-window-log, limit: 50, window: 1s}}
+  - {name: RequestRateLimiter, args: {key-resolver: path, algorithm: gcra, replenish-rate: 400, burst-capacity: 4}}
 - id: paced
   uri: 'echo:'
   predicates: [Path=/paced]

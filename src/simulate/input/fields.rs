@@ -9,6 +9,9 @@ use super::entry::{Entry, Logged, LoggedVerdict};
 use super::map::Slot;
 use super::time;
 
+/// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.
+const MAX_TIME_US: u64 = 1 << 53;
+
 /// Value of a JSON field.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value<'a> {
@@ -50,7 +53,10 @@ impl Fields {
         match slot {
             Slot::Time => self.time_us = Some(microseconds(&value).ok_or("the time is not readable")?),
             Slot::Decided => {
-                if let Value::List(times) = value {
+                if let Value::List(times) = value
+                    && times.is_sorted()
+                    && times.last().is_some_and(|time| *time < MAX_TIME_US)
+                {
                     self.decided_us = times;
                 }
             }
@@ -146,13 +152,14 @@ fn whole(value: &Value<'_>) -> Option<u64> {
 }
 
 fn microseconds(value: &Value<'_>) -> Option<u64> {
-    match value {
+    let time = match value {
         Value::Text(text) => time::parse(text),
         #[expect(clippy::cast_precision_loss, reason = "the rounding error is below a microsecond until the year 2255")]
         Value::Whole(number) => time::from_number(*number as f64),
         Value::Number(number) => time::from_number(*number),
         _ => None,
-    }
+    };
+    time.filter(|time| *time < MAX_TIME_US)
 }
 
 /// Parses an address, with or without a port.

@@ -188,6 +188,7 @@ mod tests {
             (br#"{"uri":"/"}"#, "no time: there is no field `ts`"),
             (br#"{"ts":1}"#, "no path: there is no field `uri`"),
             (br#"{"ts":"soon","uri":"/"}"#, "the time is not readable"),
+            (br#"{"ts":9999999999999999,"uri":"/"}"#, "the time is not readable"),
             (b"{\"ts\":1,\"uri\":\"\xff\"}", "no JSON object"),
         ] {
             let error = parse(line, &map).unwrap_err();

@@ -35,16 +35,7 @@ impl Ordered {
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
     pub fn next_entry(&mut self) -> Option<Entry> {
-        while !self.has_ended && self.held.len() < HELD_ENTRIES {
-            match self.inputs.next_entry() {
-                Some(entry) => {
-                    let (time, is_refused, spent) = entry.sort_key();
-                    self.held.push(Held { key: (time, is_refused, spent, self.read), entry });
-                    self.read += 1;
-                }
-                None => self.has_ended = true,
-            }
-        }
+        self.fill();
         let mut entry = self.held.pop()?.entry;
         let late_us = self.latest_us.saturating_sub(entry.at_us());
         if late_us > 0 {
@@ -58,6 +49,27 @@ impl Ordered {
         }
         self.latest_us = entry.at_us();
         Some(entry)
+    }
+}
+
+impl Ordered {
+    /// Returns the time of the next entry.
+    pub fn next_at_us(&mut self) -> Option<u64> {
+        self.fill();
+        self.held.peek().map(|held| held.entry.at_us().max(self.latest_us))
+    }
+
+    fn fill(&mut self) {
+        while !self.has_ended && self.held.len() < HELD_ENTRIES {
+            match self.inputs.next_entry() {
+                Some(entry) => {
+                    let (time, is_refused, spent) = entry.sort_key();
+                    self.held.push(Held { key: (time, is_refused, spent, self.read), entry });
+                    self.read += 1;
+                }
+                None => self.has_ended = true,
+            }
+        }
     }
 }
 
