@@ -14,9 +14,9 @@
 //!
 //! Around it: `tollgate_config` reads the YAML. [`app`] starts, reloads and drains the process. [`state`] holds
 //! limits, breakers and caches across reloads. [`admin`] serves health, metrics and limits. [`explain`] runs a request
-//! without traffic. [`cli`] has one file per command.
+//! without traffic, [`simulate`] replays access logs. [`cli`] has one file per command.
 //!
-//! Modules import in one direction: `cli` → `app`, `explain` → `admin`, `server`, `gateway` → `telemetry`, `upstream`,
+//! Modules import in one direction: `cli` → `app`, `explain`, `simulate` → `admin`, `server`, `gateway` → `telemetry`, `upstream`,
 //! `state` → `http`.
 
 pub mod admin;
@@ -26,6 +26,7 @@ pub mod explain;
 pub mod gateway;
 pub mod http;
 pub mod server;
+pub mod simulate;
 pub mod state;
 pub mod telemetry;
 pub mod upstream;

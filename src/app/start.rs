@@ -230,6 +230,7 @@ async fn sweep(stores: Arc<SharedStores>) {
         for shard in 0..shards {
             tokio::time::sleep(pause).await;
             memory.sweep_shard(shard);
+            stores.clock().follow_wall_clock();
         }
         for (limiter, decisions) in memory.report_overflows() {
             tracing::warn!(%limiter, decisions, "no room for new keys in memory: they share buckets, see memory.max-keys");

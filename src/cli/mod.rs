@@ -8,6 +8,7 @@ mod load;
 mod migrate;
 mod schema;
 mod serve;
+mod simulate;
 mod top;
 
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ enum Command {
     },
     /// Dry-run a request: show the matching route and why earlier ones do not match, the filters, the keys that limiters count, and the request to the upstream
     Explain(explain::Arguments),
+    /// Replay access logs through routes and limits: show what a configuration would have denied
+    Simulate(simulate::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's native form, with comments on each change
     Migrate {
         /// The application.yml to convert
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
         Command::Demo => serve::demo(),
         Command::Check { files, profiles } => check::run(&files, profiles.profiles.as_deref()),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(arguments),
         Command::Migrate { file, out } => migrate::run(&file, out),
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),

@@ -11,6 +11,7 @@ use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
+use crate::gateway::recorded_store::recorded;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
@@ -40,6 +41,9 @@ pub(super) fn with_rate_limiter(
     let series: Vec<_> = series.collect();
     let limiter_series = metrics.limiter(worker, route, &naming.scope());
     let store: Arc<dyn Store> = context.store(limiter);
+    let names =
+        || sets.rules().map(|limit| Arc::clone(&limit.scope)).zip(labels.iter().map(|label| label.as_str().into()));
+    let store = if context.logs_reasons() { recorded(store, names().collect()) } else { store };
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
         move |event, key| match event.rule.and_then(|rule| series.get(rule)) {
             Some((series, rule)) => {
@@ -97,14 +101,18 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> (RuleSets, Vec<S
         default: plans.default.as_deref().map(Into::into),
     });
     let sets = RuleSets { default: limits(None, &naming.limiter.rules), plans };
-    let prefix = format!("{}#", naming.route);
-    let label = |limit: &Limit| match limit.scope.strip_prefix(&prefix) {
-        // A listed rule is labelled by its name, with the limiter's number in front from the second limiter on.
-        Some(rest) if rest.parse::<usize>().is_err() => rest.to_owned(),
-        _ => limit.scope.to_string(),
-    };
-    let labels = sets.rules().map(label).collect();
+    let labels = sets.rules().map(|limit| rule_name(naming.route, &limit.scope).to_owned()).collect();
     (sets, labels)
+}
+
+/// Returns the name of a rule in metrics and logs: its own name in a list, with the limiter's number in front from the
+/// second limiter on; otherwise its scope.
+#[must_use]
+pub fn rule_name<'s>(route: &str, scope: &'s str) -> &'s str {
+    match scope.strip_prefix(route).and_then(|rest| rest.strip_prefix('#')) {
+        Some(rest) if rest.parse::<usize>().is_err() => rest,
+        _ => scope,
+    }
 }
 
 fn limit(named: NamedLimit<'_>) -> Limit {

@@ -7,6 +7,7 @@
 //! - `jwks` (feature `jwt`): the task that refreshes token verification keys.
 
 pub mod circuit_breakers;
+pub mod clock;
 #[cfg(feature = "jwt")]
 pub mod jwks;
 pub mod metering;

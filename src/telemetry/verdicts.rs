@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 use tollgate_limiter::verdict::Source;
 
+use crate::http::facts::report;
 use crate::telemetry::encode::family;
 use crate::telemetry::series::SeriesList;
 
@@ -17,7 +18,7 @@ use crate::telemetry::series::SeriesList;
 #[derive(Debug)]
 pub struct LimiterMetrics {
     route: Arc<str>,
-    rule: Box<str>,
+    rule: Arc<str>,
     counts: [[AtomicU64; SOURCES.len()]; VerdictKind::ALL.len()],
     /// One of [`HIDDEN`], [`IN_MEMORY`] and [`IN_STORE`].
     zeros: AtomicU8,
@@ -71,6 +72,7 @@ impl LimiterMetrics {
     pub fn observe(&self, finding: VerdictKind, source: Option<Source>) {
         let verdict = VerdictKind::ALL.iter().position(|known| *known == finding).unwrap_or(0);
         let source = SOURCES.iter().position(|known| *known == source).unwrap_or(0);
+        report(|facts| facts.limiter.judge(&self.route, &self.rule, finding));
         // One worker writes: a load and a store suffice, without an atomic add.
         let count = &self.counts[verdict][source];
         count.store(count.load(Relaxed) + 1, Relaxed);
@@ -83,7 +85,7 @@ pub(super) fn encode(
     limiters: &SeriesList<LimiterMetrics>,
     has_redis: bool,
 ) -> fmt::Result {
-    let mut sums: BTreeMap<(Arc<str>, Box<str>, &'static str, &'static str), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<(Arc<str>, Arc<str>, &'static str, &'static str), u64> = BTreeMap::new();
     limiters.for_each(|limiter| {
         limiter.for_each(has_redis, |verdict, source, count| {
             *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;

@@ -113,3 +113,28 @@ fn a_head_that_the_parser_refuses_has_a_json_line() {
     assert_eq!(line["reason"], "unreadable-head");
     assert_eq!(gateway.metric("tollgate_unrouted_requests_total", &["httpMethod=\"OTHER\""]), 1.0);
 }
+
+#[test]
+fn a_line_has_verdict_rule_key_and_remaining_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let limiter = "{name: RequestRateLimiter, args: {key-resolver: 'header:x-key', exempt: [vip], limits: [\
+                   {name: minute, limit: 2, algorithm: fixed-window, window: 1m}, \
+                   {name: hour, limit: 1, algorithm: fixed-window, window: 1h, mode: observe}]}}";
+    let routes = format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{limiter}]}}]");
+    let gateway = logging(&path, &routes);
+    let mut client = gateway.connect();
+    for (target, key) in [("/1", "k\"1"), ("/2", "k\"1"), ("/3", "k\"1"), ("/4", "vip")] {
+        client.request("GET", target, &[("x-key", key)], b"");
+    }
+    let lines = lines(&path, 4);
+    let logged = |field: &str| lines.iter().map(|line| line[field].to_string()).collect::<Vec<_>>();
+    assert_eq!(logged("verdict"), ["\"allowed\"", "\"allowed\"", "\"denied\"", "\"exempt\""]);
+    assert_eq!(logged("remaining"), ["1", "0", "0", "null"]);
+    assert_eq!(logged("observed"), ["null", "[\"hour\"]", "null", "null"]);
+    for line in &lines[..3] {
+        assert_eq!((&line["rule"], &line["key"]), (&"minute".into(), &"k\"1".into()), "{line}");
+    }
+    let decided: Vec<_> = lines[..3].iter().map(|line| line["decided_us"][0].as_u64().unwrap()).collect();
+    assert!(decided.is_sorted() && decided[0] > 1_700_000_000_000_000, "{decided:?}");
+}

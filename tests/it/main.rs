@@ -56,6 +56,7 @@ mod reroutes;
 mod resilience;
 mod response_cache;
 mod shares;
+mod simulate;
 mod soak;
 mod spring_files;
 mod spring_properties;

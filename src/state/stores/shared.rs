@@ -9,6 +9,7 @@ use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::redis::{Breakers, GatewayCount, LockStats, RedisClient, RedisStats, RedisStatus};
 
 use crate::state::circuit_breakers::CircuitBreakers;
+use crate::state::clock::StoreClock;
 use crate::state::redis_servers::RedisServers;
 use crate::state::response_caches::ResponseCaches;
 use tollgate_config::{Config, Route};
@@ -17,6 +18,7 @@ use tollgate_config::{Config, Route};
 #[derive(Debug)]
 pub struct SharedStores {
     memory: Arc<MemoryStore>,
+    clock: Arc<StoreClock>,
     ledger: Arc<Ledger>,
     pub(super) slots: Arc<LeaseTable>,
     /// Circuit breakers of Redis servers.
@@ -35,8 +37,10 @@ impl SharedStores {
     /// Creates empty stores of the sizes in `config`. Connects to nothing.
     #[must_use]
     pub fn new(config: &Config) -> Arc<Self> {
+        let clock = Arc::<StoreClock>::default();
         let stores = Arc::new(Self {
-            memory: Arc::new(MemoryStore::new(config.memory.max_keys)),
+            memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys, Arc::<StoreClock>::clone(&clock))),
+            clock,
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get())),
             slots: Arc::default(),
             redis_breakers: Breakers::default(),
@@ -63,6 +67,12 @@ impl SharedStores {
     #[must_use]
     pub fn memory(&self) -> &Arc<MemoryStore> {
         &self.memory
+    }
+
+    /// Clock of the buckets in memory.
+    #[must_use]
+    pub fn clock(&self) -> &StoreClock {
+        &self.clock
     }
 
     /// Usage counted by `RequestCounter` filters.

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderValue, Version};
+use tollgate_filters::request_rate_limiter::VerdictKind;
 
 use super::text::{milliseconds, number, padded, quoted};
+use crate::http::facts::limiter::LimiterFacts;
 use crate::telemetry::access_log::{Completion, Details, LogLine};
 
 const DAY_SECONDS: u64 = 86_400;
@@ -80,6 +82,7 @@ pub(super) fn write(
         out.push_str(",\"degraded\":true");
     }
     if let Some(facts) = &details.facts {
+        limiter(out, &facts.limiter);
         let upstream = &facts.upstream;
         field(out, "endpoint", upstream.endpoint.as_ref());
         time(out, "connect_ms", upstream.connect);
@@ -92,6 +95,53 @@ pub(super) fn write(
     field(out, "referer", line.referer.as_ref());
     field(out, "user_agent", line.user_agent.as_ref());
     out.push_str("}\n");
+}
+
+/// Writes the verdict on the request and the decisions behind it.
+fn limiter(out: &mut String, facts: &LimiterFacts) {
+    optional(out, "verdict", facts.verdict().map(VerdictKind::as_str));
+    if let Some(decision) = facts.deciding() {
+        if let Some(check) = decision.checks.get(decision.strictest) {
+            text(out, "rule", &check.rule);
+            name(out, "key");
+            quoted(out, &check.key);
+        }
+        if let Some(remaining) = decision.remaining {
+            name(out, "remaining");
+            number(out, remaining);
+        }
+    }
+    let checks = || facts.decisions.iter().flat_map(|decision| &decision.checks);
+    if checks().nth(1).is_some() {
+        list(out, "keys", '{', '}', checks(), |out, check| {
+            quoted(out, check.rule.as_bytes());
+            out.push(':');
+            quoted(out, &check.key);
+        });
+    }
+    if facts.observed().next().is_some() {
+        list(out, "observed", '[', ']', facts.observed(), |out, rule| quoted(out, rule.as_bytes()));
+    }
+    let times = || facts.decisions.iter().map(|decision| decision.decided_us).filter(|time| *time > 0);
+    if times().next().is_some() {
+        list(out, "decided_us", '[', ']', times(), number);
+    }
+}
+
+fn list<T>(
+    out: &mut String,
+    label: &str,
+    open: char,
+    close: char,
+    items: impl Iterator<Item = T>,
+    write: impl Fn(&mut String, T),
+) {
+    name(out, label);
+    for (index, item) in items.enumerate() {
+        out.push(if index == 0 { open } else { ',' });
+        write(out, item);
+    }
+    out.push(close);
 }
 
 fn protocol(version: Version) -> &'static str {
@@ -139,6 +189,7 @@ mod tests {
     use http::{HeaderMap, Method, header};
 
     use super::*;
+    use crate::http::facts::limiter::{CheckedRule, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
     use crate::telemetry::access_log::fields::FIELDS;
 
@@ -146,6 +197,15 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_bytes(b"a\"b\\\xff").unwrap());
         LogLine::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
+    }
+
+    fn decision(rule: &str, decided_us: u64) -> StoreDecision {
+        let checks = vec![CheckedRule { rule: rule.into(), key: (*b"k\"\xff").into() }];
+        StoreDecision { checks, strictest: 0, remaining: Some(0), decided_us }
+    }
+
+    fn verdict(kind: VerdictKind) -> RuleVerdict {
+        RuleVerdict { route: "a".into(), rule: "daily".into(), kind, decisions: 1 }
     }
 
     fn parsed(line: &LogLine, now: SystemTime) -> serde_json::Map<String, serde_json::Value> {
@@ -193,11 +253,20 @@ mod tests {
                     response: Some(Duration::ZERO),
                     attempts: 2,
                 },
+                limiter: LimiterFacts {
+                    decisions: [1, 2].map(|time| decision("daily", time)).into(),
+                    verdicts: [VerdictKind::Observed, VerdictKind::Denied].map(verdict).into(),
+                },
             })),
         });
         let value = parsed(&line, UNIX_EPOCH);
         let documented: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
         assert_eq!(value.keys().collect::<Vec<_>>(), documented);
+        assert_eq!((&value["verdict"], &value["key"]), (&"denied".into(), &"k\"\u{fffd}".into()));
+        assert_eq!(
+            (value["observed"].to_string(), value["decided_us"].to_string()),
+            (r#"["daily"]"#.into(), "[1,2]".into())
+        );
         assert_eq!(value["trace_id"], "0af7651916cd43dd8448eb211c80319c");
     }
 }

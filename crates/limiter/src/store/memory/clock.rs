@@ -10,6 +10,12 @@ pub trait Clock: Send + Sync {
 
     /// Returns the microseconds since 1970-01-01T00:00Z on the wall clock, which may be set forwards and back.
     fn wall_us(&self) -> u64;
+
+    /// Returns [`now_us`](Self::now_us) and [`wall_us`](Self::wall_us). A clock that reads both at once makes decisions
+    /// repeatable from one time.
+    fn both_us(&self) -> (u64, u64) {
+        (self.now_us(), self.wall_us())
+    }
 }
 
 /// Monotonic clock of the machine. Setting the wall clock does not affect it.

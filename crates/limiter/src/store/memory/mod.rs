@@ -194,8 +194,8 @@ impl MemoryStore {
     /// Reads the clock. The wall clock is read only if a rule needs it, since that doubles the cost.
     #[inline]
     fn moment<'a>(&self, mut rules: impl Iterator<Item = &'a Rule>) -> Moment {
-        let now_us = self.clock.now_us();
-        let wall_us = if rules.any(Rule::reads_wall_clock) { self.clock.wall_us() } else { 0 };
+        let reads_wall_clock = rules.any(Rule::reads_wall_clock);
+        let (now_us, wall_us) = if reads_wall_clock { self.clock.both_us() } else { (self.clock.now_us(), 0) };
         Moment { now_us, wall_us }
     }
 

@@ -4,17 +4,23 @@
 //! facts of that request are therefore in a thread-local slot, and layers need no reference to the record of the request.
 //! Without an access log in JSON the slot is empty, and a report costs one comparison.
 
+pub mod limiter;
+
 use std::cell::Cell;
 use std::time::Duration;
 
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use self::limiter::LimiterFacts;
+
 /// Facts about one request.
 #[derive(Debug, Default)]
 pub struct RequestFacts {
     /// Attempts to forward the request.
     pub upstream: UpstreamFacts,
+    /// Verdicts of limiters.
+    pub limiter: LimiterFacts,
 }
 
 /// Attempts to forward a request.

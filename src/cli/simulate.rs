@@ -1,0 +1,108 @@
+//! `tollgate simulate FILE LOG…`: replay of access logs.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::cli::load::{self, Profiles};
+use crate::simulate::html;
+use crate::simulate::input::{Inputs, Map};
+use crate::simulate::run::{Progress, simulate};
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Configuration file
+    file: PathBuf,
+    /// Access logs: Tollgate's JSON, common or combined format, or other JSON with --map; may be gzip; `-` is standard input
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
+    #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
+    map: Option<Map>,
+    /// Second configuration, to show the difference
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Replay N times as fast as the log, such as 2, x2 or 0.5
+    #[arg(long, value_name = "xN", default_value = "1", value_parser = rate)]
+    rate: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a report with charts as one HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    profiles: Profiles,
+}
+
+/// Parses a factor between a millionth and a million, with or without `x` in front.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.trim_start_matches(['x', 'X', '×']).parse::<f64>();
+    let valid = number.ok().filter(|number| (1e-6..=1e6).contains(number));
+    valid.ok_or_else(|| "not a factor such as 2, x2 or 0.5".to_owned())
+}
+
+/// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
+/// read or no line can be used.
+pub(super) fn run(arguments: Arguments) -> ExitCode {
+    let mut loaded = Vec::new();
+    for file in std::iter::once(&arguments.file).chain(&arguments.compare) {
+        match tollgate_config::load_for(file, arguments.profiles.profiles.as_deref()) {
+            Ok(configuration) => loaded.push((file.display().to_string(), configuration.config)),
+            Err(error) => return load::report(&error),
+        }
+    }
+    let map = arguments.map.unwrap_or_default();
+    let inputs = match Inputs::open(&arguments.logs, map.clone()) {
+        Ok(inputs) => inputs,
+        Err(error) => return fail(&error),
+    };
+    let configurations: Vec<_> = loaded.iter().map(|(file, config)| (file.as_str(), config)).collect();
+    let shows_progress = io::stderr().is_terminal();
+    let result = simulate(&configurations, inputs, &map, arguments.rate, |progress| {
+        if shows_progress {
+            show(progress);
+        }
+    });
+    if shows_progress {
+        eprint!("\r\x1b[K");
+    }
+    if let Some(path) = &arguments.report
+        && let Err(error) = std::fs::write(path, html::page(&result))
+    {
+        return fail(&format!("cannot write {}: {error}", path.display()));
+    }
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&result).map(|json| json + "\n").unwrap_or_default()
+    } else {
+        result.to_string()
+    };
+    if io::stdout().lock().write_all(text.as_bytes()).is_err() {
+        return ExitCode::FAILURE;
+    }
+    if result.input.broken == result.input.lines {
+        return fail(&"no line of the logs can be used");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Shows the progress in one line of standard error.
+fn show(progress: Progress) {
+    const WIDTH: usize = 30;
+    match progress.share {
+        Some(share) => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the width")]
+            let done = ((share.clamp(0.0, 1.0) * WIDTH as f64) as usize).min(WIDTH);
+            let bar = "#".repeat(done) + &" ".repeat(WIDTH - done);
+            eprint!("\r[{bar}] {:3.0} %, {} requests", share * 100.0, progress.requests);
+        }
+        None => eprint!("\r{} requests", progress.requests),
+    }
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("tollgate: {error}");
+    ExitCode::from(2)
+}

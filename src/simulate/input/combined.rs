@@ -1,0 +1,103 @@
+//! Lines in NCSA common or combined format.
+
+use http::HeaderName;
+
+use super::entry::Entry;
+use super::fields::{Fields, Value, address};
+use super::map::Slot;
+
+/// Parses `ADDRESS IDENT USER [TIME] "REQUEST" STATUS BYTES "REFERER" "USER-AGENT"`; the last two may be absent.
+///
+/// # Errors
+/// The line has no such form.
+pub(super) fn parse(line: &[u8]) -> Result<Entry, String> {
+    let text = std::str::from_utf8(line).map_err(|_| "no UTF-8 text")?;
+    let malformed = || "neither JSON nor common or combined format".to_owned();
+    let (before, rest) = text.split_once('[').ok_or_else(malformed)?;
+    let (time, rest) = rest.split_once("] \"").ok_or_else(malformed)?;
+    let client = before.split(' ').next().unwrap_or_default();
+    let (request, rest) = quoted(rest).ok_or_else(malformed)?;
+    let mut fields = Fields::default();
+    fields.set(&Slot::Time, Value::Text(time.into()))?;
+    if address(client).is_none() {
+        return Err(format!("`{}` is not an address", client.escape_debug()));
+    }
+    fields.set(&Slot::Client, Value::Text(client.into()))?;
+    fields.request_line(&request)?;
+    let mut rest = rest.trim_start();
+    for slot in [Slot::Status, Slot::Query] {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        if slot == Slot::Status {
+            fields.set(&slot, Value::Text(word.into()))?;
+        }
+        rest = after.trim_start();
+    }
+    for name in [http::header::REFERER, http::header::USER_AGENT] {
+        if let Some((value, after)) = rest.strip_prefix('"').and_then(quoted) {
+            set_header(&mut fields, name, &value)?;
+            rest = after.trim_start();
+        }
+    }
+    fields.finish().map_err(str::to_owned)
+}
+
+fn set_header(fields: &mut Fields, name: HeaderName, value: &str) -> Result<(), &'static str> {
+    fields.set(&Slot::Header(name), Value::Text(value.into()))
+}
+
+/// Reads up to a quote, and resolves `\xHH`, `\"` and `\\`. Returns the text and the rest of the line.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let (mut out, mut rest) = (String::new(), text);
+    loop {
+        let at = rest.find(['"', '\\'])?;
+        out.push_str(&rest[..at]);
+        if rest.as_bytes()[at] == b'"' {
+            return Some((out, &rest[at + 1..]));
+        }
+        let escape = &rest[at + 1..];
+        let code = escape.strip_prefix('x').and_then(|digits| u8::from_str_radix(digits.get(..2)?, 16).ok());
+        match code {
+            Some(byte) => {
+                out.push(char::from(byte));
+                rest = &escape[3..];
+            }
+            None => {
+                let next = escape.chars().next()?;
+                out.push(next);
+                rest = &escape[next.len_utf8()..];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn common_and_combined_lines_are_read() {
+        let line = b"192.0.2.1 - ada [22/Nov/2026:11:00:00 +0100] \"GET /a?b=\\x22 HTTP/1.1\" 200 12";
+        let entry = parse(line).unwrap();
+        assert_eq!((entry.time_us, entry.target.as_str()), (1_795_341_600_000_000, "/a?b=\""));
+        assert_eq!((entry.status, entry.headers.len()), (Some(200), 0));
+        let line = [&line[..], b" \"-\" \"a \\\"quoted\\\" agent\""].concat();
+        assert_eq!(parse(&line).unwrap().headers[0].1, "a \"quoted\" agent");
+    }
+
+    #[test]
+    fn broken_lines_say_what_is_wrong() {
+        for (line, problem) in [
+            (&b""[..], "neither JSON nor"),
+            (b"hello", "neither JSON nor"),
+            (b"a - - [22/Nov/2026:11:00:00 +0100] \"GET / HTTP/1.1\" 200 1", "`a` is not an address"),
+            (b"192.0.2.1 - - [now] \"GET / HTTP/1.1\" 200 1", "the time is not readable"),
+            (b"192.0.2.1 - - [22/Nov/2026:11:00:00 +0100] \"-\" 400 1", "no readable request line"),
+            (b"192.0.2.1 - - [22/Nov/2026:11:00:00 +0100] \"GET /\\", "neither JSON nor"),
+            (b"\xff", "no UTF-8 text"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.starts_with(problem), "{error}");
+        }
+    }
+}

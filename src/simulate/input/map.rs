@@ -1,0 +1,180 @@
+//! Names of the fields of JSON logs: `--map time=ts,client=remote_addr,target=uri`.
+
+use http::HeaderName;
+use thiserror::Error;
+
+/// Part of a request that a field of the log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// Arrival.
+    Time,
+    /// Times of decisions.
+    Decided,
+    /// Client address.
+    Client,
+    /// Method.
+    Method,
+    /// Path, with or without a query.
+    Target,
+    /// Query without `?`.
+    Query,
+    /// Whole request line.
+    Request,
+    /// Host.
+    Host,
+    /// Status.
+    Status,
+    /// Bytes of the request body.
+    ReceivedBytes,
+    /// Route.
+    Route,
+    /// Verdict.
+    Verdict,
+    /// Rule.
+    Rule,
+    /// Key.
+    Key,
+    /// Keys by rule.
+    Keys,
+    /// Tokens left.
+    Remaining,
+    /// Header field of the request.
+    Header(HeaderName),
+}
+
+/// Names of the fields of JSON logs.
+#[derive(Clone, Debug)]
+pub struct Map {
+    pub(super) fields: Vec<(String, Slot)>,
+    is_own: bool,
+}
+
+/// Error in `--map`.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum MapError {
+    /// An item is not `PART=FIELD`.
+    #[error("`{0}` in --map is not PART=FIELD, such as client=remote_addr")]
+    Form(String),
+    /// Unknown part of a request.
+    #[error("unknown part `{0}` in --map; known: {known}, header.NAME", known = NAMES.map(|(name, _)| name).join(", "))]
+    Part(String),
+    /// A necessary part is missing.
+    #[error("--map needs {0}")]
+    Missing(&'static str),
+}
+
+/// Parts by their names in `--map`, with aliases.
+const NAMES: [(&str, Slot); 10] = [
+    ("time", Slot::Time),
+    ("client", Slot::Client),
+    ("ip", Slot::Client),
+    ("method", Slot::Method),
+    ("path", Slot::Target),
+    ("query", Slot::Query),
+    ("request", Slot::Request),
+    ("host", Slot::Host),
+    ("status", Slot::Status),
+    ("received-bytes", Slot::ReceivedBytes),
+];
+
+impl Default for Map {
+    /// Returns the fields of our own log.
+    fn default() -> Self {
+        let own = [
+            ("time", Slot::Time),
+            ("decided_us", Slot::Decided),
+            ("client", Slot::Client),
+            ("method", Slot::Method),
+            ("target", Slot::Target),
+            ("host", Slot::Host),
+            ("status", Slot::Status),
+            ("received_bytes", Slot::ReceivedBytes),
+            ("route", Slot::Route),
+            ("verdict", Slot::Verdict),
+            ("rule", Slot::Rule),
+            ("key", Slot::Key),
+            ("keys", Slot::Keys),
+            ("remaining", Slot::Remaining),
+            ("referer", Slot::Header(http::header::REFERER)),
+            ("user_agent", Slot::Header(http::header::USER_AGENT)),
+        ];
+        Self { fields: own.map(|(name, slot)| (name.to_owned(), slot)).into(), is_own: true }
+    }
+}
+
+impl Map {
+    /// Parses the argument of `--map`: items `PART=FIELD`, separated by commas. A field of an object is `OBJECT.FIELD`.
+    ///
+    /// # Errors
+    /// An item is malformed, or time or path are missing.
+    pub fn parse(text: &str) -> Result<Self, MapError> {
+        let mut fields = Vec::new();
+        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+            let (part, field) = item.split_once('=').ok_or_else(|| MapError::Form(item.to_owned()))?;
+            let (part, field) = (part.trim(), field.trim());
+            if field.is_empty() {
+                return Err(MapError::Form(item.to_owned()));
+            }
+            fields.push((field.to_owned(), slot(part)?));
+        }
+        let has = |slot: &Slot| fields.iter().any(|(_, known)| known == slot);
+        if !has(&Slot::Time) {
+            return Err(MapError::Missing("time=FIELD"));
+        }
+        if !has(&Slot::Target) && !has(&Slot::Request) {
+            return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
+        }
+        Ok(Self { fields, is_own: false })
+    }
+
+    /// True for the fields of our own log.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Parts of a request that the log has.
+    pub fn fields(&self) -> impl Iterator<Item = &Slot> {
+        self.fields.iter().map(|(_, slot)| slot)
+    }
+
+    /// True if the log has `slot`.
+    #[must_use]
+    pub fn has(&self, slot: &Slot) -> bool {
+        self.fields.iter().any(|(_, known)| known == slot)
+    }
+}
+
+fn slot(part: &str) -> Result<Slot, MapError> {
+    if let Some(name) = part.strip_prefix("header.") {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| MapError::Part(part.to_owned()))?;
+        return Ok(if name == http::header::HOST { Slot::Host } else { Slot::Header(name) });
+    }
+    let part = if part == "target" || part == "uri" { "path" } else { part };
+    let known = NAMES.into_iter().find(|(name, _)| *name == part);
+    known.map(|(_, slot)| slot).ok_or_else(|| MapError::Part(part.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn maps_name_fields_and_report_mistakes() {
+        let map = Map::parse("time=ts, ip=remote_addr,path=uri,header.X-Api-Key=http.key").unwrap();
+        assert!(map.has(&Slot::Client) && map.has(&Slot::Header(HeaderName::from_static("x-api-key"))));
+        assert!(!map.is_own() && !map.has(&Slot::Host));
+        for (text, problem) in [
+            ("ts", "`ts` in --map is not PART=FIELD"),
+            ("time=", "`time=` in --map is not PART=FIELD"),
+            ("time=a,path=b,colour=c", "unknown part `colour` in --map; known: time, client,"),
+            ("time=a,path=b,header.a b=c", "unknown part `header.a b`"),
+            ("path=a", "--map needs time=FIELD"),
+            ("time=a,ip=b", "--map needs path=FIELD"),
+        ] {
+            let error = Map::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Log lines: formats, files, and their order in time.
+
+mod combined;
+mod entry;
+mod fields;
+mod json;
+mod map;
+mod order;
+mod source;
+mod time;
+
+pub use self::entry::{Entry, Logged, LoggedVerdict};
+pub use self::map::{Map, MapError, Slot};
+pub use self::order::Ordered;
+pub use self::source::{BrokenLine, InputStats, Inputs, OpenError};

@@ -1,0 +1,17 @@
+//! Replay of access logs through routes and limiters: `tollgate simulate`.
+//!
+//! [`input`] reads log lines and orders them by time. [`replay::Replay`] passes each one through the real routes, key
+//! resolvers and rules, in front of an upstream that only answers, on a clock that the log sets. [`report`] holds what
+//! the rules would have done. Memory grows with the keys in the log, not with its lines.
+
+mod context;
+pub mod html;
+pub mod input;
+mod knowledge;
+pub mod replay;
+pub mod report;
+mod routes;
+pub mod run;
+mod statistics;
+mod text;
+mod waiting;

@@ -1,0 +1,272 @@
+//! Replay of requests through one configuration.
+
+use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use http::header::{CONTENT_LENGTH, HOST};
+use http::request::Parts;
+use http::{HeaderValue, Request};
+use tollgate_filters::context::RequestContext;
+use tollgate_filters::request_rate_limiter::VerdictKind;
+
+use crate::gateway::sanitize::{SanitizeRules, sanitize};
+use crate::http::body::Body;
+use crate::http::facts;
+use crate::simulate::context::LogContext;
+use crate::simulate::input::{Entry, LoggedVerdict};
+use crate::simulate::knowledge::Known;
+use crate::simulate::report::{KeyCount, Note, Outcome, Reproduced, RouteOutcome, RuleOutcome, percent, time};
+use crate::simulate::routes::{LogRoute, RouteBuilder};
+use crate::simulate::statistics::Counts;
+use crate::simulate::waiting::{RunningRequest, Waiting};
+use tollgate_config::Config;
+use tollgate_routing::{RequestView, RouteTable};
+
+/// Number of keys that are reported per rule.
+const TOP_KEYS: usize = 10;
+
+/// Replay of requests through one configuration.
+pub struct Replay {
+    table: RouteTable<LogRoute>,
+    context: LogContext,
+    sanitize: SanitizeRules,
+    notes: Vec<Note>,
+    counts: Counts,
+    /// Requests and denials by position of the route.
+    routes: Vec<(u64, u64)>,
+    totals: Outcome,
+    reproduced: Reproduced,
+    waiting: BinaryHeap<Waiting>,
+}
+
+/// Numbers of finished requests, with true if limiters refused them.
+pub type Finished = Vec<(u64, bool)>;
+
+/// Upper bound of the requests that wait for a further decision. Beyond it, the first continue early.
+const MAX_WAITING: usize = 10_000;
+
+/// Times at which a request is replayed, in microseconds.
+#[derive(Clone, Debug)]
+pub struct ReplayTimes {
+    /// Arrival of the next request.
+    pub horizon_us: u64,
+    /// Time of the request.
+    pub now_us: u64,
+    /// Times of the decisions; empty for `now_us`.
+    pub decided_us: Vec<u64>,
+}
+
+impl Replay {
+    /// Prepares the routes of `config` for logs with the facts `known`. `file` names the configuration in the report.
+    pub(super) fn new(file: &str, config: &Config, known: &Known) -> Self {
+        let context = LogContext::new(config);
+        let mut builder = RouteBuilder { config, known, context: &context, notes: Vec::new() };
+        let table = builder.table();
+        let notes = builder.notes;
+        Self {
+            routes: vec![(0, 0); table.len()],
+            table,
+            context,
+            sanitize: SanitizeRules::of(config),
+            notes,
+            counts: Counts::default(),
+            totals: Outcome { file: file.to_owned(), ..Outcome::default() },
+            reproduced: Reproduced::default(),
+            waiting: BinaryHeap::new(),
+        }
+    }
+
+    /// Replays a request with this `number`, and adds it to `finished` unless it waits for a further decision.
+    pub fn run(&mut self, number: u64, entry: &Entry, times: &ReplayTimes, finished: &mut Finished) {
+        self.advance(times.now_us, times.horizon_us, finished);
+        self.totals.requests += 1;
+        let Some(mut head) =
+            head(entry).and_then(|mut head| sanitize(&mut head, self.sanitize).is_ok().then_some(head))
+        else {
+            self.totals.refused += 1;
+            return finished.push((number, false));
+        };
+        let client = entry.client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let view = RequestView::new(&head.method, &head.uri, &head.headers, client, 0);
+        let index = match find(&self.table, &view, entry.logged.route.as_deref()) {
+            Found::Route(index) => index,
+            Found::None => {
+                self.totals.unrouted += 1;
+                return finished.push((number, false));
+            }
+            Found::Undetermined => {
+                self.totals.undetermined += 1;
+                return finished.push((number, false));
+            }
+        };
+        let Some((predicates, route)) = self.table.iter().nth(index) else { return };
+        let mut variables = Vec::new();
+        if route.needs_variables {
+            predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
+        }
+        add_logged_keys(&mut head, entry, route);
+        head.extensions.insert(RequestContext {
+            client_ip: entry.client,
+            route_id: Some(Arc::clone(&route.id)),
+            variables,
+            ..RequestContext::default()
+        });
+        let mut further = times.decided_us.clone();
+        further.reverse();
+        self.context.clock.set(times.now_us, further, times.horizon_us);
+        let request = Request::from_parts(head, Body::default());
+        let mut facts = Some(Box::default());
+        // The limiters decide in this call or in a poll.
+        let response = facts::collect(&mut facts, || route.service.respond(request));
+        let request = RunningRequest {
+            at_us: times.now_us,
+            number,
+            second_us: times.now_us,
+            route: index,
+            logged: entry.logged.verdict,
+            response,
+            facts,
+        };
+        self.poll(request, finished);
+    }
+
+    /// Continues the requests whose next decision is due at `now_us`. The next request arrives at `horizon_us`.
+    pub fn advance(&mut self, now_us: u64, horizon_us: u64, finished: &mut Finished) {
+        while self.waiting.len() > MAX_WAITING || self.waiting.peek().is_some_and(|waiting| waiting.0.at_us <= now_us) {
+            let Some(Waiting(request, further)) = self.waiting.pop() else { return };
+            let at_us = request.at_us;
+            self.context.clock.set(at_us, further, horizon_us.max(at_us));
+            self.poll(request, finished);
+        }
+    }
+
+    /// Polls a request until it ends or waits for the time of its next decision.
+    fn poll(&mut self, mut request: RunningRequest, finished: &mut Finished) {
+        let RunningRequest { response, facts, .. } = &mut request;
+        let polled = facts::collect(facts, || response.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        match self.context.clock.take_awaited() {
+            Some((at_us, further)) if polled.is_pending() => {
+                request.at_us = at_us;
+                self.waiting.push(Waiting(request, further));
+            }
+            _ => {
+                let number = request.number;
+                let is_refused = self.count(request);
+                finished.push((number, is_refused));
+            }
+        }
+    }
+
+    /// Counts the verdicts on a request. Returns true if limiters refused it.
+    fn count(&mut self, request: RunningRequest) -> bool {
+        let Some((_, route)) = self.table.iter().nth(request.route) else { return false };
+        let limiter = request.facts.map(|facts| facts.limiter).unwrap_or_default();
+        self.counts.add(&route.id, &limiter, request.second_us);
+        let verdict = limiter.verdict();
+        let is_refused = matches!(verdict, Some(VerdictKind::Denied | VerdictKind::Blocked));
+        if let Some(counts) = self.routes.get_mut(request.route) {
+            counts.0 += 1;
+            counts.1 += u64::from(is_refused);
+        }
+        self.totals.denied += u64::from(is_refused);
+        if let Some(logged) = request.logged {
+            let is_same = verdict.is_some() && (logged == LoggedVerdict::Refused) == is_refused;
+            *(if is_same { &mut self.reproduced.same } else { &mut self.reproduced.different }) += 1;
+        }
+        is_refused
+    }
+
+    /// Returns the result.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let routes = self.table.iter().zip(&self.routes).map(|((_, route), (requests, denied))| RouteOutcome {
+            route: route.id.to_string(),
+            requests: *requests,
+            denied: *denied,
+        });
+        let routes = routes.collect();
+        let rules = std::mem::take(&mut self.counts.rules).into_iter().map(|((route, rule), counts)| {
+            let mut top: Vec<_> = counts.denied_keys.iter().collect();
+            let denied_keys = top.len();
+            top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+            top.truncate(TOP_KEYS);
+            let key_count = |(key, denied): (&Box<[u8]>, &u64)| KeyCount {
+                key: String::from_utf8_lossy(key).into_owned(),
+                denied: *denied,
+            };
+            RuleOutcome {
+                route: route.to_string(),
+                rule: rule.to_string(),
+                requests: counts.requests,
+                denied: counts.denied,
+                observed: counts.observed,
+                share: percent(counts.denied + counts.observed, counts.requests),
+                peak_per_second: counts.peak,
+                peak_at: (counts.peak > 0).then(|| time(counts.peak_second * 1_000_000)).flatten(),
+                denied_keys,
+                top: top.into_iter().map(key_count).collect(),
+                chart: counts.chart,
+            }
+        });
+        let mut rules: Vec<RuleOutcome> = rules.collect();
+        rules.sort_by(|a, b| (&a.route, &a.rule).cmp(&(&b.route, &b.rule)));
+        let has_verdicts = self.reproduced != Reproduced::default();
+        Outcome { routes, rules, notes: self.notes, reproduced: has_verdicts.then_some(self.reproduced), ..self.totals }
+    }
+}
+
+/// Route of a request.
+enum Found {
+    Route(usize),
+    None,
+    Undetermined,
+}
+
+/// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
+fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&str>) -> Found {
+    let first = match table.find(view) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Found::None,
+        Err(_) => return Found::Undetermined,
+    };
+    if !first.value.is_uncertain {
+        return Found::Route(first.index);
+    }
+    let Some(logged) = logged else { return Found::Undetermined };
+    for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
+        if (!route.is_uncertain || *route.id == *logged) && predicates.iter().all(|predicate| predicate.matches(view)) {
+            return Found::Route(index);
+        }
+    }
+    Found::None
+}
+
+/// Builds the head of a request; `None` if its target is malformed.
+fn head(entry: &Entry) -> Option<Parts> {
+    let mut request = Request::builder().method(entry.method.clone()).uri(entry.target.as_str()).body(()).ok()?;
+    let headers = request.headers_mut();
+    let host = entry.host.as_deref().and_then(|host| HeaderValue::from_str(host).ok());
+    headers.insert(HOST, host.unwrap_or(HeaderValue::from_static("localhost")));
+    for (name, value) in &entry.headers {
+        headers.append(name.clone(), value.clone());
+    }
+    if let Some(bytes @ 1..) = entry.received_bytes {
+        headers.insert(CONTENT_LENGTH, bytes.into());
+    }
+    Some(request.into_parts().0)
+}
+
+/// Adds the keys that the log has for rules of the route.
+fn add_logged_keys(head: &mut Parts, entry: &Entry, route: &LogRoute) {
+    if entry.logged.route.as_deref() != Some(&*route.id) {
+        return;
+    }
+    for (rule, field) in &route.logged_keys {
+        let key = entry.logged.keys.iter().find(|(logged, _)| logged == rule);
+        if let Some(value) = key.and_then(|(_, key)| HeaderValue::from_str(key).ok()) {
+            head.headers.insert(field.clone(), value);
+        }
+    }
+}
