@@ -60,7 +60,6 @@ const FRAMING: [&str; 10] = [
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::load::parse;
 
     fn header(yaml: &str) -> Option<String> {
