@@ -20,7 +20,7 @@ pub fn page(report: &Report) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width\"><title>Tollgate simulation</title>");
     // Writing to a `String` cannot fail.
-    let _ = write!(out, "<style>{STYLE}</style></head><body><h1>Tollgate simulation</h1>\n");
+    let _ = writeln!(out, "<style>{STYLE}</style></head><body><h1>Tollgate simulation</h1>");
     let input = &report.input;
     let _ = write!(out, "<p>{} lines", input.lines);
     if let (Some(from), Some(to)) = (&report.from, &report.to) {

@@ -188,13 +188,13 @@ impl Replay {
         });
         let routes = routes.collect();
         let rules = std::mem::take(&mut self.counts.rules).into_iter().map(|((route, rule), counts)| {
-            let mut top: Vec<_> = counts.denied_keys.iter().collect();
+            let mut top: Vec<_> = counts.denied_keys.iter().map(|(key, denied)| (&**key, *denied)).collect();
             let denied_keys = top.len();
-            top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+            top.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
             top.truncate(TOP_KEYS);
-            let key_count = |(key, denied): (&Box<[u8]>, &u64)| KeyCount {
-                key: String::from_utf8_lossy(key).into_owned(),
-                denied: *denied,
+            let key_count = |(key, denied): (&[u8], u64)| {
+                let key = String::from_utf8_lossy(key).into_owned();
+                KeyCount { key, denied }
             };
             RuleOutcome {
                 route: route.to_string(),

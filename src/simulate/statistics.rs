@@ -95,11 +95,14 @@ impl RuleCounts {
     }
 }
 
+/// Route and rule.
+type RuleName = (Arc<str>, Arc<str>);
+
 /// Counts of the rules of a configuration, by route and rule in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) rules: Vec<((Arc<str>, Arc<str>), RuleCounts)>,
-    positions: HashMap<(Arc<str>, Arc<str>), usize>,
+    pub(super) rules: Vec<(RuleName, RuleCounts)>,
+    positions: HashMap<RuleName, usize>,
 }
 
 impl Counts {

@@ -10,7 +10,7 @@ use super::map::Slot;
 ///
 /// # Errors
 /// The line has no such form.
-pub(super) fn parse(line: &[u8]) -> Result<Entry, String> {
+pub(super) fn parse(line: &[u8]) -> Result<Box<Entry>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "no UTF-8 text")?;
     let malformed = || "neither JSON nor common or combined format".to_owned();
     let (before, rest) = text.split_once('[').ok_or_else(malformed)?;

@@ -109,7 +109,7 @@ impl Fields {
     ///
     /// # Errors
     /// The line lacks a time or a target.
-    pub(super) fn finish(self) -> Result<Entry, &'static str> {
+    pub(super) fn finish(self) -> Result<Box<Entry>, &'static str> {
         let mut target = self.target.ok_or("no path")?;
         if let Some(query) = self.query.filter(|query| !query.is_empty() && !target.contains('?')) {
             target.push('?');
@@ -119,7 +119,7 @@ impl Fields {
         if let (Some(rule), Some(key), true) = (self.rule, self.key, keys.is_empty()) {
             keys.push((rule, key));
         }
-        Ok(Entry {
+        Ok(Box::new(Entry {
             time_us: self.time_us.ok_or("no time")?,
             decided_us: self.decided_us,
             client: self.client,
@@ -130,7 +130,7 @@ impl Fields {
             received_bytes: self.received_bytes,
             headers: self.headers,
             logged: Logged { route: self.route, verdict: self.verdict, remaining: self.remaining, keys },
-        })
+        }))
     }
 }
 

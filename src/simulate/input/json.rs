@@ -13,7 +13,7 @@ use super::map::{Map, Slot};
 ///
 /// # Errors
 /// The line is no JSON object, or lacks a necessary field.
-pub(super) fn parse(line: &[u8], map: &Map) -> Result<Entry, String> {
+pub(super) fn parse(line: &[u8], map: &Map) -> Result<Box<Entry>, String> {
     let mut fields = Fields::default();
     let mut problem = None;
     let mut deserializer = serde_json::Deserializer::from_slice(line);
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(name) = access.next_key::<Cow<'de, str>>()? {
+        while let Some(Name(name)) = access.next_key_seed(NameSeed)? {
             let path = |field: &str| field.strip_prefix(self.prefix).is_some_and(|rest| rest == name);
             if let Some((_, slot)) = self.map.fields.iter().find(|(field, _)| path(field)) {
                 let value = access.next_value_seed(Any)?;
@@ -71,8 +71,9 @@ impl<'de> Visitor<'de> for Object<'_> {
                 }
                 continue;
             }
-            let inner = format!("{}{name}.", self.prefix);
-            if !self.map.is_own() && self.map.fields.iter().any(|(field, _)| field.starts_with(&inner)) {
+            // Our own lines are flat.
+            let inner = if self.map.is_own() { String::new() } else { format!("{}{name}.", self.prefix) };
+            if !inner.is_empty() && self.map.fields.iter().any(|(field, _)| field.starts_with(&inner)) {
                 let (fields, problem) = (&mut *self.fields, &mut *self.problem);
                 access.next_value_seed(Object { map: self.map, prefix: &inner, fields, problem })?;
             } else {
@@ -80,6 +81,36 @@ impl<'de> Visitor<'de> for Object<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Name of a field, borrowed from the line unless it has escapes.
+struct Name<'a>(Cow<'a, str>);
+
+/// Reads a [`Name`].
+struct NameSeed;
+
+impl<'de> DeserializeSeed<'de> for NameSeed {
+    type Value = Name<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Name<'de>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NameSeed {
+    type Value = Name<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Owned(text.to_owned())))
     }
 }
 

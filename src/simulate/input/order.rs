@@ -23,7 +23,7 @@ pub struct Ordered {
 
 struct Held {
     key: (u64, bool, u64, u64),
-    entry: Entry,
+    entry: Box<Entry>,
 }
 
 impl Ordered {
@@ -34,7 +34,7 @@ impl Ordered {
     }
 
     /// Returns the next entry. Its times never decrease: an entry that comes too late gets the time of the one before.
-    pub fn next_entry(&mut self) -> Option<Entry> {
+    pub fn next_entry(&mut self) -> Option<Box<Entry>> {
         self.fill();
         let mut entry = self.held.pop()?.entry;
         let late_us = self.latest_us.saturating_sub(entry.at_us());

@@ -74,12 +74,14 @@ struct Source {
     reader: Box<dyn BufRead>,
     line: u64,
     /// Entry that was read and not returned yet.
-    next: Option<Entry>,
+    next: Option<Box<Entry>>,
     has_ended: bool,
     /// True for JSON, false for another format; `None` for an empty file.
     is_json: Option<bool>,
     /// Error of the first read.
     failed: Option<io::Error>,
+    /// Latest line.
+    buffer: Vec<u8>,
 }
 
 /// Reader that counts its bytes.
@@ -140,13 +142,13 @@ impl Inputs {
     }
 
     /// Returns the next entry of the log that is furthest behind; `None` at the end of all.
-    pub fn next_entry(&mut self) -> Option<Entry> {
+    pub fn next_entry(&mut self) -> Option<Box<Entry>> {
         let Self { sources, map, stats, .. } = self;
         for source in sources.iter_mut().filter(|source| source.next.is_none()) {
             source.next = source.read(map, stats);
         }
         let behind = sources.iter_mut().filter(|source| source.next.is_some());
-        behind.min_by_key(|source| source.next.as_ref().map(Entry::at_us))?.next.take()
+        behind.min_by_key(|source| source.next.as_ref().map(|entry| entry.at_us()))?.next.take()
     }
 }
 
@@ -165,17 +167,17 @@ impl Source {
             Err(error) => (None, Some(error)),
         };
         let is_json = start.map(|byte| byte == b'{');
-        Ok(Self { name, reader, line: 0, next: None, has_ended: false, is_json, failed })
+        Ok(Self { name, reader, line: 0, next: None, has_ended: false, is_json, failed, buffer: Vec::new() })
     }
 
     /// Reads up to the next usable line.
-    fn read(&mut self, map: &Map, stats: &mut InputStats) -> Option<Entry> {
-        let mut buffer = Vec::new();
+    fn read(&mut self, map: &Map, stats: &mut InputStats) -> Option<Box<Entry>> {
         while !self.has_ended {
+            let buffer = &mut self.buffer;
             buffer.clear();
             let read = match self.failed.take() {
                 Some(error) => Err(error),
-                None => read_line(&mut *self.reader, &mut buffer),
+                None => read_line(&mut *self.reader, buffer),
             };
             let line = buffer.trim_ascii();
             let parsed = match read {
