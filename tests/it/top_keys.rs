@@ -69,7 +69,11 @@ fn keys_are_counted_by_rule_and_verdict() {
     counts(&gateway);
     for query in ["verdict=all", "limit=0", "limit=101", "limit=x", "key=a"] {
         let refused = gateway.admin(&format!("/api/top?{query}"));
-        assert_eq!((refused.status, refused.header("content-type")), (400, Some("application/problem+json")), "{query}");
+        assert_eq!(
+            (refused.status, refused.header("content-type")),
+            (400, Some("application/problem+json")),
+            "{query}"
+        );
     }
     gateway.reload(ROUTES);
     eventually("all workers have reloaded", || {
@@ -81,7 +85,8 @@ fn keys_are_counted_by_rule_and_verdict() {
 #[test]
 fn keys_that_redis_denies_are_counted() {
     let redis = Redis::start();
-    let gateway = Gateway::start(&format!("redis: {{url: '{}', timeout: 5s, denial-cache: false}}\n{ROUTES}", redis.url()));
+    let gateway =
+        Gateway::start(&format!("redis: {{url: '{}', timeout: 5s, denial-cache: false}}\n{ROUTES}", redis.url()));
     counts(&gateway);
 }
 

@@ -20,8 +20,8 @@ use self::error::LimitsError;
 use self::selection::{RouteRule, Selector, rules, select};
 use crate::admin::reply::{json, problem};
 use crate::admin::state::AdminState;
-use crate::telemetry::key_display;
 use crate::admin::{BODY_TIMEOUT, guard};
+use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
 /// Largest body of a change, in bytes. It holds one number and a rule name.
