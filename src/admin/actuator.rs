@@ -26,8 +26,10 @@ pub(super) fn index(actuator: &Actuator) -> Response<Full<Bytes>> {
 /// Reloads the configuration. Returns 200 without a body if it was applied, as Spring does.
 pub(super) async fn refresh(state: &AdminState) -> Response<Full<Bytes>> {
     match state.reload().await {
-        Some(true) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
-        Some(false) => problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log"),
+        Some(Ok(_)) => reply(StatusCode::OK, "text/plain; charset=utf-8", Bytes::new()),
+        Some(Err(_)) => {
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "the new configuration was not applied: see the log")
+        }
         None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
     }
 }

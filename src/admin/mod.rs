@@ -6,6 +6,8 @@
 mod access;
 mod actuator;
 mod api;
+mod breakers;
+mod config_state;
 mod guard;
 mod health;
 mod limits;
@@ -15,6 +17,7 @@ mod reply;
 mod routes;
 mod state;
 mod top;
+mod upstreams;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -37,8 +40,9 @@ use tokio::time::Instant;
 
 use self::access::{Caller, authorize};
 use self::api::{Access, ENDPOINTS, Endpoint, Found, Operation};
+pub use self::config_state::ConfigState;
 use self::reply::{method_not_allowed, problem, problem_with, refusal};
-pub use self::state::{AdminState, ReloadRequests};
+pub use self::state::{AdminState, ReloadError, ReloadRequests, ReloadResult};
 
 /// Timeout for a request head, and for an idle connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -153,7 +157,16 @@ async fn run(
         // Spring's global filters: Tollgate has no such chain.
         Operation::GlobalFilters => reply::json(StatusCode::OK, &json!({})),
         Operation::Refresh => actuator::refresh(state).await,
-        Operation::Limits => limits::respond(request, state).await,
+        Operation::Rules
+        | Operation::ReadLimit
+        | Operation::ManyLimits
+        | Operation::SetLimit
+        | Operation::ResetLimit => limits::respond(request, state).await,
+        Operation::Config => config_state::show(state),
+        Operation::Reload => config_state::reload(state).await,
+        Operation::Upstreams => upstreams::list(state),
+        Operation::Breakers => breakers::list(state),
+        Operation::OpenApi => reply::json(StatusCode::OK, &api::document(&config.management)),
         Operation::Top => top::respond(request.uri().query().unwrap_or_default(), state).await,
     }
 }

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::admin::config_state::ConfigState;
 use crate::http::connection_stats::ConnectionStats;
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
@@ -15,13 +17,15 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::LastReload;
 use crate::telemetry::top_keys;
 use crate::upstream::balance::Upstreams;
-use tollgate_config::Config;
+use tollgate_config::{Config, LoadError};
 
 /// State of the process that the admin port reports.
 #[derive(Debug)]
 pub struct AdminState {
     /// Running configuration.
     pub config: ArcSwap<Config>,
+    /// Source of the running configuration.
+    pub config_state: ArcSwap<ConfigState>,
     /// True once all workers accept connections.
     pub ready: AtomicBool,
     /// True once the gateway shuts down.
@@ -44,17 +48,31 @@ pub struct AdminState {
     pub(super) metrics: Arc<Metrics>,
     pub(super) top: top_keys::Readers,
     pub(super) log: Option<LogWriter>,
-    reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
+    reload_requests: mpsc::Sender<oneshot::Sender<ReloadResult>>,
 }
 
-/// Requests to reload the configuration. Each expects a reply: true if the configuration was applied.
-pub type ReloadRequests = mpsc::Receiver<oneshot::Sender<bool>>;
+/// Requests to reload the configuration. Each expects the result as a reply.
+pub type ReloadRequests = mpsc::Receiver<oneshot::Sender<ReloadResult>>;
+
+/// Settings that need a restart, if the configuration was applied.
+pub type ReloadResult = Result<Vec<&'static str>, ReloadError>;
+
+/// Reason for which a configuration was not applied.
+#[derive(Debug, Error)]
+pub enum ReloadError {
+    /// The configuration is built in.
+    #[error("the built-in configuration has no file")]
+    NoFile,
+    /// The file cannot be read, or has errors.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
 
 impl AdminState {
     /// Creates the state of a starting gateway, and the receiver of its reload requests.
     #[must_use]
     pub fn new(
-        config: Arc<Config>,
+        (config, config_state): (Arc<Config>, ConfigState),
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
@@ -66,6 +84,7 @@ impl AdminState {
             address: config.management.address,
             reload_requests: sender,
             config: ArcSwap::new(config),
+            config_state: ArcSwap::from_pointee(config_state),
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
@@ -82,8 +101,8 @@ impl AdminState {
         (Arc::new(state), reload_requests)
     }
 
-    /// Reloads the configuration. Returns true if it was applied; `None` if the gateway is shutting down.
-    pub(super) async fn reload(&self) -> Option<bool> {
+    /// Reloads the configuration. Returns `None` if the gateway is shutting down.
+    pub(super) async fn reload(&self) -> Option<ReloadResult> {
         let (reply, applied) = oneshot::channel();
         self.reload_requests.send(reply).await.ok()?;
         applied.await.ok()

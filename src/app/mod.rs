@@ -12,9 +12,7 @@ mod signals;
 pub mod start;
 pub mod worker;
 
-use std::sync::Arc;
-
-use tollgate_config::Config;
+use tollgate_config::Loaded;
 
 use self::process::Process;
 use self::reload::Source;
@@ -25,13 +23,13 @@ use self::start::StartError;
 ///
 /// # Errors
 /// The gateway cannot start. It listens on no address then.
-pub fn run(source: &Source, config: Config) -> Result<(), StartError> {
+pub fn run(source: &Source, loaded: Loaded) -> Result<(), StartError> {
     signals::exit_after_second_shut_down()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     let ended = local.block_on(&runtime, async {
         let mut signals = Signals::new()?;
-        let mut process = Process::start(Arc::new(config)).await?;
+        let mut process = Process::start(source, loaded).await?;
         process.reload_until_shutdown(source, &mut signals).await;
         process.drain(&mut signals).await;
         Ok(())

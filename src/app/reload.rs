@@ -1,13 +1,14 @@
 //! Reload: reads the configuration again, and applies it if it has no errors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::signals::{Signal, Signals};
 use crate::telemetry::key_display;
-use tollgate_config::Config;
+use tollgate_config::Loaded;
 
 /// Source of the configuration, read again on a reload.
 #[derive(Clone, Debug)]
@@ -34,70 +35,66 @@ impl Process {
                 },
                 reply = self.reload_requests.recv() => reply,
             };
-            let is_applied = self.reload(source).await;
+            let result = self.reload(source).await;
             if let Some(reply) = reply {
-                let _ = reply.send(is_applied);
+                let _ = reply.send(result);
             }
         }
     }
 
-    /// Reopens the access log, then reads and applies the configuration. Returns false if it stays as it is.
-    async fn reload(&mut self, source: &Source) -> bool {
+    /// Reopens the access log, then reads and applies the configuration. Returns the settings that need a restart.
+    async fn reload(&mut self, source: &Source) -> ReloadResult {
         if let Some(log) = &self.log {
             log.reopen();
         }
-        let Some(config) = self.read(source) else { return false };
+        let Loaded { config, notes } = self.read(source)?;
+        let needs_restart = tollgate_config::needs_restart(&self.config.borrow(), &config);
+        for setting in &needs_restart {
+            tracing::warn!(setting, "changed setting takes effect after a restart");
+        }
+        let config = Arc::new(config);
         #[cfg(feature = "jwt")]
         self.jwks.apply(config.jwt.as_ref()).await;
         self.upstreams.apply(&config).await;
         self.admin.stores.declare_limiters(&config);
         key_display::configure(config.management.key_hashing.as_ref());
         self.admin.config.store(Arc::clone(&config));
+        self.admin.config_state.store(Arc::new(ConfigState::new(source.path(), notes)));
         self.admin.reloads.fetch_add(1, Relaxed);
         self.admin.last_reload.record(true);
         self.config.send_replace(Arc::clone(&config));
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
-        true
+        Ok(needs_restart)
     }
 
-    /// Reads the configuration. Returns `None` and logs the reason if it cannot be applied.
-    fn read(&self, source: &Source) -> Option<Arc<Config>> {
+    /// Reads the configuration, and logs its warnings or the reason why it cannot be applied.
+    fn read(&self, source: &Source) -> Result<Loaded, ReloadError> {
         let Source::File { path, profiles } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
-            return None;
+            return Err(ReloadError::NoFile);
         };
         match tollgate_config::load_for(path, profiles.as_deref()) {
             Ok(loaded) => {
                 loaded.notes.log();
-                for setting in changed_restart_settings(&self.config.borrow(), &loaded.config) {
-                    tracing::warn!(setting, "changed setting takes effect after a restart");
-                }
-                Some(Arc::new(loaded.config))
+                Ok(loaded)
             }
             Err(error) => {
                 self.admin.failed_reloads.fetch_add(1, Relaxed);
                 self.admin.last_reload.record(false);
                 tracing::error!("configuration not reloaded, the running one stays in use:\n{}", error.render(false));
-                None
+                Err(error.into())
             }
         }
     }
 }
 
-/// Lists the settings that differ and are read only at the start.
-fn changed_restart_settings(running: &Config, new: &Config) -> Vec<&'static str> {
-    let changed = [
-        ("server.port", running.server.port != new.server.port),
-        ("server.address", running.server.address != new.server.address),
-        ("server.workers", running.server.workers != new.server.workers),
-        ("server.max-connections", running.server.max_connections != new.server.max_connections),
-        ("management.enabled", running.management.enabled != new.management.enabled),
-        ("management.server.port", running.management.port != new.management.port),
-        ("management.server.address", running.management.address != new.management.address),
-        ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),
-        ("metering", running.metering != new.metering),
-        ("access-log", running.access_log != new.access_log),
-        ("log", running.logging != new.logging),
-    ];
-    changed.into_iter().filter_map(|(setting, differs)| differs.then_some(setting)).collect()
+impl Source {
+    /// Path of the file.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } => Some(path),
+            Self::Embedded => None,
+        }
+    }
 }

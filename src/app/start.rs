@@ -12,9 +12,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
-use crate::admin::{self, AdminState};
+use crate::admin::{self, AdminState, ConfigState};
 use crate::app::descriptors;
 use crate::app::process::Process;
+use crate::app::reload::Source;
 use crate::app::worker::Worker;
 use crate::http::connection_stats::ConnectionStats;
 use crate::server::gate::Gate;
@@ -29,7 +30,7 @@ use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::top_keys;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
-use tollgate_config::{Config, LogOutput};
+use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_routing::Predicate;
 
 /// Bound of the access log's queue. Lines that do not fit are dropped and counted.
@@ -69,7 +70,9 @@ impl Process {
     ///
     /// # Errors
     /// A port or file cannot be opened, or a thread cannot be created.
-    pub(super) async fn start(config: Arc<Config>) -> Result<Self, StartError> {
+    pub(super) async fn start(source: &Source, loaded: Loaded) -> Result<Self, StartError> {
+        let Loaded { config, notes } = loaded;
+        let config = Arc::new(config);
         let listeners = bind_workers(&config)?;
         let address = listeners[0].local_addr()?;
         let log = open_access_log(&config)?;
@@ -86,7 +89,7 @@ impl Process {
         let top_queries: Vec<_> = listeners.iter().map(|_| top_readers.add()).collect();
         key_display::configure(config.management.key_hashing.as_ref());
         let (admin, reload_requests) = AdminState::new(
-            Arc::clone(&config),
+            (Arc::clone(&config), ConfigState::new(source.path(), notes)),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),

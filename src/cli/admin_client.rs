@@ -60,7 +60,8 @@ impl AdminClient {
         if (200..300).contains(&status) {
             return Ok(value);
         }
-        let detail = value["detail"].as_str().map_or_else(|| "refused".to_owned(), str::to_owned);
+        let detail = value["detail"].as_str().or(value["reason"].as_str()).unwrap_or("refused");
+        let detail = printable_lines(detail);
         Err(CallError::Refused { status, detail })
     }
 
@@ -101,6 +102,11 @@ fn parse(response: &[u8]) -> Option<(u16, Vec<u8>)> {
 /// Returns `text` without control characters, which a terminal would execute: key ids are the clients' to choose.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// Returns `text` without control characters other than line breaks.
+fn printable_lines(text: &str) -> String {
+    text.trim_end().split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns `text` percent-encoded, for a segment of a path or the value of a query parameter.

@@ -4,11 +4,13 @@ mod admin_client;
 pub mod check;
 mod explain;
 mod health;
+mod limits;
 mod load;
 mod migrate;
 mod schema;
 mod serve;
 mod simulate;
+mod status;
 mod top;
 
 use std::path::PathBuf;
@@ -73,6 +75,13 @@ enum Command {
     },
     /// List the keys that the limiters of a running gateway deny most often
     Top(top::Arguments),
+    /// Read or change the budget of a key in a running gateway
+    #[command(subcommand)]
+    Limits(limits::Command),
+    /// Reload the configuration of a running gateway, and print the problems of the file
+    Reload(admin_client::Target),
+    /// Show readiness, configuration, upstreams and circuit breakers of a running gateway
+    Status(admin_client::Target),
 }
 
 /// Runs the command of the process arguments.
@@ -92,5 +101,8 @@ pub fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Health { address } => health::run(address),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Limits(command) => limits::run(&command),
+        Command::Reload(target) => status::reload(&target),
+        Command::Status(target) => status::status(&target),
     }
 }

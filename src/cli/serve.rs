@@ -37,19 +37,19 @@ pub(super) fn demo() -> ExitCode {
 }
 
 fn start(loaded: Result<Loaded, LoadError>, source: &Source) -> ExitCode {
-    let Loaded { config, notes } = match loaded {
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return load::report(&error),
     };
-    let log = match logs::init(&config.logging) {
+    let log = match logs::init(&loaded.config.logging) {
         Ok(log) => log,
         Err(error) => {
             eprintln!("tollgate: cannot start the log: {error}");
             return ExitCode::from(1);
         }
     };
-    notes.log();
-    match app::run(source, config) {
+    loaded.notes.log();
+    match app::run(source, loaded) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log.print(&format!("tollgate: {error}"));

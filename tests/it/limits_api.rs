@@ -101,7 +101,7 @@ fn limits_in_memory_are_read_set_granted_and_reset() {
         ("GET", "/api/limits/listed/x?rules=burst", "", 400, "unknown query parameter `rules`"),
         ("PUT", "/api/limits/plain/x", "{", 400, "the body must be"),
         ("PUT", "/api/limits/plain/x", r#"{"tokens": 1}"#, 400, "the body must be"),
-        ("GET", "/api/limits/plain", "", 404, "no such endpoint"),
+        ("GET", "/api/limits/plain", "", 405, "methods of this path: POST"),
         ("POST", "/api/limits/plain/x", "", 405, "GET, HEAD, PUT, DELETE"),
     ] {
         let (actual, body) = admin.call(method, path, body);

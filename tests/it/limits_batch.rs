@@ -109,10 +109,10 @@ fn walk(gateway: &Gateway, store: &str) {
         ("POST", "listed", json!({"keys": [{"key": "x"}]}), 400, "`listed#hourly`, `listed#sliding`"),
         ("POST", "free", json!({"keys": [{"key": "x"}]}), 404, "has no rules"),
         ("POST", "nowhere", json!({"keys": [{"key": "x"}]}), 404, "unknown route"),
-        ("POST", "sold/x", json!({"keys": [{"key": "x"}]}), 405, "POST of a list"),
+        ("POST", "sold/x", json!({"keys": [{"key": "x"}]}), 405, "methods of this path"),
     ] {
         let (actual, answer) = call(gateway, method, path, &body);
-        let error = answer["error"].as_str().unwrap();
+        let error = answer["detail"].as_str().unwrap();
         assert!(actual == status && error.contains(expected), "{method} {path}: {actual} {error}");
     }
     let origin = [("Origin", "http://rebound.example")];

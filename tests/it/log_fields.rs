@@ -111,7 +111,7 @@ fn a_head_that_the_parser_refuses_has_a_json_line() {
     let line = lines(&path, 1).remove(0);
     assert_eq!((&line["method"], &line["target"], &line["status"]), (&"-".into(), &"-".into(), &400.into()));
     assert_eq!(line["reason"], "unreadable-head");
-    assert_eq!(gateway.metric("tollgate_unrouted_requests_total", &["httpMethod=\"OTHER\""]), 1.0);
+    assert_eq!(gateway.metric("tollgate_unrouted_requests_total", &["method=\"OTHER\""]), 1.0);
 }
 
 #[test]

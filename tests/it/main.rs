@@ -5,6 +5,7 @@
 mod access_log;
 mod admin;
 mod admin_access;
+mod admin_api;
 mod admin_guards;
 mod answers;
 mod balancing;

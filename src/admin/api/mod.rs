@@ -1,8 +1,11 @@
 //! Endpoints of the admin port: one table, which routes requests and from which the OpenAPI document is made.
 
+mod description;
+mod openapi;
 mod router;
 mod table;
 
+pub(super) use self::openapi::document;
 pub(super) use self::router::{Found, find};
 pub(super) use self::table::{ENDPOINTS, Operation};
 
@@ -77,6 +80,6 @@ impl Endpoint {
             Base::Prometheus => "/actuator/prometheus",
             Base::Gateway => "/actuator/gateway",
         };
-        format!("{base}{}", self.path.replace("...}", "}"))
+        openapi::template(&format!("{base}{}", self.path))
     }
 }

@@ -43,6 +43,13 @@ pub(in crate::admin) fn find(method: &Method, path: &str, actuator: &Actuator) -
     if is_known { Found::OtherMethods(allowed.join(", ")) } else { Found::Nothing }
 }
 
+/// Returns the path of an endpoint, with its variables; `None` if `actuator` disables it.
+pub(super) fn path(endpoint: &Endpoint, actuator: &Actuator) -> Option<String> {
+    let base = base(endpoint.base, actuator)?;
+    let is_served = !is_hidden(endpoint, actuator) && is_enabled(endpoint, actuator);
+    is_served.then(|| format!("{base}{}", endpoint.path))
+}
+
 /// Returns the start of the paths of `base`; `None` if the configuration disables them.
 fn base(base: Base, actuator: &Actuator) -> Option<&str> {
     match base {
@@ -130,9 +137,9 @@ mod tests {
         for (method, path, operation, values) in [
             ("GET", "/health/live", Some(Operation::Live), &[][..]),
             ("HEAD", "/health/live/", Some(Operation::Live), &[]),
-            ("GET", "/api/limits", Some(Operation::Limits), &[]),
-            ("PUT", "/api/limits/a%2Fb/c/d%20e", Some(Operation::Limits), &["a/b", "c/d e"]),
-            ("GET", "/api/limits/a/", None, &[]),
+            ("GET", "/api/limits", Some(Operation::Rules), &[]),
+            ("PUT", "/api/limits/a%2Fb/c/d%20e", Some(Operation::SetLimit), &["a/b", "c/d e"]),
+            ("GET", "/api/limits/a/", None, &["POST"]),
             ("POST", "/api/limits/a/b", None, &["GET, HEAD, PUT, DELETE"]),
             ("GET", "/manage", Some(Operation::Index), &[]),
             ("GET", "/manage/gateway/routes/a/b", Some(Operation::Route), &["a/b"]),

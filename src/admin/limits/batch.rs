@@ -11,6 +11,7 @@ use crate::admin::limits::describe;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::selection::{Selector, select};
 use crate::admin::state::AdminState;
+use crate::telemetry::key_display;
 use tollgate_config::{Config, Route};
 
 /// Largest number of keys of a call. Redis runs their scripts without interruption, a few microseconds each.
@@ -76,7 +77,7 @@ pub(super) async fn apply(
     let wanted: Vec<_> = batch.keys.iter().map(|entry| (bucket(entry), entry.grant)).collect();
     let readings = store.read_all(rule, &wanted).await;
     for entry in batch.keys.iter().filter(|entry| entry.grant.is_some()) {
-        tracing::info!(route = &*route.id, key = %entry.key, action = "grant", "limit changed on the admin port");
+        tracing::info!(route = &*route.id, key = %key_display::shown(entry.id()), action = "grant", "limit changed on the admin port");
     }
     let has_failed = readings.iter().any(Result::is_err);
     let keys: Vec<_> = batch.keys.iter().zip(readings).map(|(entry, reading)| entry.describe(reading)).collect();
@@ -92,16 +93,17 @@ impl Entry {
     }
 
     fn describe(&self, reading: Result<Reading, LimitsError>) -> Value {
+        let key = key_display::shown(self.id());
         match reading {
             Ok(reading) => json!({
-                "key": self.key,
+                "key": key,
                 "remaining": reading.remaining,
                 "reset-after-ms": u64::try_from(reading.reset_after.as_millis()).unwrap_or(u64::MAX),
             }),
             Err(error) if self.grant.is_some() => {
-                json!({"key": self.key, "error": format!("{error}; the grant may have been made: read the key first")})
+                json!({"key": key, "error": format!("{error}; the grant may have been made: read the key first")})
             }
-            Err(error) => json!({"key": self.key, "error": error.to_string()}),
+            Err(error) => json!({"key": key, "error": error.to_string()}),
         }
     }
 }

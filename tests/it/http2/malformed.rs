@@ -117,7 +117,7 @@ fn a_head_that_is_too_large_is_logged_and_counted() {
     // The connection goes on, and its next request has a line of its own.
     client.headers(3, END_STREAM, &ORDINARY);
     assert_eq!(client.outcome(), (HEADERS, OK));
-    let labels = ["httpMethod=\"OTHER\"", "\"431\""];
+    let labels = ["method=\"OTHER\"", "\"431\""];
     eventually("it is counted", || gateway.metric("tollgate_unrouted_requests_total", &labels) == 1.0);
     eventually("both are logged", || std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() == 2));
     let text = std::fs::read_to_string(&path).unwrap();

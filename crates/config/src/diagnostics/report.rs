@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::diagnostics::secrets::{mask_line, mask_message};
 use crate::diagnostics::text::SourceText;
 
@@ -41,6 +43,18 @@ pub struct Report {
     list: Vec<Diagnostic>,
 }
 
+impl Severity {
+    /// Returns the word for it in messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
 impl Report {
     /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered.
     pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>) -> Self {
@@ -57,6 +71,23 @@ impl Report {
     #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
+    }
+
+    /// Returns the name of the file with an index of [`Diagnostic::file`].
+    #[must_use]
+    pub fn file_name(&self, file: usize) -> &str {
+        self.text.files.get(file).map_or("", |(_, file)| &file.name)
+    }
+
+    /// Returns the SHA-256 hash of the files, as hexadecimal digits. The hash of one file is that of `sha256sum`.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let mut hasher = Sha256::new();
+        self.text.files.iter().for_each(|(_, file)| hasher.update(file.text.as_bytes()));
+        hasher.finalize().iter().fold(String::new(), |mut hash, byte| {
+            let _ = write!(hash, "{byte:02x}");
+            hash
+        })
     }
 
     /// Returns true if there are no diagnostics.
@@ -107,10 +138,11 @@ impl Report {
         (name, lines): (&str, &[&str]),
         color: bool,
     ) -> fmt::Result {
-        let (word, paint) = match problem.severity {
-            Severity::Error => ("error", "\x1b[1;31m"),
-            Severity::Warning => ("warning", "\x1b[1;33m"),
-            Severity::Note => ("note", "\x1b[1;36m"),
+        let word = problem.severity.as_str();
+        let paint = match problem.severity {
+            Severity::Error => "\x1b[1;31m",
+            Severity::Warning => "\x1b[1;33m",
+            Severity::Note => "\x1b[1;36m",
         };
         let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
         write!(out, "{name}:")?;

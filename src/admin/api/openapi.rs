@@ -1,0 +1,108 @@
+//! OpenAPI 3.1 document of the admin port, made from the table of endpoints.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::admin::api::{Access, Base, ENDPOINTS, Endpoint, Verb, router};
+use crate::admin::reply::PROBLEM;
+use tollgate_config::Management;
+
+/// Returns the document of the endpoints that `management` enables.
+pub(in crate::admin) fn document(management: &Management) -> Value {
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for endpoint in ENDPOINTS {
+        if let Some(path) = router::path(endpoint, &management.actuator) {
+            let methods = paths.entry(template(&path)).or_default();
+            methods.insert(endpoint.method.as_str().to_lowercase(), operation(endpoint, management));
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tollgate admin API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "On a loopback address no token is needed.",
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "`management.tokens`"}},
+            "schemas": {"Problem": problem_schema()},
+        },
+    })
+}
+
+/// Returns a path in OpenAPI's form: `{name...}` becomes `{name}`.
+pub(super) fn template(path: &str) -> String {
+    path.replace("...}", "}")
+}
+
+fn problem_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "RFC 9457",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+    })
+}
+
+fn operation(endpoint: &Endpoint, management: &Management) -> Value {
+    let description = endpoint.operation.describe();
+    let is_open = match endpoint.access {
+        Access::Open => true,
+        Access::Metrics => management.metrics_are_open,
+        Access::Read | Access::Write => false,
+    };
+    let mut parameters: Vec<Value> = variables(endpoint.path)
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
+        .collect();
+    parameters.extend(
+        description.query.into_iter().map(
+            |(name, meaning, schema)| json!({"name": name, "in": "query", "description": meaning, "schema": schema}),
+        ),
+    );
+    let mut responses = Map::new();
+    let (media_type, schema) = description.success;
+    responses.insert("200".to_owned(), json!({"description": "Success", "content": {media_type: {"schema": schema}}}));
+    let access =
+        [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
+    let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
+    for (status, meaning) in description.further.into_iter().chain(access) {
+        let is_health = status == 503 && endpoint.access == Access::Open;
+        let content = match is_health {
+            true => json!({"application/json": {"schema": {"type": "object", "required": ["status"]}}}),
+            false => json!({PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}),
+        };
+        responses.insert(status.to_string(), json!({"description": meaning, "content": content}));
+    }
+    let id = match endpoint.base {
+        Base::Root => description.id.to_owned(),
+        _ => format!("actuator.{}", description.id),
+    };
+    let mut operation = json!({
+        "operationId": id,
+        "summary": description.summary,
+        "parameters": parameters,
+        "responses": responses,
+        "security": if is_open { json!([]) } else { json!([{}, {"token": []}]) },
+        "x-tollgate-role": match endpoint.access {
+            _ if is_open => "none",
+            Access::Write => "write",
+            Access::Open | Access::Metrics | Access::Read => "read",
+        },
+    });
+    if let Some(schema) = description.body.filter(|_| endpoint.method != Verb::Get) {
+        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": schema}}});
+    }
+    operation
+}
+
+/// Returns the names of the variables of a path.
+fn variables(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split('}').next()).map(|name| name.trim_end_matches("..."))
+}

@@ -1,0 +1,86 @@
+//! `/api/config` and `/api/reload`: the source of the running configuration, and its replacement.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::admin::reply::{json, problem, problem_with};
+use crate::admin::state::{AdminState, ReloadError};
+use tollgate_config::{LoadError, Report};
+
+/// Source of the running configuration.
+#[derive(Debug)]
+pub struct ConfigState {
+    file: Option<String>,
+    hash: String,
+    loaded_at: Timestamp,
+    notes: Report,
+}
+
+impl ConfigState {
+    /// Creates the state of a configuration that was read just now from `file`; `None` if it is built in.
+    #[must_use]
+    pub fn new(file: Option<&Path>, notes: Report) -> Self {
+        let file = file.map(|file| file.display().to_string());
+        Self { file, hash: notes.hash(), loaded_at: Timestamp::now(), notes }
+    }
+}
+
+/// Returns the state of the running configuration.
+pub(super) fn show(state: &AdminState) -> Response<Full<Bytes>> {
+    let config = state.config_state.load();
+    json(
+        StatusCode::OK,
+        &json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "file": config.file,
+            "hash": config.hash,
+            "loaded-at": config.loaded_at.to_string(),
+            "routes": state.config.load().routes.len(),
+            "reloads": state.reloads.load(Relaxed),
+            "failed-reloads": state.failed_reloads.load(Relaxed),
+            "warnings": diagnostics(&config.notes),
+        }),
+    )
+}
+
+/// Reads the configuration again and applies it. The answer lists the problems of the file.
+pub(super) async fn reload(state: &AdminState) -> Response<Full<Bytes>> {
+    match state.reload().await {
+        Some(Ok(needs_restart)) => {
+            let config = state.config_state.load();
+            let warnings = diagnostics(&config.notes);
+            json(StatusCode::OK, &json!({"hash": config.hash, "needs-restart": needs_restart, "warnings": warnings}))
+        }
+        Some(Err(ReloadError::Load(LoadError::Invalid(report)))) => {
+            let detail = format!("the running configuration stays in use:\n{}", report.render(false));
+            problem_with(StatusCode::UNPROCESSABLE_ENTITY, &detail, Some(("diagnostics", diagnostics(&report))))
+        }
+        Some(Err(ReloadError::Load(error))) => {
+            let detail = format!("the running configuration stays in use: {}", error.render(false).trim());
+            problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
+        }
+        Some(Err(ReloadError::NoFile)) => problem(StatusCode::CONFLICT, &ReloadError::NoFile.to_string()),
+        None => problem(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down"),
+    }
+}
+
+/// Returns the diagnostics, with secrets masked.
+fn diagnostics(report: &Report) -> Value {
+    let describe = |diagnostic: &tollgate_config::Diagnostic| {
+        json!({
+            "severity": diagnostic.severity.as_str(),
+            "file": report.file_name(diagnostic.file),
+            "line": diagnostic.line,
+            "column": diagnostic.column,
+            "message": diagnostic.message,
+            "help": diagnostic.help,
+        })
+    };
+    report.list().iter().map(describe).collect()
+}
