@@ -79,13 +79,16 @@ impl LimiterMetrics {
     }
 }
 
+/// Route, rule, verdict and source.
+type Labels = (Arc<str>, Arc<str>, &'static str, &'static str);
+
 /// Encodes the verdicts of `limiters`, summed over workers.
 pub(super) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
     limiters: &SeriesList<LimiterMetrics>,
     has_redis: bool,
 ) -> fmt::Result {
-    let mut sums: BTreeMap<(Arc<str>, Arc<str>, &'static str, &'static str), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<Labels, u64> = BTreeMap::new();
     limiters.for_each(|limiter| {
         limiter.for_each(has_redis, |verdict, source, count| {
             *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;

@@ -34,8 +34,11 @@ fn ask(gateway: &Gateway, path: &str, key: &str, times: usize) {
     }
 }
 
+/// Route, rule, and the keys with their counts.
+type RuleCounts = (String, String, Vec<(String, u64)>);
+
 /// Returns route, rule and the keys with their counts of each rule.
-fn top(gateway: &Gateway, query: &str) -> Vec<(String, String, Vec<(String, u64)>)> {
+fn top(gateway: &Gateway, query: &str) -> Vec<RuleCounts> {
     let answer = gateway.admin(&format!("/api/top?{query}")).json();
     assert_eq!(answer["complete"], true, "{answer}");
     let text = |value: &Value| value.as_str().unwrap().to_owned();

@@ -44,10 +44,13 @@ pub(super) fn merge(answers: Vec<WorkerTop>, workers: usize, limit: usize) -> To
     Top { covered, is_complete, rules }
 }
 
+/// Key id, and true if it is cut.
+type ShownKey = (Box<[u8]>, bool);
+
 fn merge_rule(name: RuleName, sketches: Vec<SketchTop>, limit: usize) -> RuleTop {
     let total = sketches.iter().map(|sketch| sketch.total).sum();
     let others: u64 = sketches.iter().map(|sketch| sketch.others).sum();
-    let mut sums: HashMap<(Box<[u8]>, bool), (u64, u64)> = HashMap::new();
+    let mut sums: HashMap<ShownKey, (u64, u64)> = HashMap::new();
     for sketch in sketches {
         for KeyCount { key, is_cut, count, error } in sketch.keys {
             let (sum, errors) = sums.entry((key, is_cut)).or_insert((others, others));

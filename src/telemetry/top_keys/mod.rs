@@ -245,10 +245,10 @@ impl WorkerKeys {
         let of_rule = |rule: &RuleKeys| {
             let of_verdict = |verdict: &CountedVerdict| {
                 let verdict = *verdict as usize;
-                [&rule.current[verdict], &rule.previous[verdict]].into_iter().flatten()
+                [&rule.current[verdict], &rule.previous[verdict]].into_iter().flatten().map(|sketch| &**sketch)
             };
             let sketches = query.verdicts.iter().flat_map(of_verdict);
-            let read = |sketch: &Box<Sketch>| {
+            let read = |sketch: &Sketch| {
                 let (keys, others) = sketch.top(most);
                 SketchTop { name: rule.name.clone(), total: sketch.total(), keys, others }
             };

@@ -37,7 +37,7 @@ const PERMISSIONS: [(&str, &str, &str); 12] = [
         "entries.*",
     ),
     ("leaky-bucket", "time get set", "leaky.*"),
-    ("quota", "time get set del", "quota.*"),
+    ("quota", "time get set", "quota.*"),
     ("limits", "time get set", "rules.*"),
     (
         "ConcurrencyLimiter",

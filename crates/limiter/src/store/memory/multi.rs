@@ -147,7 +147,7 @@ impl States {
     /// Returns the state of a key: its own, or the one that its scope shares in this shard.
     pub(super) fn state<S: Stored>(&mut self, location: KeyLocation) -> Option<&S> {
         if self.table::<S>().get(location.key).is_some() {
-            return self.table().get(location.key).map(|state| &*state);
+            return self.table().get(location.key);
         }
         self.shared(location.scope)
     }
