@@ -13,6 +13,7 @@ use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::LastReload;
+use crate::telemetry::traces::exporter::SpanStats;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::Config;
 
@@ -41,6 +42,8 @@ pub struct AdminState {
     pub(super) upstreams: Arc<Upstreams>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) log: Option<LogWriter>,
+    /// Counters of spans; `None` if traces are off.
+    pub(super) spans: Option<Arc<SpanStats>>,
     reload_requests: mpsc::Sender<oneshot::Sender<bool>>,
 }
 
@@ -56,6 +59,7 @@ impl AdminState {
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
         log: Option<LogWriter>,
+        spans: Option<Arc<SpanStats>>,
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
         let state = Self {
@@ -73,6 +77,7 @@ impl AdminState {
             upstreams,
             metrics,
             log,
+            spans,
         };
         (Arc::new(state), reload_requests)
     }

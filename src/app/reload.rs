@@ -66,7 +66,7 @@ impl Process {
         match tollgate_config::load_for(path, profiles.as_deref()) {
             Ok(loaded) => {
                 loaded.notes.log();
-                for setting in changed_restart_settings(&self.config.borrow(), &loaded.config) {
+                for setting in tollgate_config::needs_restart(&self.config.borrow(), &loaded.config) {
                     tracing::warn!(setting, "changed setting takes effect after a restart");
                 }
                 Some(Arc::new(loaded.config))
@@ -79,22 +79,4 @@ impl Process {
             }
         }
     }
-}
-
-/// Lists the settings that differ and are read only at the start.
-fn changed_restart_settings(running: &Config, new: &Config) -> Vec<&'static str> {
-    let changed = [
-        ("server.port", running.server.port != new.server.port),
-        ("server.address", running.server.address != new.server.address),
-        ("server.workers", running.server.workers != new.server.workers),
-        ("server.max-connections", running.server.max_connections != new.server.max_connections),
-        ("management.enabled", running.management.enabled != new.management.enabled),
-        ("management.server.port", running.management.port != new.management.port),
-        ("management.server.address", running.management.address != new.management.address),
-        ("memory.max-keys", running.memory.max_keys != new.memory.max_keys),
-        ("metering", running.metering != new.metering),
-        ("access-log", running.access_log != new.access_log),
-        ("log", running.logging != new.logging),
-    ];
-    changed.into_iter().filter_map(|(setting, differs)| differs.then_some(setting)).collect()
 }

@@ -26,6 +26,8 @@ use crate::state::redis_monitor::RedisMonitor;
 use crate::state::stores::SharedStores;
 use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::traces::Tracing;
+use crate::telemetry::traces::exporter::SpanQueue;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_config::{Config, LogOutput};
 use tollgate_routing::Predicate;
@@ -80,12 +82,16 @@ impl Process {
         let mut manager = UpstreamManager::new(Arc::clone(&upstreams));
         manager.apply(&config).await;
         let metrics = Arc::new(Metrics::default());
+        let traces = config.management.traces.as_ref();
+        let spans = traces.map(SpanQueue::start).transpose()?;
+        let tracing = traces.zip(spans.clone()).map(|(traces, spans)| Tracing::new(traces.probability, spans));
         let (admin, reload_requests) = AdminState::new(
             Arc::clone(&config),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),
             log.clone(),
+            spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
         let admin_address = start_admin(&config, &admin)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
@@ -103,6 +109,7 @@ impl Process {
                 stores: Arc::clone(&stores),
                 upstreams: Arc::clone(&upstreams),
                 metrics: Arc::clone(&metrics),
+                tracing: tracing.clone(),
                 log: log.clone(),
             },
             &config,
@@ -125,6 +132,7 @@ impl Process {
             jwks,
             metering,
             redis_monitor,
+            spans,
             log,
         })
     }

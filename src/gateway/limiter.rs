@@ -7,12 +7,15 @@ use tollgate_filters::request_rate_limiter::{
     Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
 };
 use tollgate_limiter::store::Store;
+use tollgate_limiter::verdict::Source;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
+use crate::gateway::traced::{TracedLimiter, ends_limiter};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
+use crate::telemetry::traces::request::report_verdict;
 use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
@@ -31,15 +34,22 @@ pub(super) fn with_rate_limiter(
     let series: Vec<_> = labels.iter().map(|label| metrics.limiter(worker, route, label)).collect();
     let is_in_memory = limiter.store == Some(StoreKind::Memory);
     series.iter().for_each(|series| series.configured(is_in_memory));
-    let limiter_series = metrics.limiter(worker, route, &naming.scope());
+    let (is_traced, scope) = (context.is_traced(), naming.scope().to_string());
+    let limiter_series = metrics.limiter(worker, route, &scope);
     let store: Arc<dyn Store> = context.store(limiter);
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
-        move |event| match event.rule.and_then(|rule| series.get(rule)) {
-            Some(series) => series.observe(event.kind, event.source),
-            None => limiter_series.observe(event.kind, event.source),
+        move |event| {
+            if is_traced && let Some(label) = event.rule.and_then(|rule| labels.get(rule)).or(Some(&scope)) {
+                report_verdict(label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
+            }
+            match event.rule.and_then(|rule| series.get(rule)) {
+                Some(series) => series.observe(event.kind, event.source),
+                None => limiter_series.observe(event.kind, event.source),
+            }
         },
     ));
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
+    let inner = if is_traced { ends_limiter(inner) } else { inner };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
         if any_cost(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
@@ -48,10 +58,11 @@ pub(super) fn with_rate_limiter(
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    if meters_responses {
-        SharedService::new(MapResponse::new(service, meter_response))
-    } else {
-        SharedService::new(service)
+    match (meters_responses, is_traced) {
+        (true, true) => SharedService::new(TracedLimiter::new(MapResponse::new(service, meter_response), route)),
+        (true, false) => SharedService::new(MapResponse::new(service, meter_response)),
+        (false, true) => SharedService::new(TracedLimiter::new(service, route)),
+        (false, false) => SharedService::new(service),
     }
 }
 

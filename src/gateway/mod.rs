@@ -7,15 +7,16 @@ mod cors;
 mod generation;
 pub mod layer_context;
 mod limiter;
+mod panics;
 mod reroute;
 mod resilience;
 pub mod respond;
 mod response_cache;
 pub mod sanitize;
 pub mod stack;
+mod traced;
 mod worker_state;
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,6 +33,7 @@ use tollgate_filters::context::{Degraded, LocalReply, RequestContext, Tunnel, Up
 
 use cors::{ClientTls, client_used_tls};
 pub use generation::{Generation, Route};
+use panics::panic_failure;
 use reroute::ReceivedFrom;
 use respond::render;
 use sanitize::{HeaderSummary, sanitize};
@@ -109,6 +111,7 @@ impl Gateway {
             }
         }
         let Some(found) = found else {
+            generation.begin_trace(&mut head, connection, None, record);
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
             return Ok(unrouted.respond(Request::from_parts(head, body(incoming))));
         };
@@ -117,6 +120,7 @@ impl Gateway {
         if route.may_reroute {
             head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
+        generation.begin_trace(&mut head, connection, Some(route), record);
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
         prepare_head(&mut head, summary, connection, generation, route);
@@ -284,16 +288,6 @@ impl std::fmt::Debug for Progress {
             Self::Refused(_) => "Refused",
         })
     }
-}
-
-fn panic_failure(panic: &(dyn Any + Send)) -> Failure {
-    tracing::error!(panic = panic_text(panic), "request failed: panic in the gateway");
-    Failure::Internal
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&'static str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown")
 }
 
 #[cfg(test)]

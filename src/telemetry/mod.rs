@@ -16,6 +16,7 @@ pub mod reloads;
 pub mod requests;
 pub mod resilience;
 pub mod series;
+pub mod traces;
 pub mod upstream_times;
 pub mod upstreams;
 pub mod verdicts;

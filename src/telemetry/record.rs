@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::http::body::BodyError;
 use crate::telemetry::access_log::{AccessLog, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
+use crate::telemetry::traces::request::RequestTrace;
 
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -33,6 +34,7 @@ pub struct Record {
     log: Option<(Rc<AccessLog>, Box<LogLine>)>,
     failure: Option<&'static str>,
     is_counted: bool,
+    trace: Option<Arc<RequestTrace>>,
 }
 
 /// Response body with the record of its request, which is closed when the body has been sent or is dropped.
@@ -57,6 +59,7 @@ impl Record {
             log: None,
             failure: None,
             is_counted: false,
+            trace: None,
         })
     }
 
@@ -83,6 +86,11 @@ impl Record {
     #[must_use]
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// Ends `trace` with the request.
+    pub fn traced(&mut self, trace: Arc<RequestTrace>) {
+        self.trace = Some(trace);
     }
 
     /// Sets the client address, as trusted proxies report it.
@@ -148,6 +156,9 @@ impl Drop for Record {
         let duration = now.saturating_duration_since(self.started);
         if !self.is_counted {
             self.metrics.observe(&self.method, self.status, duration);
+        }
+        if let Some(trace) = self.trace.take() {
+            trace.finish(self.status, self.failure);
         }
         if let Some((log, line)) = self.log.take() {
             log.write(&line, &self.method, self.status, self.sent_bytes, duration, self.failure);

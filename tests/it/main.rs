@@ -58,6 +58,7 @@ mod streaming;
 mod support;
 mod timeouts;
 mod tls;
+mod traces;
 mod tunnels;
 mod unread;
 mod unwritable_logs;

@@ -19,6 +19,7 @@ pub use crate::sections::http_client::tls::{Identity, Tls, TlsVersion, Trust};
 pub use crate::sections::http_client::{Http2, HttpClient};
 pub use crate::sections::log::{LogFormat, Logging};
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
+pub use crate::sections::management::tracing::OtlpExport;
 pub use crate::sections::memory::Memory;
 pub use crate::sections::metering::Metering;
 pub use crate::sections::redis::Redis;

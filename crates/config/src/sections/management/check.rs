@@ -9,6 +9,7 @@ use crate::sections::management::endpoints;
 use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries};
 use crate::sections::management::raw::RawManagement;
+use crate::sections::management::tracing;
 use crate::sections::server::port_from;
 use crate::spec::definition::flatten;
 
@@ -41,6 +42,7 @@ pub(crate) fn management(
         readiness_needs_redis: raw.readiness.redis.unwrap_or(false),
         actuator: endpoints::check(raw, diagnostics),
         tags: labels(raw.metrics.tags, nodes, diagnostics),
+        traces: tracing::check(raw, nodes, diagnostics),
     }
 }
 

@@ -5,3 +5,4 @@ pub(crate) mod endpoints;
 pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod raw;
+pub(crate) mod tracing;

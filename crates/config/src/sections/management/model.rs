@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::sections::management::tracing::OtlpExport;
+
 /// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]
 pub struct Management {
@@ -17,6 +19,8 @@ pub struct Management {
     pub actuator: Actuator,
     /// Labels of all metrics.
     pub tags: Vec<(String, String)>,
+    /// Traces and their collector; `None` if they are off.
+    pub traces: Option<OtlpExport>,
 }
 
 /// Metrics of requests that match a route, as in Spring Cloud Gateway.

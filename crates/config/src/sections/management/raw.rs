@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::de::spanned::Spanned;
 use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
+use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 
 /// Listener for health, metrics and the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -29,6 +30,12 @@ pub(crate) struct RawManagement {
     pub(crate) endpoint: RawEndpointSettings,
     /// Labels of all metrics.
     pub(crate) metrics: RawCommonTags,
+    /// Traces of requests.
+    pub(crate) tracing: RawTracing,
+    /// Export over OTLP.
+    pub(crate) otlp: RawOtlp,
+    /// OpenTelemetry.
+    pub(crate) opentelemetry: RawOpenTelemetry,
 }
 
 /// Address and port of the management listener.
