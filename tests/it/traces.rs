@@ -217,8 +217,9 @@ fn the_decision_of_the_client_holds_and_new_traces_follow_the_ratio() {
     let kept = send(&always, "/unsampled", &[("traceparent", UNSAMPLED), ("tracestate", "a=1")]);
     assert_eq!((kept.all("traceparent"), kept.all("tracestate")), (vec![UNSAMPLED], vec!["a=1"]));
     let new = send(&never, "/never", &[]);
-    let context = new.header("traceparent").unwrap();
-    assert!(context.starts_with("00-") && context.ends_with("-00") && context.len() == 55, "{context}");
+    assert_eq!(new.header("traceparent"), None);
+    let discarded = send(&never, "/discarded", &[("traceparent", "00-0-0-01"), ("tracestate", "a=1")]);
+    assert_eq!((discarded.header("traceparent"), discarded.header("tracestate")), (None, None));
     let restarted = send(&always, "/invalid", &[("traceparent", "00-0-0-01"), ("tracestate", "a=1")]);
     assert!(restarted.all("traceparent").len() == 1 && restarted.header("tracestate").is_none(), "{restarted:?}");
     wait_for(&collector, 2);

@@ -39,26 +39,22 @@ impl Tracing {
 
     /// Takes the context of the client, or starts a trace. Returns the context of a sampled request with its parent.
     ///
-    /// The decision of the client holds. An unsampled context is passed on as it is. One that starts here is added, so
-    /// that upstreams do not decide again.
+    /// The decision of the client holds, and an unsampled context is passed on as it is. A request without a context
+    /// that is not sampled gets none: the field would cost each of them 4 % of its instructions.
     pub fn decide(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
         if headers.contains_key(TRACEPARENT) {
             if let Some(caller) = TraceContext::of(headers) {
                 let context = TraceContext { span_id: new_span_id(), ..caller };
                 return caller.is_sampled.then_some((context, Some(caller.span_id)));
             }
-            // A state without a valid parent must not be forwarded (W3C Trace Context §3.3.1.1).
+            // An invalid pair must not be forwarded (W3C Trace Context §3.3.1.1).
+            headers.remove(TRACEPARENT);
             headers.remove(TRACESTATE);
         }
         let trace_id = fastrand::u128(1..);
         #[expect(clippy::cast_possible_truncation, reason = "the low 64 bits decide")]
         let is_sampled = (trace_id as u64) >> 1 < self.bound;
-        let context = TraceContext { trace_id, span_id: new_span_id(), is_sampled };
-        if is_sampled {
-            return Some((context, None));
-        }
-        headers.insert(TRACEPARENT, context.header());
-        None
+        is_sampled.then(|| (TraceContext { trace_id, span_id: new_span_id(), is_sampled }, None))
     }
 
     /// Starts the trace of a sampled request.
