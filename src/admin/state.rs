@@ -16,6 +16,7 @@ use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::LastReload;
 use crate::telemetry::top_keys;
+use crate::telemetry::traces::exporter::SpanStats;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{Config, LoadError};
 
@@ -48,6 +49,8 @@ pub struct AdminState {
     pub(super) metrics: Arc<Metrics>,
     pub(super) top: top_keys::Readers,
     pub(super) log: Option<LogWriter>,
+    /// Counters of spans; `None` if traces are off.
+    pub(super) spans: Option<Arc<SpanStats>>,
     reload_requests: mpsc::Sender<oneshot::Sender<ReloadResult>>,
 }
 
@@ -78,6 +81,7 @@ impl AdminState {
         metrics: Arc<Metrics>,
         top: top_keys::Readers,
         log: Option<LogWriter>,
+        spans: Option<Arc<SpanStats>>,
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
         let state = Self {
@@ -97,6 +101,7 @@ impl AdminState {
             metrics,
             top,
             log,
+            spans,
         };
         (Arc::new(state), reload_requests)
     }

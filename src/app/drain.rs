@@ -19,7 +19,7 @@ const LOG_TIMEOUT_AFTER_SECOND_SIGNAL: Duration = Duration::from_millis(200);
 impl Process {
     /// Ends the process in order. A second signal cuts the wait short.
     pub(super) async fn drain(mut self, signals: &mut Signals) {
-        let log = self.log.take();
+        let (log, spans) = (self.log.take(), self.spans.take());
         let log_timeout = tokio::select! {
             () = self.finish() => LOG_TIMEOUT,
             () = signals.shut_down() => {
@@ -27,6 +27,9 @@ impl Process {
                 LOG_TIMEOUT_AFTER_SECOND_SIGNAL
             }
         };
+        if let Some(spans) = spans {
+            spans.flush(log_timeout);
+        }
         if let Some(log) = log {
             close(&log, log_timeout);
         }

@@ -14,6 +14,7 @@ use crate::state::jwks::JwksRefresher;
 use crate::state::metering::Metering;
 use crate::state::redis_monitor::RedisMonitor;
 use crate::telemetry::log_writer::LogWriter;
+use crate::telemetry::traces::exporter::SpanQueue;
 use crate::upstream::balance::UpstreamManager;
 
 /// A started gateway, as the main thread sees it.
@@ -31,6 +32,8 @@ pub(super) struct Process {
     pub(super) jwks: JwksRefresher,
     pub(super) metering: Metering,
     pub(super) redis_monitor: RedisMonitor,
+    /// Finished traces; `None` if traces are off.
+    pub(super) spans: Option<SpanQueue>,
     /// Access log, unless it is off.
     pub(super) log: Option<LogWriter>,
 }

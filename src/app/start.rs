@@ -29,6 +29,8 @@ use crate::telemetry::key_display;
 use crate::telemetry::log_writer::{LogOptions, LogWriter, Target};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::top_keys;
+use crate::telemetry::traces::Tracing;
+use crate::telemetry::traces::exporter::SpanQueue;
 use crate::upstream::balance::{UpstreamManager, Upstreams};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_routing::Predicate;
@@ -88,6 +90,9 @@ impl Process {
         let mut top_readers = top_keys::Readers::default();
         let top_queries: Vec<_> = listeners.iter().map(|_| top_readers.add()).collect();
         key_display::configure(config.management.key_hashing.as_ref());
+        let traces = config.management.traces.as_ref();
+        let spans = traces.map(SpanQueue::start).transpose()?;
+        let tracing = traces.zip(spans.clone()).map(|(traces, spans)| Tracing::new(traces.probability, spans));
         let (admin, reload_requests) = AdminState::new(
             (Arc::clone(&config), ConfigState::new(source.path(), notes)),
             Arc::clone(&stores),
@@ -95,6 +100,7 @@ impl Process {
             Arc::clone(&metrics),
             top_readers,
             log.clone(),
+            spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
         let admin_address = start_admin(&config, &admin)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
@@ -112,6 +118,7 @@ impl Process {
                 stores: Arc::clone(&stores),
                 upstreams: Arc::clone(&upstreams),
                 metrics: Arc::clone(&metrics),
+                tracing: tracing.clone(),
                 log: log.clone(),
                 top_queries,
             },
@@ -135,6 +142,7 @@ impl Process {
             jwks,
             metering,
             redis_monitor,
+            spans,
             log,
         })
     }

@@ -22,6 +22,7 @@ use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::log_writer::LogWriter;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::top_keys;
+use crate::telemetry::traces::Tracing;
 use crate::upstream::balance::Upstreams;
 use tollgate_config::{AccessLogFormat, Config};
 
@@ -46,6 +47,8 @@ pub struct Worker {
     pub upstreams: Arc<Upstreams>,
     /// Metrics of the process.
     pub metrics: Arc<Metrics>,
+    /// Traces of requests; `None` if they are off.
+    pub tracing: Option<Tracing>,
     /// Access log, unless it is off.
     pub log: Option<LogWriter>,
     /// Queries for the most frequent keys.
@@ -72,7 +75,9 @@ impl Worker {
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format == AccessLogFormat::Json;
-        let state = Rc::new(WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons));
+        let state = Rc::new(
+            WorkerState::new(self.number, self.metrics, stores, self.upstreams, logs_reasons).tracing(self.tracing),
+        );
         let log = self.log.map(|writer| AccessLog::new(writer, config.access_log.format));
         let gateway = Gateway::new(state.build_generation(&config), unrouted, log.clone());
         state.wait_connected().await;

@@ -10,6 +10,7 @@ use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::sanitize::SanitizeRules;
 use crate::http::service::SharedService;
 use crate::telemetry::metrics::RouteMetrics;
+use crate::telemetry::traces::Tracing;
 use crate::upstream::headers::HeaderPolicy;
 use tollgate_config::{ForwardedHeaders, TrustedProxies};
 use tollgate_routing::{PathPattern, RouteTable};
@@ -39,6 +40,8 @@ pub struct Generation {
     pub(super) unrouted: Option<SharedService>,
     /// True if upgrade requests are tunnelled.
     pub tunnels: bool,
+    /// Traces of requests; `None` if they are off.
+    pub tracing: Option<Tracing>,
     /// Set to this generation when it goes into use.
     pub(super) current: Rc<CurrentGeneration>,
 }
@@ -54,6 +57,8 @@ pub struct Route {
     pub metrics: Arc<RouteMetrics>,
     /// Request metrics by `Path` pattern, if the path label is on.
     pub metrics_by_path: Vec<(PathPattern, Arc<RouteMetrics>)>,
+    /// Patterns of `Path` with their text, if traces are on.
+    pub patterns: Vec<(PathPattern, Box<str>)>,
     /// True if a layer reads the request context.
     pub needs_context: bool,
     /// True if a layer reads URI template variables.

@@ -7,14 +7,17 @@ use tollgate_filters::request_rate_limiter::{
     Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
 };
 use tollgate_limiter::store::Store;
+use tollgate_limiter::verdict::Source;
 use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
+use crate::gateway::traced::{TracedLimiter, ends_limiter};
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::telemetry::top_keys::{self, RuleName};
+use crate::telemetry::traces::request::report_verdict;
 use tollgate_config::{NamedLimit, Naming, RateLimiter, StoreKind};
 
 /// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
@@ -39,23 +42,31 @@ pub(super) fn with_rate_limiter(
         (series, top_keys::register(name))
     });
     let series: Vec<_> = series.collect();
-    let limiter_series = metrics.limiter(worker, route, &naming.scope());
+    let (is_traced, scope) = (context.is_traced(), naming.scope().to_string());
+    let limiter_series = metrics.limiter(worker, route, &scope);
     let store: Arc<dyn Store> = context.store(limiter);
     let names =
         || sets.rules().map(|limit| Arc::clone(&limit.scope)).zip(labels.iter().map(|label| label.as_str().into()));
     let store = if context.logs_reasons() { recorded(store, names().collect()) } else { store };
+    let traced_labels = if is_traced { labels.clone() } else { Vec::new() };
     let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store).on_verdict(Arc::new(
-        move |event, key| match event.rule.and_then(|rule| series.get(rule)) {
-            Some((series, rule)) => {
-                series.observe(event.kind, event.source);
-                if let Some(key) = key {
-                    top_keys::observe(*rule, event.kind, key);
-                }
+        move |event, key| {
+            if is_traced && let Some(label) = event.rule.and_then(|rule| traced_labels.get(rule)).or(Some(&scope)) {
+                report_verdict(label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
             }
-            None => limiter_series.observe(event.kind, event.source),
+            match event.rule.and_then(|rule| series.get(rule)) {
+                Some((series, rule)) => {
+                    series.observe(event.kind, event.source);
+                    if let Some(key) = key {
+                        top_keys::observe(*rule, event.kind, key);
+                    }
+                }
+                None => limiter_series.observe(event.kind, event.source),
+            }
         },
     ));
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
+    let inner = if is_traced { ends_limiter(inner) } else { inner };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
         if any_cost(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
@@ -64,10 +75,11 @@ pub(super) fn with_rate_limiter(
         Some(overflow) => layer.layer_with_overflow(inner, overflow),
         None => layer.layer(inner),
     };
-    if meters_responses {
-        SharedService::new(MapResponse::new(service, meter_response))
-    } else {
-        SharedService::new(service)
+    match (meters_responses, is_traced) {
+        (true, true) => SharedService::new(TracedLimiter::new(MapResponse::new(service, meter_response), route)),
+        (true, false) => SharedService::new(MapResponse::new(service, meter_response)),
+        (false, true) => SharedService::new(TracedLimiter::new(service, route)),
+        (false, false) => SharedService::new(service),
     }
 }
 

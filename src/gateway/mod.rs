@@ -9,6 +9,7 @@ mod generation;
 pub mod layer_context;
 pub mod limiter;
 mod log_line;
+mod panics;
 mod recorded_store;
 mod reroute;
 mod resilience;
@@ -16,6 +17,7 @@ pub mod respond;
 mod response_cache;
 pub mod sanitize;
 pub mod stack;
+mod traced;
 mod worker_state;
 
 use std::cell::RefCell;
@@ -31,8 +33,9 @@ use tollgate_filters::context::{RequestContext, UpgradeRequested};
 
 use cors::{ClientTls, client_used_tls};
 pub use future::GatewayFuture;
-use future::{Progress, panic_failure};
+use future::Progress;
 pub use generation::{Generation, Route};
+use panics::panic_failure;
 use reroute::ReceivedFrom;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::WorkerState;
@@ -123,6 +126,7 @@ impl Gateway {
             }
         }
         let Some(found) = found else {
+            generation.begin_trace(&mut head, connection, None, record);
             let unrouted = generation.unrouted.as_ref().ok_or(Failure::NoRoute)?;
             return Ok(unrouted.respond(Request::from_parts(head, body(record))));
         };
@@ -131,6 +135,7 @@ impl Gateway {
         if route.may_reroute {
             head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
         }
+        generation.begin_trace(&mut head, connection, Some(route), record);
         record.routed(&route.id, route.metrics_for(head.uri.path()));
         insert_context(&mut head, connection, generation, route, variables, record);
         prepare_head(&mut head, summary, connection, generation, route);

@@ -26,6 +26,7 @@ use crate::gateway::stack::{
 use crate::http::service::SharedService;
 use crate::state::stores::Stores;
 use crate::telemetry::metrics::{Metrics, RouteLabels, RouteMetrics};
+use crate::telemetry::traces::Tracing;
 use crate::upstream::balance::{self, Balancer, Upstreams};
 use crate::upstream::dynamic_target::DynamicTarget;
 use crate::upstream::endpoints::RouteEndpoints;
@@ -52,6 +53,7 @@ pub struct WorkerState {
     workers: OnceCell<NonZeroUsize>,
     upstreams: Arc<Upstreams>,
     current: Rc<CurrentGeneration>,
+    tracing: Option<Tracing>,
 }
 
 impl WorkerState {
@@ -67,7 +69,13 @@ impl WorkerState {
     ) -> Self {
         let pools = Rc::new(Pools::new(PoolSettings::default()));
         let (workers, current) = (OnceCell::new(), Rc::default());
-        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current }
+        Self { worker, metrics, stores, logs_reasons, pools, workers, upstreams, current, tracing: None }
+    }
+
+    /// Traces requests.
+    #[must_use]
+    pub fn tracing(self, tracing: Option<Tracing>) -> Self {
+        Self { tracing, ..self }
     }
 
     /// Applies `config` to pools and stores, and builds its generation. Must be called within the worker's runtime.
@@ -100,6 +108,7 @@ impl WorkerState {
             has_cors: cors.is_some() || !config.cors.unrouted.is_empty(),
             unrouted: PolicyTable::new(&config.cors.unrouted).map(|policies| with_cors(policies, no_route_service())),
             tunnels: config.forwarding.tunnels,
+            tracing: self.tracing.clone(),
             current: Rc::clone(&self.current),
         }
     }
@@ -130,6 +139,7 @@ impl WorkerState {
             },
             metrics: self.route_metrics(route, ""),
             metrics_by_path: if config.request_series.path { self.metrics_by_path(route) } else { Vec::new() },
+            patterns: if self.tracing.is_some() { patterns(route) } else { Vec::new() },
             needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
                 || resolver.is_some_and(KeyResolver::needs_context),
             needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)
@@ -155,6 +165,7 @@ impl WorkerState {
             (_, Some(endpoints)) => upstream_service(Forward {
                 times: self.metrics.upstream_times(self.worker, &upstream_name(&route.uri)),
                 dynamic_times: self.metrics.upstream_times(self.worker, times::DYNAMIC),
+                is_traced: self.tracing.is_some(),
                 endpoints,
                 dynamic_target,
                 timeouts: timeouts(route, &config.http_client),
@@ -246,6 +257,10 @@ impl LayerContext for WorkerState {
         self.current.rerouting()
     }
 
+    fn is_traced(&self) -> bool {
+        self.tracing.is_some()
+    }
+
     fn logs_reasons(&self) -> bool {
         self.logs_reasons
     }
@@ -253,6 +268,12 @@ impl LayerContext for WorkerState {
     fn metrics(&self) -> (&Metrics, usize) {
         (&self.metrics, self.worker)
     }
+}
+
+/// Returns the patterns of `Path` with their text.
+fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
+    let patterns = route.predicates.iter().filter_map(Predicate::path_patterns).flatten();
+    patterns.map(|pattern| (pattern.clone(), pattern.to_string().into())).collect()
 }
 
 /// Returns the name of a target in the metrics of upstreams.

@@ -4,6 +4,7 @@
 //! server implements [`busy::BusyCount`] and [`upgrade::TunnelHost`] for its connections, and the upstream passes its
 //! response bodies to [`body::Body::boxed`].
 
+pub mod attempts;
 pub mod body;
 pub mod busy;
 pub mod connection_stats;

@@ -16,6 +16,7 @@ use crate::http::facts::RequestFacts;
 use crate::http::request_id::RequestId;
 use crate::telemetry::access_log::{AccessLog, Completion, Details, LogLine};
 use crate::telemetry::metrics::RouteMetrics;
+use crate::telemetry::traces::request::RequestTrace;
 
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -36,6 +37,7 @@ pub struct Record {
     failure: Option<&'static str>,
     is_counted: bool,
     request_id: Option<Box<RequestId>>,
+    trace: Option<Arc<RequestTrace>>,
 }
 
 /// Response body with the record of its request, which is closed when the body has been sent or is dropped.
@@ -61,6 +63,7 @@ impl Record {
             failure: None,
             is_counted: false,
             request_id: None,
+            trace: None,
         })
     }
 
@@ -116,6 +119,11 @@ impl Record {
         if let Some(details) = self.details() {
             details.facts = facts;
         }
+    }
+
+    /// Ends `trace` with the request.
+    pub fn traced(&mut self, trace: Arc<RequestTrace>) {
+        self.trace = Some(trace);
     }
 
     /// Sets the client address, as trusted proxies report it.
@@ -181,6 +189,9 @@ impl Drop for Record {
         let duration = now.saturating_duration_since(self.started);
         if !self.is_counted {
             self.metrics.observe(&self.method, self.status, duration);
+        }
+        if let Some(trace) = self.trace.take() {
+            trace.finish(self.status, self.failure);
         }
         if let Some((log, line)) = self.log.take() {
             let Self { method, status, sent_bytes, failure: reason, .. } = self;

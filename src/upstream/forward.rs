@@ -14,8 +14,9 @@ use hyper::body::Incoming;
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::fault::Fault;
 
+use crate::http::attempts::ObservedAttempts;
 use crate::http::body::{Body, UploadProgress};
-use crate::http::facts::{self, Timer};
+use crate::http::facts::Timer;
 use crate::http::failure::Failure;
 use crate::http::interim::InterimSender;
 use crate::upstream::body::response_body;
@@ -25,6 +26,7 @@ use crate::upstream::error::ForwardError;
 use crate::upstream::exchange::{ExchangeError, exchange};
 use crate::upstream::headers::{HeaderPolicy, has_known_coding};
 use crate::upstream::lease::ConnectionLease;
+use crate::upstream::monitor::Monitor;
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
 use crate::upstream::pick::Pick;
@@ -56,6 +58,8 @@ pub struct Forward {
     pub times: Arc<UpstreamTimes>,
     /// Connect and response times of targets that a request names.
     pub dynamic_times: Arc<UpstreamTimes>,
+    /// True if requests may carry an observer of their attempts.
+    pub is_traced: bool,
     /// Timeouts of the route.
     pub timeouts: UpstreamTimeouts,
     /// Header fields that do not pass the gateway.
@@ -79,14 +83,14 @@ impl Forward {
             Err(error) => return Ok(self.failed(&error, None)),
         };
         let (mut head, body) = request.into_parts();
+        let observer = if self.is_traced { head.extensions.remove::<ObservedAttempts>() } else { None };
+        let monitor = Monitor::new(times, observer);
         let extras = RequestExtras::take(&mut head.extensions);
         let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
+        monitor.begin(pick.pool.origin());
         let (pick, mut connection) = match pick.pool.take_idle(upgrades) {
-            Some(idle) => {
-                facts::report_attempt(&pick.pool.origin().authority);
-                (pick, idle)
-            }
-            None => match Box::pin(self.connect(pick, upgrades, times)).await {
+            Some(idle) => (pick, idle),
+            None => match Box::pin(self.connect(pick, upgrades, &monitor)).await {
                 Ok(established) => established,
                 Err(response) => return Ok(response),
             },
@@ -96,6 +100,7 @@ impl Forward {
         if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
             return Ok(self.failed_at(&error, &pick));
         }
+        monitor.propagate(&mut head.headers);
         let upload = body.upload();
         let mut request = Request::from_parts(head, body);
         if let Some(client) = InterimSender::current().filter(|_| !is_http2) {
@@ -109,12 +114,12 @@ impl Forward {
         let elapsed = timer.responded();
         Ok(match sent {
             Ok(response) => {
-                times.response.observe(elapsed);
+                monitor.responded(response.status(), elapsed);
                 self.relay(response, pick, connection, extras)
             }
             Err(error) => {
                 drop(connection);
-                Box::pin(self.send_again(error, replay, pick, extras, upload, times)).await
+                Box::pin(self.send_again(error, replay, pick, extras, upload, &monitor)).await
             }
         })
     }
@@ -125,20 +130,22 @@ impl Forward {
         &self,
         mut pick: Pick,
         upgrades: bool,
-        times: &UpstreamTimes,
+        monitor: &Monitor<'_>,
     ) -> Result<(Pick, Connection), Response<Body>> {
         loop {
-            facts::report_attempt(&pick.pool.origin().authority);
             let timer = Timer::start();
             match pick.pool.connect(self.timeouts.connect, upgrades).await {
                 Ok(connection) => {
-                    times.connect.observe(timer.connected());
+                    monitor.connected(timer.connected());
                     return Ok((pick, connection));
                 }
                 Err(error) => {
                     pick.report(Outcome::ConnectFailed);
-                    let response = self.failed(&error.into(), Some(pick.pool.origin()));
+                    let error = error.into();
+                    monitor.failed(&error);
+                    let response = self.failed(&error, Some(pick.pool.origin()));
                     pick = pick.another().ok_or(response)?;
+                    monitor.begin(pick.pool.origin());
                 }
             }
         }
@@ -153,11 +160,12 @@ impl Forward {
         mut pick: Pick,
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
-        times: &UpstreamTimes,
+        monitor: &Monitor<'_>,
     ) -> Response<Body> {
         let mut repeats = Repeats::default();
         let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
         loop {
+            monitor.failed(&failed.error);
             let request = match failed.unsent.take() {
                 _ if !repeats.allow(failed.progress, is_idempotent) => None,
                 None => replay.as_ref().and_then(Replay::request),
@@ -169,8 +177,9 @@ impl Forward {
                 pick.report(outcome_of(&failed.error));
             }
             pick = pick.another().unwrap_or(pick);
+            monitor.begin(pick.pool.origin());
             let upgrades = extras.as_deref().is_some_and(RequestExtras::upgrades);
-            let mut connection = match self.connect(pick, upgrades, times).await {
+            let mut connection = match self.connect(pick, upgrades, monitor).await {
                 Ok((reached, connection)) => {
                     pick = reached;
                     connection
@@ -182,13 +191,14 @@ impl Forward {
             if let Err(error) = prepare_head(&mut head, &body, pick.pool.origin(), extras.as_deref(), is_http2) {
                 return self.failed_at(&error, &pick);
             }
+            monitor.propagate(&mut head.headers);
             let request = Request::from_parts(head, body);
             let timer = Timer::start();
             let sent = exchange(&mut connection, request, self.timeouts.response, upload.as_deref()).await;
             let elapsed = timer.responded();
             failed = match sent {
                 Ok(response) => {
-                    times.response.observe(elapsed);
+                    monitor.responded(response.status(), elapsed);
                     return self.relay(response, pick, connection, extras);
                 }
                 Err(failed) => failed,

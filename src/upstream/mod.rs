@@ -15,6 +15,7 @@ pub mod forward;
 pub mod forwarded;
 pub mod headers;
 pub mod lease;
+mod monitor;
 pub mod origin;
 pub mod outcome;
 pub mod pick;

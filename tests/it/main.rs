@@ -67,6 +67,7 @@ mod support;
 mod timeouts;
 mod tls;
 mod top_keys;
+mod traces;
 mod tunnels;
 mod unread;
 mod unwritable_logs;

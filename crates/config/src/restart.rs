@@ -1,6 +1,6 @@
 //! Settings that are read only at the start.
 
-use crate::model::Config;
+use crate::model::{Config, OtlpExport};
 
 /// A key that needs a restart, with everything below it, and the comparison of its values.
 struct Setting {
@@ -13,7 +13,7 @@ const fn setting(key: &'static str, differs: fn(&Config, &Config) -> bool) -> Se
 }
 
 /// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
-const SETTINGS: [Setting; 11] = [
+const SETTINGS: [Setting; 14] = [
     setting("server.port", |a, b| a.server.port != b.server.port),
     setting("server.address", |a, b| a.server.address != b.server.address),
     setting("server.workers", |a, b| a.server.workers != b.server.workers),
@@ -21,11 +21,21 @@ const SETTINGS: [Setting; 11] = [
     setting("management.enabled", |a, b| a.management.enabled != b.management.enabled),
     setting("management.server.port", |a, b| a.management.port != b.management.port),
     setting("management.server.address", |a, b| a.management.address != b.management.address),
+    setting("management.tracing", |a, b| of_traces(a, b, |traces| traces.probability.to_bits())),
+    setting("management.otlp", |a, b| {
+        of_traces(a, b, |traces| (traces.endpoint.clone(), traces.headers.clone(), traces.timeout))
+    }),
+    setting("management.opentelemetry", |a, b| of_traces(a, b, |traces| traces.resource.clone())),
     setting("memory.max-keys", |a, b| a.memory.max_keys != b.memory.max_keys),
     setting("metering", |a, b| a.metering != b.metering),
     setting("access-log", |a, b| a.access_log != b.access_log),
     setting("log", |a, b| a.logging != b.logging),
 ];
+
+/// Compares a part of the settings of traces.
+fn of_traces<T: PartialEq>(a: &Config, b: &Config, part: impl Fn(&OtlpExport) -> T) -> bool {
+    a.management.traces.as_ref().map(&part) != b.management.traces.as_ref().map(&part)
+}
 
 /// Returns the settings that differ between two configurations and take effect only at the next start.
 #[must_use]

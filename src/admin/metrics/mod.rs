@@ -30,6 +30,7 @@ use crate::telemetry::logs::{self, repeats};
 use crate::telemetry::reloads::ReloadCollector;
 use crate::telemetry::requests::RequestCollector;
 use crate::telemetry::resilience::{BreakerCollector, RetryCollector};
+use crate::telemetry::traces::exporter::SpanCollector;
 use crate::telemetry::upstream_times::UpstreamTimesCollector;
 use crate::telemetry::upstreams::UpstreamCollector;
 
@@ -55,6 +56,9 @@ pub(super) fn scrape(state: &AdminState, headers: &HeaderMap) -> Response<Full<B
     registry.register_collector(Box::new(RetryCollector(Arc::clone(metrics))));
     registry.register_collector(Box::new(BreakerCollector(state.stores.circuit_breakers().all())));
     registry.register_collector(Box::new(Snapshot::of(state)));
+    if let Some(spans) = &state.spans {
+        registry.register_collector(Box::new(SpanCollector(Arc::clone(spans))));
+    }
     let caches = state.stores.response_caches().all();
     if !caches.is_empty() {
         registry.register_collector(Box::new(CacheCollector(caches)));

@@ -82,10 +82,10 @@ fn the_table_of_metrics_is_complete() {
     crate::support::eventually("the worker knows of Redis", || {
         gateway.admin("/metrics").text().contains("tollgate_redis_connections")
     });
-    // Metrics of the access log, of caches, of certificates and of several endpoints exist only if those do.
+    // Metrics of the access log, of caches, certificates, traces and several endpoints exist only if those do.
     let certificates = tollgate_test_support::Certificates::new();
     let logging = Gateway::start(&format!(
-        "access-log: {{output: stdout}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
+        "access-log: {{output: stdout}}\nmanagement: {{otlp: {{tracing: {{endpoint: 'http://127.0.0.1:1/'}}}}}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
          server: {{address: 127.0.0.1, workers: 1, ssl: {{certificate: {}, certificate-private-key: {}}}}}\n\
          routes: [{{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m]}}]",
         certificates.server().display(),

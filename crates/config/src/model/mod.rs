@@ -21,6 +21,7 @@ pub use crate::sections::log::{LogFormat, Logging};
 pub use crate::sections::management::key_hashing::KeyHashing;
 pub use crate::sections::management::model::{Actuator, Management, RequestSeries};
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
+pub use crate::sections::management::tracing::OtlpExport;
 pub use crate::sections::memory::Memory;
 pub use crate::sections::metering::Metering;
 pub use crate::sections::redis::Redis;

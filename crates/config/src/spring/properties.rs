@@ -19,7 +19,8 @@ pub(crate) enum Meaning {
 use Meaning::{Nothing, Only};
 
 const STREAMS: &str = "every response streams, whatever its type";
-const NO_SPANS: &str = "the gateway creates no spans; `/metrics` counts and times requests";
+const SPANS: &str = "`management.tracing` and `management.otlp.tracing` are read; `/metrics` counts and times requests";
+const CONTEXT: &str = "the gateway continues W3C trace context; baggage is forwarded as it is";
 const OTHER_SERVER: &str = "Spring Cloud Gateway runs on Netty, not on this server";
 const CLIENT: &str = "each worker pipelines over a few shared connections; `connections` sets their number";
 
@@ -30,7 +31,7 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
     ("restrictive-property-accessor", Nothing("no expression is evaluated: `#{@name}` names a key resolver")),
     ("actuator.verbose", Nothing("`/actuator/gateway/routes` always shows routes in full")),
-    ("observability", Nothing(NO_SPANS)),
+    ("observability", Nothing(SPANS)),
     ("httpserver.wiretap", Nothing("bytes are not logged")),
     (
         "redis-route-definition-repository.enabled",
@@ -90,10 +91,14 @@ pub(crate) const PROPERTIES: &[(&str, Meaning)] = &[
     ("management.metrics.export", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
     ("management.prometheus", Nothing("Prometheus reads `/metrics`; nothing is pushed")),
     ("management.metrics", Nothing("`management.metrics.tags` is read")),
-    ("management.observations", Nothing(NO_SPANS)),
-    ("management.tracing", Nothing(NO_SPANS)),
-    ("management.zipkin", Nothing(NO_SPANS)),
-    ("management.otlp", Nothing(NO_SPANS)),
+    ("management.observations", Nothing(SPANS)),
+    ("management.tracing.propagation", Nothing(CONTEXT)),
+    ("management.tracing.baggage", Nothing(CONTEXT)),
+    ("management.tracing", Nothing("`enabled` and `sampling.probability` are read")),
+    ("management.zipkin", Nothing("`management.otlp.tracing` sends traces")),
+    ("management.otlp.tracing", Nothing("`endpoint`, `headers` and `timeout` are read")),
+    ("management.otlp", Nothing("Prometheus reads `/metrics`; only traces are pushed")),
+    ("management.opentelemetry", Nothing("`resource-attributes` are read")),
     ("management.httpexchanges", Nothing("the access log has a line per request")),
     ("management.trace", Nothing("the access log has a line per request")),
     ("management.auditevents", Nothing("the log of the gateway records reloads")),

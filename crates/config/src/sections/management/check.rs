@@ -9,7 +9,7 @@ use crate::sections::management::metrics::RawRequestSeries;
 use crate::sections::management::model::{Management, RequestSeries};
 use crate::sections::management::raw::RawManagement;
 use crate::sections::management::tokens::AdminTokens;
-use crate::sections::management::{endpoints, key_hashing, tokens};
+use crate::sections::management::{endpoints, key_hashing, tokens, tracing};
 use crate::sections::server::port_from;
 use crate::spec::definition::flatten;
 
@@ -50,6 +50,7 @@ pub(crate) fn management(
         metrics_are_open: raw.metrics.open.is_some_and(|open| open.value),
         tokens,
         key_hashing: key_hashing::check(raw, diagnostics),
+        traces: tracing::check(raw, nodes, diagnostics),
     }
 }
 

@@ -7,3 +7,4 @@ pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod raw;
 pub(crate) mod tokens;
+pub(crate) mod tracing;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use crate::sections::management::key_hashing::KeyHashing;
 use crate::sections::management::tokens::AdminTokens;
+use crate::sections::management::tracing::OtlpExport;
 
 /// Listener for health, metrics and the API.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Management {
     pub tokens: AdminTokens,
     /// Hashing of shown key ids; `None` shows the ids.
     pub key_hashing: Option<KeyHashing>,
+    /// Traces and their collector; `None` if they are off.
+    pub traces: Option<OtlpExport>,
 }
 
 /// Metrics of requests that match a route, as in Spring Cloud Gateway.

@@ -10,6 +10,7 @@ use crate::de::spanned::Spanned;
 use crate::de::units::Address;
 use crate::sections::management::metrics::RawCommonTags;
 use crate::sections::management::tokens::RawToken;
+use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 
 /// Listener for health, metrics and the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -36,6 +37,12 @@ pub(crate) struct RawManagement {
     pub(crate) hash_keys: Option<bool>,
     /// Key of these hashes, 16 bytes at least; the same in all gateways makes their hashes equal. Take it from the environment: `${TOLLGATE_HASH_SECRET}`. Default: a random one, new at each start.
     pub(crate) hash_secret: Option<Spanned<String>>,
+    /// Traces of requests.
+    pub(crate) tracing: RawTracing,
+    /// Export over OTLP.
+    pub(crate) otlp: RawOtlp,
+    /// OpenTelemetry.
+    pub(crate) opentelemetry: RawOpenTelemetry,
 }
 
 /// Address and port of the management listener.

@@ -1,0 +1,193 @@
+//! `management.tracing`, `management.otlp` and `management.opentelemetry`: traces and their collector.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Uri};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::de::nodes::Nodes;
+use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::units::{Number, Time, positive};
+use crate::diagnostics::Diagnostics;
+use crate::sections::management::raw::RawManagement;
+use crate::spec::definition::flatten;
+
+/// Share of sampled traces without `sampling.probability`, as in Spring Boot.
+const DEFAULT_PROBABILITY: f64 = 0.1;
+/// Seconds without `timeout`, as in Spring Boot.
+const DEFAULT_TIMEOUT_SECS: u64 = 10;
+
+/// Traces of requests.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawTracing {
+    /// Enables traces. Default true; without `management.otlp.tracing.endpoint` there are none.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
+    pub(crate) sampling: RawSampling,
+}
+
+/// Sampling of traces that start here.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawSampling {
+    /// Share of sampled traces, from 0 to 1. Default 0.1.
+    #[schemars(extend("x-needs-restart" = true))]
+    #[schemars(with = "Option<Number>")]
+    pub(crate) probability: Option<Spanned<Number>>,
+}
+
+/// Export over OTLP.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawOtlp {
+    /// Collector of traces.
+    pub(crate) tracing: RawOtlpTracing,
+}
+
+/// Collector of traces, over HTTP with protobuf.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawOtlpTracing {
+    /// URL of the collector, such as `http://localhost:4318/v1/traces`. Default: none, and no traces.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) endpoint: Option<Spanned<String>>,
+    /// Header fields of each export request, by name. Default: none.
+    #[schemars(extend("x-needs-restart" = true))]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub(crate) headers: Option<NodeRef>,
+    /// Timeout for an export request, connecting included. Default 10s.
+    #[schemars(extend("x-needs-restart" = true))]
+    pub(crate) timeout: Option<Spanned<Time>>,
+    /// Spring Boot's transport: `http` only.
+    #[schemars(skip)]
+    pub(crate) transport: Option<Spanned<String>>,
+}
+
+/// OpenTelemetry.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawOpenTelemetry {
+    /// Attributes of the gateway in traces, by name. Default: none, and `service.name` is `tollgate`.
+    #[schemars(extend("x-needs-restart" = true))]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub(crate) resource_attributes: Option<NodeRef>,
+}
+
+/// Traces of requests with their collector.
+#[derive(Clone, PartialEq)]
+pub struct OtlpExport {
+    /// Share of sampled traces, from 0 to 1.
+    pub probability: f64,
+    /// URL of the collector: `http` or `https`, with a host and without credentials.
+    pub endpoint: Uri,
+    /// Header fields of each export request; their values may be secret.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Timeout for an export request.
+    pub timeout: Duration,
+    /// Attributes of the gateway.
+    pub resource: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for OtlpExport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OtlpExport")
+            .field("probability", &self.probability)
+            .field("endpoint", &self.endpoint)
+            .field("timeout", &self.timeout)
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks the settings of traces. Returns `None` if they are off, or after an error.
+pub(crate) fn check(raw: &RawManagement, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Option<OtlpExport> {
+    let collector = &raw.otlp.tracing;
+    let probability = probability(raw.tracing.sampling.probability, diagnostics);
+    let timeout = positive(collector.timeout, DEFAULT_TIMEOUT_SECS, diagnostics);
+    if let Some(transport) = collector.transport.as_ref().filter(|given| !given.value.eq_ignore_ascii_case("http")) {
+        diagnostics
+            .error(transport.span, format!("the transport `{}` is not supported", transport.value))
+            .help("use `http`, and the collector's port for OTLP over HTTP, usually 4318");
+    }
+    let headers = headers(collector.headers, nodes, diagnostics);
+    let resource = resource(raw.opentelemetry.resource_attributes, nodes, diagnostics);
+    // `${OTLP_ENDPOINT:}` is empty in an environment without it.
+    let given = collector.endpoint.as_ref().filter(|given| !given.value.trim().is_empty())?;
+    let endpoint = endpoint(given, diagnostics)?;
+    raw.tracing.enabled.unwrap_or(true).then_some(OtlpExport { probability, endpoint, headers, timeout, resource })
+}
+
+fn probability(given: Option<Spanned<Number>>, diagnostics: &mut Diagnostics) -> f64 {
+    let Some(given) = given else { return DEFAULT_PROBABILITY };
+    if !(0.0..=1.0).contains(&given.value.0) {
+        diagnostics
+            .error(given.span, format!("expected a probability from 0 to 1, found `{}`", given.value.0))
+            .help("0.01 samples one trace of a hundred");
+        return DEFAULT_PROBABILITY;
+    }
+    given.value.0
+}
+
+fn endpoint(given: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {
+    let uri = given.value.trim().parse::<Uri>().ok().filter(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && !uri.authority().is_some_and(|authority| authority.as_str().contains('@'))
+    });
+    if uri.is_none() {
+        diagnostics
+            .error(given.span, "expected the URL of a collector, without credentials")
+            .help("for example `http://localhost:4318/v1/traces`; credentials belong in `headers`");
+    }
+    uri
+}
+
+fn headers(given: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(HeaderName, HeaderValue)> {
+    let mut fields = Vec::new();
+    if let Some(node) = given.and_then(|node| nodes.get(node)) {
+        flatten("", node, &mut fields);
+    }
+    let mut headers = Vec::with_capacity(fields.len());
+    for field in fields {
+        let name = field.name.unwrap_or_default();
+        match (name.parse::<HeaderName>(), HeaderValue::from_str(&field.value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                headers.push((name, value));
+            }
+            (Err(_), _) => {
+                diagnostics
+                    .error(field.span.key(), format!("`{name}` is not a valid field name"))
+                    .help("use letters, digits and `-`");
+            }
+            (_, Err(_)) => {
+                diagnostics
+                    .error(field.span.key(), format!("the value of `{name}` is not a valid field value"))
+                    .help("use visible ASCII characters");
+            }
+        }
+    }
+    headers
+}
+
+fn resource(given: Option<NodeRef>, nodes: &Nodes<'_>, diagnostics: &mut Diagnostics) -> Vec<(String, String)> {
+    let mut listed = Vec::new();
+    if let Some(node) = given.and_then(|node| nodes.get(node)) {
+        flatten("", node, &mut listed);
+    }
+    if let Some(unnamed) = listed.iter().find(|attribute| attribute.name.as_deref().unwrap_or_default().is_empty()) {
+        diagnostics
+            .error(unnamed.span, format!("expected attributes with names, found `{}`", unnamed.value))
+            .help("for example `service.name: edge`");
+    }
+    let mut resource: Vec<(String, String)> =
+        listed.into_iter().map(|attribute| (attribute.name.unwrap_or_default(), attribute.value)).collect();
+    if !resource.iter().any(|(name, _)| name == "service.name") {
+        resource.insert(0, ("service.name".to_owned(), "tollgate".to_owned()));
+    }
+    resource
+}
