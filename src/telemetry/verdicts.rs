@@ -77,13 +77,16 @@ impl LimiterMetrics {
     }
 }
 
+/// Labels of a series: route, rule, verdict and source.
+type SeriesLabels = (Arc<str>, Box<str>, &'static str, &'static str);
+
 /// Encodes the verdicts of `limiters`, summed over workers.
 pub(super) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
     limiters: &SeriesList<LimiterMetrics>,
     has_redis: bool,
 ) -> fmt::Result {
-    let mut sums: BTreeMap<(Arc<str>, Box<str>, &'static str, &'static str), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<SeriesLabels, u64> = BTreeMap::new();
     limiters.for_each(|limiter| {
         limiter.for_each(has_redis, |verdict, source, count| {
             *sums.entry((limiter.route.clone(), limiter.rule.clone(), verdict, source)).or_default() += count;
